@@ -1,0 +1,47 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// Decode fills into (a pointer to a kind's type) from an object of the API. Fields the type does not know are left out: they come
+// from a newer version of the definition, which this program must tolerate.
+func Decode(object *unstructured.Unstructured, into any) error {
+	return decode(object, into, false)
+}
+
+// DecodeStrict is Decode, but a field the type does not know is an error. It is for tests and for documents people wrote.
+func DecodeStrict(object *unstructured.Unstructured, into any) error {
+	return decode(object, into, true)
+}
+
+func decode(object *unstructured.Unstructured, into any, strict bool) error {
+	if object == nil {
+		return fmt.Errorf("decode %T: no object given", into)
+	}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, into, strict)
+	if err != nil {
+		return fmt.Errorf("decode %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// Encode turns a typed value (a status, most of the time) into the content of an unstructured object. What the type's tags say to
+// omit when unset is omitted, so that a server-side apply of the result owns only what was said. Whole numbers become int64, as
+// API machinery needs them.
+func Encode(typed any) (map[string]any, error) {
+	document, err := json.Marshal(typed)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", typed, err)
+	}
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(document, &content); err != nil {
+		return nil, fmt.Errorf("encode %T: it is not an object: %w", typed, err)
+	}
+	return content, nil
+}

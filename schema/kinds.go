@@ -1,0 +1,88 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// MySQLGroup is the API group of the MySQL kinds, and the prefix of every label and annotation the operator invents.
+const MySQLGroup = "cr.mysqloperator.grtl.github.com"
+
+// MagalixGroup is the API group of ConfigMonitor.
+const MagalixGroup = "magalix.com"
+
+// Kind is one row of the table of kinds.
+type Kind struct {
+	// Group, Version and Kind are the apiVersion and kind a user writes.
+	Group, Version, Kind string
+	// Plural is the resource's name in URLs and RBAC rules: lower case.
+	Plural string
+	// Default says that the operator serves the kind without being asked to by --kinds.
+	Default bool
+}
+
+// Kinds returns the table of kinds: a fresh slice every call, in the order they are presented to people.
+func Kinds() []Kind {
+	return []Kind{
+		{Group: MySQLGroup, Version: "v1", Kind: "MySQLCluster", Plural: "mysqlclusters", Default: true},
+		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
+	}
+}
+
+// GVK returns the kind as API machinery names it in an object's apiVersion and kind.
+func (k Kind) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: k.Group, Version: k.Version, Kind: k.Kind}
+}
+
+// GVR returns the kind as API machinery names it in URLs.
+func (k Kind) GVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Plural}
+}
+
+// DefinitionName returns the name the kind's CustomResourceDefinition must have: "<plural>.<group>".
+func (k Kind) DefinitionName() string {
+	return k.Plural + "." + k.Group
+}
+
+// Select returns the kinds the names mean, in the table's order and each once. A name is a kind ("MySQLCluster"), a plural
+// ("mysqlclusters") or "all", in any letter case. No names mean the default kinds. An unknown name is an error that lists the known ones.
+func Select(names []string) ([]Kind, error) {
+	wanted := []string{}
+	for _, name := range names {
+		if name = strings.ToLower(strings.TrimSpace(name)); name != "" {
+			wanted = append(wanted, name)
+		}
+	}
+	if unknown := slices.IndexFunc(wanted, isUnknown); unknown >= 0 {
+		return nil, fmt.Errorf("select kinds: no kind is called %q: use %s or all", wanted[unknown], strings.Join(KindNames(), ", "))
+	}
+
+	all := slices.Contains(wanted, "all")
+	return slices.DeleteFunc(Kinds(), func(kind Kind) bool {
+		if len(wanted) == 0 {
+			return !kind.Default
+		}
+		return !all && !slices.ContainsFunc(wanted, kind.isCalled)
+	}), nil
+}
+
+// KindNames returns the names of all kinds in the table, for help texts and error messages.
+func KindNames() []string {
+	names := []string{}
+	for _, kind := range Kinds() {
+		names = append(names, kind.Kind)
+	}
+	return names
+}
+
+func (k Kind) isCalled(lowerName string) bool {
+	return lowerName == strings.ToLower(k.Kind) || lowerName == k.Plural
+}
+
+func isUnknown(lowerName string) bool {
+	known := func(kind Kind) bool { return kind.isCalled(lowerName) }
+	return lowerName != "all" && !slices.ContainsFunc(Kinds(), known)
+}
