@@ -1,0 +1,123 @@
+package replication
+
+import (
+	"fmt"
+	"strings"
+)
+
+// appoint finds the first primary of a cluster whose Record names none: member 0 of a new cluster, or, where volumes of an earlier
+// life were found, the member that certainly has all that was ever acknowledged.
+func appoint(c Cluster) Decision {
+	decision := Decision{Record: c.Record, Scale: max(c.Scale, c.Replicas)}
+	if silent := c.silentWithOlderData(true); len(silent) > 0 {
+		decision.Note = &Note{ReasonWaitingForMembers, "volumes from before this resource may hold data; waits for their members to answer: " + strings.Join(silent, ", "), false}
+		return decision
+	}
+	former := c.formerMembers()
+	leftBehind := c.silentWithOlderData(false)
+	if len(former) == 0 && len(leftBehind) == 0 {
+		return appointFirst(c, decision)
+	}
+	held := newestHeld(former)
+	chosen, problem := elect(held, former, leftBehind)
+	if problem != "" {
+		decision.Note = &Note{ReasonAdoptionBlocked, problem, true}
+		return decision
+	}
+	decision.Record = Record{Epoch: held.Epoch + 1, Primary: chosen, InSync: []string{chosen}}
+	return decision
+}
+
+func appointFirst(c Cluster, decision Decision) Decision {
+	if len(c.Members) == 0 || c.Members[0].Status == nil || c.Members[0].Status.State == StateStarting {
+		decision.Note = &Note{ReasonWaitingForMembers, "waits for the first member to start", false}
+		return decision
+	}
+	decision.Record = Record{Epoch: 1, Primary: c.Members[0].Name}
+	return decision
+}
+
+// silentWithOlderData names the members, wanted or not, that may hold data of an earlier life and have not told.
+func (c Cluster) silentWithOlderData(wanted bool) []string {
+	var names []string
+	for _, member := range c.Members {
+		silent := member.Status == nil || member.Status.State == StateStarting
+		if member.OlderData && silent && c.wanted(member) == wanted {
+			names = append(names, member.Name)
+		}
+	}
+	return names
+}
+
+// formerMembers have been part of a cluster before.
+func (c Cluster) formerMembers() []Member {
+	var former []Member
+	for _, member := range c.Members {
+		if member.Status != nil && member.Status.Origin == OriginMember {
+			former = append(former, member)
+		}
+	}
+	return former
+}
+
+func newestHeld(members []Member) Record {
+	var newest Record
+	for _, member := range members {
+		if member.Status.Held.Epoch > newest.Epoch || member.Status.Held.Epoch == newest.Epoch && member.Status.HeldRole == RolePrimary {
+			newest = member.Status.Held
+		}
+	}
+	return newest
+}
+
+// elect chooses the member that holds every transaction that any reachable member holds, if enough members of the old in-sync set
+// can be read to be certain that nothing acknowledged is missing. It prefers the former primary, then the lowest ordinal.
+func elect(held Record, former []Member, leftBehind []string) (string, string) {
+	if problem := enoughRead(held, former, leftBehind); problem != "" {
+		return "", problem
+	}
+	var all GTIDSet
+	for _, member := range former {
+		all = all.Union(member.Status.Received)
+	}
+	chosen := ""
+	for _, member := range former {
+		complete := member.Status.Received.Contains(all)
+		if complete && (chosen == "" || member.Name == held.Primary) {
+			chosen = member.Name
+		}
+	}
+	if chosen == "" {
+		return "", "no member holds every transaction found on the retained volumes, so choosing one would drop data: " + holdings(former)
+	}
+	return chosen, ""
+}
+
+// enoughRead checks that the members read intersect every set of members that may have acknowledged a commit (doc.go).
+func enoughRead(held Record, former []Member, leftBehind []string) string {
+	if held.Primary == "" && len(leftBehind) > 0 {
+		return fmt.Sprintf("the retained volumes do not tell which of them was the primary's, and these are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
+	}
+	replicasRead := 0
+	for _, member := range former {
+		if member.Name == held.Primary {
+			return ""
+		}
+		if held.Acknowledges(member.Name) {
+			replicasRead++
+		}
+	}
+	needed := len(held.InSync) - held.RequiredAcks
+	if held.Primary == "" || held.RequiredAcks > 0 && replicasRead >= needed {
+		return ""
+	}
+	return fmt.Sprintf("the volume of the former primary %s is not part of the cluster as it is asked for, and the others may lack commits that were acknowledged; raise spec.replicas so that it is read", held.Primary)
+}
+
+func holdings(members []Member) string {
+	texts := make([]string, 0, len(members))
+	for _, member := range members {
+		texts = append(texts, fmt.Sprintf("%s has %q", member.Name, member.Status.Received))
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,239 @@
+package replication
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// GTIDSet is a set of global transaction identifiers as MySQL writes it (manual, "GTID Sets"): for every source UUID, and
+// since MySQL 8.3 for every tag of it, a list of intervals. The zero value is the empty set. Sets are values: no method
+// changes its receiver or argument.
+type GTIDSet struct {
+	intervals map[gtidSource][]interval
+}
+
+// gtidSource is one source of transactions: a server UUID and, for tagged GTIDs, the tag.
+type gtidSource struct{ uuid, tag string }
+
+// interval is a range of transaction numbers, first included, end excluded.
+type interval struct{ first, end int64 }
+
+// ParseGTIDSet reads a set as printed by gtid_executed, gtid_purged or SHOW REPLICA STATUS, with white space and line
+// breaks anywhere between its elements. The empty string is the empty set.
+func ParseGTIDSet(text string) (GTIDSet, error) {
+	set := GTIDSet{intervals: map[gtidSource][]interval{}}
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		if err := set.parseSource(part); err != nil {
+			return GTIDSet{}, fmt.Errorf("parse GTID set %q: %w", text, err)
+		}
+	}
+	for source, list := range set.intervals {
+		set.intervals[source] = normalise(list)
+	}
+	return set, nil
+}
+
+func (s GTIDSet) parseSource(part string) error {
+	uuid, rest, found := strings.Cut(part, ":")
+	uuid = strings.ToLower(strings.TrimSpace(uuid))
+	if !found || !isUUID(uuid) {
+		return fmt.Errorf("%q does not start with a server UUID and a colon", part)
+	}
+	source := gtidSource{uuid: uuid}
+	for element := range strings.SplitSeq(rest, ":") {
+		element = strings.TrimSpace(element)
+		if isTag(element) {
+			source.tag = strings.ToLower(element)
+			continue
+		}
+		got, err := parseInterval(element)
+		if err != nil {
+			return err
+		}
+		s.intervals[source] = append(s.intervals[source], got)
+	}
+	return nil
+}
+
+func parseInterval(text string) (interval, error) {
+	first, last, isRange := strings.Cut(text, "-")
+	if !isRange {
+		last = first
+	}
+	from, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64)
+	if err != nil {
+		return interval{}, fmt.Errorf("interval %q: %w", text, err)
+	}
+	to, err := strconv.ParseInt(strings.TrimSpace(last), 10, 64)
+	if err != nil {
+		return interval{}, fmt.Errorf("interval %q: %w", text, err)
+	}
+	if from < 1 || to < from || to == math.MaxInt64 {
+		return interval{}, fmt.Errorf("interval %q is not an ascending range of positive numbers", text)
+	}
+	return interval{first: from, end: to + 1}, nil
+}
+
+func isUUID(text string) bool {
+	if len(text) != 36 {
+		return false
+	}
+	for i, r := range text {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		hex := r >= '0' && r <= '9' || r >= 'a' && r <= 'f'
+		if dash != (r == '-') || !dash && !hex {
+			return false
+		}
+	}
+	return true
+}
+
+// isTag says whether an element of a set is a tag: it starts with a letter or an underscore, an interval with a digit.
+func isTag(text string) bool {
+	if text == "" || len(text) > 32 {
+		return false
+	}
+	r := text[0]
+	return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+}
+
+// normalise sorts intervals and joins those that touch or overlap.
+func normalise(list []interval) []interval {
+	slices.SortFunc(list, func(a, b interval) int { return cmp.Compare(a.first, b.first) })
+	joined := list[:0:0]
+	for _, next := range list {
+		last := len(joined) - 1
+		if last >= 0 && next.first <= joined[last].end {
+			joined[last].end = max(joined[last].end, next.end)
+			continue
+		}
+		joined = append(joined, next)
+	}
+	return joined
+}
+
+// Empty says whether the set holds no transaction.
+func (s GTIDSet) Empty() bool { return len(s.intervals) == 0 }
+
+// Union is every transaction of either set.
+func (s GTIDSet) Union(other GTIDSet) GTIDSet {
+	all := map[gtidSource][]interval{}
+	for source, list := range s.intervals {
+		all[source] = slices.Clone(list)
+	}
+	for source, list := range other.intervals {
+		all[source] = normalise(append(all[source], list...))
+	}
+	return GTIDSet{intervals: all}
+}
+
+// Subtract is every transaction of the set that other lacks.
+func (s GTIDSet) Subtract(other GTIDSet) GTIDSet {
+	left := map[gtidSource][]interval{}
+	for source, list := range s.intervals {
+		if rest := subtract(list, other.intervals[source]); len(rest) > 0 {
+			left[source] = rest
+		}
+	}
+	return GTIDSet{intervals: left}
+}
+
+func subtract(from, cut []interval) []interval {
+	var left []interval
+	for _, piece := range from {
+		for _, hole := range cut {
+			if hole.end <= piece.first {
+				continue
+			}
+			if hole.first >= piece.end {
+				break
+			}
+			if hole.first > piece.first {
+				left = append(left, interval{piece.first, hole.first})
+			}
+			piece.first = min(hole.end, piece.end)
+		}
+		if piece.first < piece.end {
+			left = append(left, piece)
+		}
+	}
+	return left
+}
+
+// Contains says whether every transaction of other is in the set.
+func (s GTIDSet) Contains(other GTIDSet) bool { return other.Subtract(s).Empty() }
+
+// Equal says whether both sets hold the same transactions.
+func (s GTIDSet) Equal(other GTIDSet) bool { return s.Contains(other) && other.Contains(s) }
+
+// WithoutServer is the set without the transactions that began on the server with this UUID, whatever their tag.
+func (s GTIDSet) WithoutServer(uuid string) GTIDSet {
+	left := map[gtidSource][]interval{}
+	for source, list := range s.intervals {
+		if source.uuid != strings.ToLower(uuid) {
+			left[source] = list
+		}
+	}
+	return GTIDSet{intervals: left}
+}
+
+// Count is the number of transactions in the set.
+func (s GTIDSet) Count() int64 {
+	var count int64
+	for _, list := range s.intervals {
+		for _, piece := range list {
+			count += piece.end - piece.first
+		}
+	}
+	return count
+}
+
+// String prints the set as MySQL does, sources in order, so that equal sets print alike.
+func (s GTIDSet) String() string {
+	sources := slices.SortedFunc(maps.Keys(s.intervals), func(a, b gtidSource) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.tag, b.tag))
+	})
+	var text strings.Builder
+	previous := ""
+	for _, source := range sources {
+		if source.uuid != previous {
+			if previous != "" {
+				text.WriteString(",")
+			}
+			text.WriteString(source.uuid)
+			previous = source.uuid
+		}
+		if source.tag != "" {
+			text.WriteString(":" + source.tag)
+		}
+		for _, piece := range s.intervals[source] {
+			text.WriteString(":" + strconv.FormatInt(piece.first, 10))
+			if piece.end-1 > piece.first {
+				text.WriteString("-" + strconv.FormatInt(piece.end-1, 10))
+			}
+		}
+	}
+	return text.String()
+}
+
+// MarshalText and UnmarshalText let a set travel in JSON as MySQL's own text.
+func (s GTIDSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *GTIDSet) UnmarshalText(text []byte) error {
+	set, err := ParseGTIDSet(string(text))
+	if err != nil {
+		return err
+	}
+	*s = set
+	return nil
+}

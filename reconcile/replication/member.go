@@ -1,0 +1,106 @@
+package replication
+
+// Role is what a member is asked to be.
+type Role string
+
+const (
+	// RolePrimary takes writes.
+	RolePrimary Role = "Primary"
+	// RoleReplica follows the primary and serves reads.
+	RoleReplica Role = "Replica"
+)
+
+// Assignment is what the operator asks of one member. It is complete: a member needs nothing else to know its place.
+type Assignment struct {
+	// Record is the record that the assignment follows from; the member keeps it beside its data, so that the data tells
+	// whose it was, should everything else be lost.
+	Record Record `json:"record"`
+	// Role is the part to play.
+	Role Role `json:"role"`
+	// Boot, on a primary, must repeat the token that the member reported: a confirmation is good for one start of mysqld, so
+	// that a member which was away never takes writes on old orders.
+	Boot string `json:"boot,omitempty"`
+	// Acks, on a primary, is how many semi-synchronous acknowledgements a commit waits for; 0 waits for none.
+	Acks int `json:"acks,omitempty"`
+	// Acknowledge, on a replica, allows it to acknowledge commits.
+	Acknowledge bool `json:"acknowledge,omitempty"`
+	// SourceHost and SourcePort, on a replica, say where the primary listens.
+	SourceHost string `json:"sourceHost,omitempty"`
+	SourcePort int    `json:"sourcePort,omitempty"`
+}
+
+// State is where a member stands, in the words that status, events, logs, metrics and docs/ use.
+type State string
+
+const (
+	// StateStarting: mysqld does not answer yet.
+	StateStarting State = "Starting"
+	// StateWaiting: mysqld answers, read-only, and the member has no valid assignment.
+	StateWaiting State = "Waiting"
+	// StateCloning: the member's data is being copied from the primary.
+	StateCloning State = "Cloning"
+	// StateCatchingUp: replication runs, or is being set up, but the member is not yet up to date.
+	StateCatchingUp State = "CatchingUp"
+	// StateReplicating: the member follows the primary closely.
+	StateReplicating State = "Replicating"
+	// StatePromoting: the member is to be the primary and does not take writes yet.
+	StatePromoting State = "Promoting"
+	// StateWriting: the member is the primary and takes writes.
+	StateWriting State = "Writing"
+	// StateErrant: the member has transactions that the primary does not have; it serves nobody.
+	StateErrant State = "Errant"
+	// StateBroken: replication stopped on an error that does not pass by itself.
+	StateBroken State = "Broken"
+)
+
+// Origin says how a member came by its data directory.
+type Origin string
+
+const (
+	// OriginFresh: made by mysqld --initialize and never part of any cluster; nothing in it can be missed.
+	OriginFresh Origin = "Fresh"
+	// OriginMember: it has played a part in a cluster.
+	OriginMember Origin = "Member"
+)
+
+// Status is what a member reports of itself.
+type Status struct {
+	State   State  `json:"state"`
+	Message string `json:"message,omitempty"`
+	Origin  Origin `json:"origin,omitempty"`
+	// Held is the record that the member keeps beside its data: that of the last assignment it accepted.
+	Held Record `json:"held"`
+	// HeldRole is the role of that assignment.
+	HeldRole Role `json:"heldRole,omitempty"`
+	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
+	NeedsCopy bool `json:"needsCopy,omitempty"`
+	// Assignment is what the member works to now; nil until the operator has spoken since the agent's start.
+	Assignment *Assignment `json:"assignment,omitempty"`
+	// Boot is the token that a primary's assignment must repeat.
+	Boot string `json:"boot"`
+
+	ServerUUID string `json:"serverUUID,omitempty"`
+	Version    string `json:"version,omitempty"`
+	// Executed is gtid_executed; Received adds what the relay log holds and is not applied yet.
+	Executed GTIDSet `json:"executed"`
+	Received GTIDSet `json:"received"`
+	// Writable says that clients can write here: super_read_only is off.
+	Writable bool `json:"writable"`
+	// AcksEnforced is how many acknowledgements commits on this member wait for at this moment.
+	AcksEnforced int `json:"acksEnforced,omitempty"`
+	// AckClients is how many replicas are connected to this member as acknowledging ones.
+	AckClients int `json:"ackClients,omitempty"`
+	// AcksShortSeconds is for how long AckClients has been less than AcksEnforced.
+	AcksShortSeconds int `json:"acksShortSeconds,omitempty"`
+	// Acknowledging says that this replica's semi-synchronous acknowledgements are on.
+	Acknowledging bool `json:"acknowledging,omitempty"`
+	// LagSeconds is Seconds_Behind_Source; nil when MySQL does not know it.
+	LagSeconds *int64 `json:"lagSeconds,omitempty"`
+	// CloneProgress is the percentage of a running copy.
+	CloneProgress *int `json:"cloneProgress,omitempty"`
+	// RootError says why the user's root password could not be put into force; empty when it is in force.
+	RootError string `json:"rootError,omitempty"`
+}
+
+// Serves says whether the member may be given client traffic in its role.
+func (s Status) Serves() bool { return s.State == StateWriting || s.State == StateReplicating }

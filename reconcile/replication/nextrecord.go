@@ -1,0 +1,121 @@
+package replication
+
+import "time"
+
+// rule looks for one reason to change the record; it returns the record unchanged when it finds none.
+type rule func(Cluster) Record
+
+// nextRecord applies the first rule that changes the record: one change, one write, then another look.
+func nextRecord(c Cluster) Record {
+	rules := []rule{
+		firstPrimary, // a new cluster's primary has answered: it is the first member in sync
+		fewerMembers, // the user wants fewer members: ask for fewer acknowledgements before any leaves
+		degrade,      // too few replicas acknowledge for too long: go on with less, if the user allows it
+		leave,        // a member can certainly acknowledge no more
+		join,         // a replica has caught up: it may acknowledge from now on
+		raise,        // the primary enforces more acknowledgements than promised, and the replicas are there
+	}
+	for _, apply := range rules {
+		if next := apply(c); !next.Equal(c.Record) {
+			return next
+		}
+	}
+	return c.Record
+}
+
+func (c Cluster) primaryStatus() *Status {
+	primary, _ := c.member(c.Record.Primary)
+	return primary.Status
+}
+
+func firstPrimary(c Cluster) Record {
+	status := c.primaryStatus()
+	if len(c.Record.InSync) > 0 || status == nil || status.State != StateWriting {
+		return c.Record
+	}
+	return c.Record.with(c.Record.Primary)
+}
+
+func fewerMembers(c Cluster) Record {
+	next := c.Record
+	next.RequiredAcks = min(next.RequiredAcks, FullAcks(c.Replicas))
+	return next
+}
+
+func degrade(c Cluster) Record {
+	status := c.primaryStatus()
+	short := status != nil && status.State == StateWriting && status.AckClients < c.Record.RequiredAcks
+	if !short || !c.Durability.Continue || time.Duration(status.AcksShortSeconds)*time.Second < c.Durability.Grace {
+		return c.Record
+	}
+	next := c.Record
+	next.RequiredAcks = status.AckClients
+	return next
+}
+
+// leave takes out one member that cannot acknowledge any more: one that the StatefulSet no longer asks for and whose Pod is gone,
+// or one whose data has to be replaced and whose acknowledgements are off. What it held does not count any longer, so the promise
+// shrinks to what the others are seen to hold.
+func leave(c Cluster) Record {
+	status := c.primaryStatus()
+	if status == nil {
+		return c.Record
+	}
+	for _, name := range c.Record.InSync {
+		if name == c.Record.Primary || !c.certainlySilent(name) {
+			continue
+		}
+		next := c.Record.without(name)
+		next.RequiredAcks = min(next.RequiredAcks, c.holders(next, status.Executed))
+		return next
+	}
+	return c.Record
+}
+
+func (c Cluster) certainlySilent(name string) bool {
+	member, known := c.member(name)
+	if !known || !member.Pod && member.Ordinal >= c.Scale {
+		return true
+	}
+	status := member.Status
+	return status != nil && !status.Acknowledging && (status.Origin == OriginFresh || status.NeedsCopy)
+}
+
+// holders counts the replicas in sync that hold all of a set.
+func (c Cluster) holders(record Record, set GTIDSet) int {
+	count := 0
+	for _, member := range c.replicas() {
+		if record.Acknowledges(member.Name) && member.Status != nil && member.Status.Received.Contains(set) {
+			count++
+		}
+	}
+	return count
+}
+
+func join(c Cluster) Record {
+	for _, member := range c.replicas() {
+		if c.wanted(member) && !c.Record.Acknowledges(member.Name) && len(c.Record.InSync) > 0 && follows(member, c.Record) {
+			return c.Record.with(member.Name)
+		}
+	}
+	return c.Record
+}
+
+// follows says whether a member replicates closely from the primary on record.
+func follows(member Member, record Record) bool {
+	status := member.Status
+	return status != nil && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
+}
+
+func raise(c Cluster) Record {
+	status := c.primaryStatus()
+	if status == nil || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch {
+		return c.Record
+	}
+	next := c.Record
+	enforced := min(status.AcksEnforced, FullAcks(c.Replicas))
+	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed) >= enforced {
+		next.RequiredAcks = enforced
+	}
+	return next
+}
