@@ -1,0 +1,87 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// TestDefinitionsReadWell holds the definitions to what people meet in kubectl explain, kubectl get and error messages.
+func TestDefinitionsReadWell(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		t.Run(kind.Kind, func(t *testing.T) {
+			t.Parallel()
+			definition := typedDefinition(t, kind)
+			if definition.Name != kind.DefinitionName() || definition.Spec.Names.Kind != kind.Kind || definition.Spec.Group != kind.Group {
+				t.Errorf("the file defines %s (%s), the table says %s (%s)", definition.Name, definition.Spec.Names.Kind, kind.DefinitionName(), kind.Kind)
+			}
+			if len(definition.Spec.Names.ShortNames) == 0 {
+				t.Error("no short name")
+			}
+			served := false
+			for _, version := range definition.Spec.Versions {
+				served = served || (version.Name == kind.Version && version.Served && version.Storage)
+				if version.Subresources == nil || version.Subresources.Status == nil {
+					t.Errorf("%s has no status subresource: the operator's status writes would change the generation", version.Name)
+				}
+				for _, column := range version.AdditionalPrinterColumns {
+					if column.Description == "" {
+						t.Errorf("column %s has no description", column.Name)
+					}
+				}
+				for _, fault := range unexplained(version.Schema.OpenAPIV3Schema, "") {
+					t.Error(fault)
+				}
+			}
+			if !served {
+				t.Errorf("version %s of the table is not the one served and stored", kind.Version)
+			}
+		})
+	}
+}
+
+// TestDefinitionsStaySmall keeps every definition far below the 256 KiB of annotations that kubectl's client-side apply allows an object
+// (ValidateAnnotationsSize in k8s.io/apimachinery), with room to grow.
+func TestDefinitionsStaySmall(t *testing.T) {
+	t.Parallel()
+	for _, kind := range Kinds() {
+		document, err := Definition(kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if limit := 64 * 1024; len(document) > limit {
+			t.Errorf("the definition of %s has %d bytes, more than %d", kind.Kind, len(document), limit)
+		}
+	}
+}
+
+// unexplained returns the fields without description, and the rules whose message does not name a field.
+func unexplained(props *apiextensionsv1.JSONSchemaProps, path string) []string {
+	faults := []string{}
+	if props.Description == "" && path != ".metadata" {
+		faults = append(faults, path+" has no description")
+	}
+	for _, rule := range props.XValidations {
+		if !strings.Contains(rule.Message, "spec.") && !strings.Contains(rule.Message, "metadata.") {
+			faults = append(faults, path+": the message of rule "+rule.Rule+" names no field")
+		}
+		if strings.Contains(rule.Message, "\n") {
+			faults = append(faults, path+": the message of rule "+rule.Rule+" has more than one line")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
+		property := props.Properties[name]
+		faults = append(faults, unexplained(&property, path+"."+name)...)
+	}
+	if props.Items != nil && props.Items.Schema != nil {
+		faults = append(faults, unexplained(props.Items.Schema, path+"[]")...)
+	}
+	if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
+		faults = append(faults, unexplained(props.AdditionalProperties.Schema, path+"{}")...)
+	}
+	return faults
+}
