@@ -1,0 +1,173 @@
+# What people and CI run. Where a target takes more than a line, a Go program or a script in hack/ or images/ does it.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.NOTPARALLEL: # the steps share one machine, one dev cluster and one Go build cache
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The operator's image by name. Without a registry the dev cluster is handed the archive of that very name.
+IMG ?= mysql-operator:latest
+# The namespace the operator is deployed to.
+NAMESPACE ?= mysql-operator
+# Which kinds to reconcile: empty for the MySQL kinds, `all`, or a list.
+KINDS ?=
+# Nodes of the dev cluster: empty keeps what is there, one at first.
+NODES ?=
+CONTAINER_TOOL ?= docker
+
+images := .dev/images
+ldflags := -s -w -X main.version=$(VERSION)
+operator := go run -ldflags "$(ldflags)" ./cmd/mysql-operator
+kinds := $(if $(KINDS),--kinds=$(KINDS))
+lint := go tool -modfile=tools/go.mod golangci-lint
+
+# The cluster to work on: the one of KUBECONFIG where that is given, else the dev cluster of this work tree.
+ifeq ($(strip $(KUBECONFIG)),)
+kubeconfig := $(CURDIR)/.dev/kubeconfig
+KUBECTL ?= $(CURDIR)/.dev/bin/kubectl
+else
+kubeconfig := $(KUBECONFIG)
+KUBECTL ?= kubectl
+endif
+on_cluster := KUBECONFIG=$(kubeconfig) KUBECTL=$(KUBECTL) IMG=$(IMG)
+kubectl := KUBECONFIG=$(kubeconfig) $(KUBECTL)
+
+##@ Start here
+
+.PHONY: help
+help: ## print this table
+	@awk 'BEGIN { FS = ":.*## "; print "usage: make TARGET [NAME=value …]" } \
+		/^##@ / { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-z][a-z0-9-]*:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\nKUBECONFIG=FILE makes every target work on that cluster instead of the dev cluster.\n'
+
+.PHONY: demo
+demo: image mysql-image cluster ## show it all: dev cluster, operator, the founding my-cluster, rows written and read
+	$(on_cluster) go run ./test/demo
+
+##@ Test
+
+.PHONY: test
+test: test-unit test-integration test-e2e ## run all tests (what CI runs)
+
+.PHONY: test-unit
+test-unit: ## run the unit tests: seconds once warm
+	go test -short $$(go list ./... | grep -v /test/)
+
+# Race detection needs cgo. The caches know nothing of processes and clusters: every run counts.
+.PHONY: test-integration
+test-integration: ## run the tests on a real API server and etcd, with the race detector
+	hack/need gcc=gcc,libc6-dev
+	CGO_ENABLED=1 go test -race -count=1 -timeout=30m $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
+	hack/test-module devcluster/kubernetes
+
+.PHONY: test-e2e
+test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
+	$(on_cluster) go test -count=1 -timeout=60m ./test/e2e/...
+
+.PHONY: lint
+lint: ## check style, import rules, shell scripts, and that generated files are up to date
+	hack/need shellcheck=shellcheck
+	shellcheck .ci/run hack/* images/*/build
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls 2>/dev/null | xargs -r gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:" $$unformatted >&2; exit 1; }
+	$(lint) run ./...
+	hack/check-generated
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(lint) fmt ./...
+
+##@ Measure (every result is a line: figure NAME VALUE UNIT)
+
+.PHONY: bench-boot
+bench-boot: ## process start until all definitions are served; the operator's memory
+	go run ./test/bench/boot
+
+.PHONY: bench-ready
+bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
+	$(on_cluster) go run ./test/bench/ready
+
+bench-%: image mysql-image cluster
+	$(on_cluster) go run ./test/bench/$*
+
+##@ Dev cluster
+
+# A new image under an old name does not roll a Deployment by itself.
+.PHONY: dev-up
+dev-up: image mysql-image cluster deploy ## start the dev cluster with the operator in it [KINDS=all NODES=3]
+	$(kubectl) --namespace $(NAMESPACE) rollout restart deployment/mysql-operator
+	$(kubectl) --namespace $(NAMESPACE) rollout status deployment/mysql-operator --timeout=120s
+
+.PHONY: dev-down
+dev-down: ## stop the dev cluster and leave nothing of it behind
+	go run ./devcluster down
+
+.PHONY: cluster
+ifeq ($(strip $(KUBECONFIG)),)
+cluster: ## start the dev cluster alone and load the images built so far [NODES=3]
+	go run ./devcluster up $(if $(NODES),--nodes $(NODES))
+	@for archive in $(images)/*.tar; do [ ! -e $$archive ] || go run ./devcluster load $$archive || exit 1; done
+else
+cluster:
+	@echo "working on the cluster of KUBECONFIG=$(KUBECONFIG); it has to have or pull the images itself (IMG=$(IMG))"
+endif
+
+##@ Build
+
+.PHONY: build
+build: ## build the static binary bin/mysql-operator
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/mysql-operator ./cmd/mysql-operator
+
+.PHONY: image
+image: build ## build the operator's image without an engine, as .dev/images/mysql-operator.tar
+	images/operator/build $(IMG) $(VERSION) $(images)/mysql-operator.tar
+
+.PHONY: mysql-image
+mysql-image: ## build the MySQL image from Debian packages, as .dev/images/mysql.tar [FORCE=1 for a newer MySQL]
+	FORCE=$(FORCE) images/mysql/build $(images)
+
+.PHONY: docker-build
+docker-build: build ## build the operator's image with docker [IMG=]
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) --tag $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## push the operator's image [IMG=]
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: generate
+generate: ## write the generated Go files anew
+	go generate ./...
+
+.PHONY: manifests
+manifests: ## write the manifests in deploy/ anew
+	$(operator) manifests crds >deploy/crds.yaml
+	$(operator) manifests rbac >deploy/rbac.yaml
+	$(operator) manifests operator >deploy/operator.yaml
+
+.PHONY: clean
+clean: dev-down ## remove everything built, the dev cluster included
+	hack/remove bin .dev
+
+##@ Deploy
+
+.PHONY: run
+run: ## run the operator on this machine against the cluster [KINDS=]
+	$(operator) run --kubeconfig=$(kubeconfig) --agent-image=$(IMG) --log-format=console $(kinds)
+
+.PHONY: install
+install: ## register the definitions; the operator does that by itself, too [KINDS=]
+	$(operator) manifests crds $(kinds) | $(kubectl) apply --server-side --field-manager=mysql-operator-crds --filename=-
+
+.PHONY: uninstall
+uninstall: ## remove the definitions; refused while resources exist [FORCE=1 deletes those as well]
+	$(on_cluster) FORCE=$(FORCE) hack/uninstall
+
+.PHONY: deploy
+deploy: ## run the operator in the cluster [IMG= NAMESPACE= KINDS=]
+	$(kubectl) get namespace $(NAMESPACE) >/dev/null 2>&1 || $(kubectl) create namespace $(NAMESPACE)
+	$(operator) manifests all --namespace=$(NAMESPACE) --image=$(IMG) $(kinds) | $(kubectl) apply --server-side --filename=-
+	$(kubectl) --namespace $(NAMESPACE) rollout status deployment/mysql-operator --timeout=120s
+
+.PHONY: undeploy
+undeploy: ## stop the operator; definitions, clusters and data stay [NAMESPACE=]
+	{ $(operator) manifests operator --namespace=$(NAMESPACE); echo ---; $(operator) manifests rbac --namespace=$(NAMESPACE); } | $(kubectl) delete --ignore-not-found --filename=-
