@@ -94,6 +94,11 @@ func NextStep(local Local) Step {
 	return replicaStep(*a, local)
 }
 
+// NeedsSource says whether the next step depends on what the primary has: a replica whose replication does not run.
+func NeedsSource(local Local) bool {
+	return local.Assignment != nil && local.Assignment.Role == RoleReplica && local.Server.SuperReadOnly && !local.Server.Channel.running()
+}
+
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits to
 // hear from the operator. mysqld itself starts read-only and with replication stopped, so nothing unsafe can be left running.
 func unassigned(server Server) Step {

@@ -1,0 +1,204 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+// act carries one step out.
+func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Local) error {
+	if step.Verb == replication.VerbClone {
+		return a.clone(ctx, *local.Assignment)
+	}
+	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
+	defer cancel()
+	switch step.Verb {
+	case replication.VerbNone, replication.VerbClone:
+		return nil
+	case replication.VerbSetReadOnly:
+		return a.local.SetReadOnly(bounded)
+	case replication.VerbStopReplica:
+		return a.local.StopReplica(bounded)
+	case replication.VerbStopReceiver:
+		return a.local.StopReceiver(bounded)
+	case replication.VerbApplyReceived:
+		return a.local.ApplyReceived(bounded)
+	case replication.VerbForgetSource:
+		return a.local.ForgetSource(bounded)
+	case replication.VerbEnforceAcks:
+		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
+	case replication.VerbStopEnforcingAcks:
+		return a.local.StopEnforcingAcks(bounded)
+	case replication.VerbStartAcknowledging:
+		return a.local.StartAcknowledging(bounded)
+	case replication.VerbStopAcknowledging:
+		return a.local.StopAcknowledging(bounded)
+	case replication.VerbAcceptWrites:
+		return a.acceptWrites(bounded)
+	case replication.VerbPointToSource:
+		return a.pointToSource(bounded, *local.Assignment)
+	case replication.VerbStartReplica:
+		return a.local.StartReplica(bounded)
+	case replication.VerbRestartReceiver:
+		return a.local.RestartReceiver(bounded)
+	}
+	return fmt.Errorf("verb %q is not known", step.Verb)
+}
+
+// acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken
+// for an empty one.
+func (a *Agent) acceptWrites(ctx context.Context) error {
+	if err := a.keepOrigin(replication.OriginMember); err != nil {
+		return err
+	}
+	return a.local.AcceptWrites(ctx)
+}
+
+func (a *Agent) keepOrigin(origin replication.Origin) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept.Data == origin {
+		return nil
+	}
+	kept := a.kept
+	kept.Data = origin
+	if err := saveState(a.layout.stateFile(), kept); err != nil {
+		return err
+	}
+	a.kept = kept
+	a.reportKept()
+	return nil
+}
+
+func (a *Agent) source(assignment replication.Assignment, user string) (mysql.Source, error) {
+	account, err := a.layout.readAccount(user)
+	if err != nil {
+		return mysql.Source{}, err
+	}
+	return mysql.Source{
+		Host: assignment.SourceHost, Port: assignment.SourcePort, Account: account,
+		Certificates: mysql.Certificates{CA: a.layout.caFile(), Certificate: a.layout.certFile(), Key: a.layout.keyFile()},
+	}, nil
+}
+
+func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
+	source, err := a.source(assignment, mysql.ReplicationUser)
+	if err != nil {
+		return err
+	}
+	return a.local.PointToSource(ctx, source)
+}
+
+// clone replaces the data by a copy of the primary's. NextStep has just found, from the primary itself, that nothing here is
+// missing there; from now on what is here counts as nothing, so that an interrupted copy is simply made again.
+func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
+	if err := a.keepOrigin(replication.OriginFresh); err != nil {
+		return err
+	}
+	donor, err := a.source(assignment, mysql.CloneUser)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.watchCopy(watching)
+	}()
+	err = a.local.Clone(ctx, donor)
+	stop()
+	<-done
+	if mysql.IsDonorBusy(err) {
+		return fmt.Errorf("the primary gives a copy to another member; waits for its turn")
+	}
+	return err
+}
+
+// settleData notes the end of what has begun: mysqld answers, so --initialize is through; a copy is complete, so the data is a
+// member's.
+func (a *Agent) settleData(ctx context.Context) error {
+	a.mu.Lock()
+	data := a.kept.Data
+	a.mu.Unlock()
+	switch data {
+	case dataInitializing:
+		if err := writeBootstrap(a.layout, false); err != nil {
+			return err
+		}
+		return a.keepOrigin(replication.OriginFresh)
+	case replication.OriginFresh:
+		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		complete, err := a.local.CopyCompleted(bounded)
+		if err != nil || !complete {
+			return err
+		}
+		return a.keepOrigin(replication.OriginMember)
+	case replication.OriginMember:
+	}
+	return nil
+}
+
+// maintain keeps what has nothing to do with the role: the root password on the primary, and the certificates.
+func (a *Agent) maintain(ctx context.Context, where replication.State) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if where == replication.StateWriting {
+		problem := ""
+		if err := a.root.enforce(bounded, a.local); err != nil {
+			problem = err.Error()
+		}
+		a.mu.Lock()
+		if problem != a.status.RootError && problem != "" {
+			a.log.Info("the root password is not in force", "error", problem)
+		}
+		a.status.RootError = problem
+		a.mu.Unlock()
+	} else {
+		a.root.forget()
+	}
+	if a.tls.changed() {
+		if err := a.local.ReloadTLS(bounded); err != nil {
+			a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
+			return
+		}
+		a.tls.taken()
+		a.log.Info("mysqld took the new certificates")
+	}
+}
+
+// rootPassword keeps root's password equal to the user's Secret, on the primary, whence it replicates.
+type rootPassword struct {
+	layout  Layout
+	inForce string
+}
+
+func (r *rootPassword) forget() { r.inForce = "" }
+
+// enforce tries the password that the Secret holds, and sets it where mysqld refuses it.
+func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server) error {
+	password, err := r.layout.readRootPassword()
+	if err != nil {
+		return err
+	}
+	if password == r.inForce {
+		return nil
+	}
+	trial, err := mysql.Local(r.layout.socket(), mysql.Account{User: "root", Password: password})
+	if err != nil {
+		return err
+	}
+	defer trial.Close()
+	err = trial.Ping(ctx)
+	if mysql.IsAccessDenied(err) {
+		err = local.SetPassword(ctx, "root", "%", password)
+	}
+	if err != nil {
+		return err
+	}
+	r.inForce = password
+	return nil
+}

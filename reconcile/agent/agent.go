@@ -1,0 +1,267 @@
+// Package agent is the sidecar of every member: it brings its mysqld to the role that the operator assigns, one step at a time,
+// answers the probes of kubelet, and reports what it sees. It decides with replication.NextStep and acts with the verbs of
+// reconcile/mysql; it never chooses a primary itself.
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+const (
+	// lookEvery is how often a member that is as it should be is looked at, stepEvery one that is on its way.
+	lookEvery = time.Second
+	stepEvery = 250 * time.Millisecond
+	// lookTimeout bounds one look at mysqld, verbTimeout one verb; stopping replication waits for the transaction being applied.
+	lookTimeout = 3 * time.Second
+	verbTimeout = 60 * time.Second
+)
+
+// Agent looks after one mysqld.
+type Agent struct {
+	layout Layout
+	log    logr.Logger
+	local  *mysql.Server
+	root   rootPassword
+	tls    *tlsFiles
+	wake   chan struct{}
+
+	mu         sync.Mutex
+	kept       state
+	assignment *replication.Assignment
+	status     replication.Status
+	// answered is when mysqld last answered, looked when the loop last turned; zero before the first time.
+	answered, looked time.Time
+	shortSince       time.Time
+	copying          bool
+}
+
+// New reads the member's state and accounts. Run does the work.
+func New(layout Layout, log logr.Logger) (*Agent, error) {
+	kept, found, err := loadState(layout.stateFile())
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("no %s: the init container has not run", layout.stateFile())
+	}
+	account, err := layout.readAccount(mysql.AgentUser)
+	if err != nil {
+		return nil, err
+	}
+	local, err := mysql.Local(layout.socket(), account)
+	if err != nil {
+		return nil, err
+	}
+	agent := &Agent{
+		layout: layout, log: log, local: local, kept: kept,
+		root: rootPassword{layout: layout}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
+	}
+	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Boot: rand.Text()}
+	agent.reportKept()
+	return agent, nil
+}
+
+// Run looks, decides and acts until the context ends.
+func (a *Agent) Run(ctx context.Context) error {
+	defer a.local.Close()
+	for {
+		pause := a.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// turn is one look and at most one step; it returns how long to wait before the next.
+func (a *Agent) turn(ctx context.Context) time.Duration {
+	observed, err := a.look(ctx)
+	if err != nil {
+		a.unanswered(err)
+		return stepEvery
+	}
+	if err := a.settleData(ctx); err != nil {
+		a.log.Error(err, "cannot record how this member came by its data")
+		return lookEvery
+	}
+	local := a.localView(observed)
+	if replication.NeedsSource(local) {
+		local.Source = a.lookAtSource(ctx, *local.Assignment)
+	}
+	step := replication.NextStep(local)
+	changed := a.publish(observed, step)
+	if changed {
+		a.log.Info("member changes", "state", step.State, "message", step.Message)
+	}
+	a.maintain(ctx, step.State)
+	if step.Verb == replication.VerbNone {
+		return lookEvery
+	}
+	if err := a.act(ctx, step, local); err != nil {
+		a.failed(step, err)
+		return lookEvery
+	}
+	return stepEvery
+}
+
+func (a *Agent) look(ctx context.Context) (mysql.Observed, error) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return a.local.Observe(bounded)
+}
+
+// unanswered notes that mysqld does not answer; whatever it does next, it does as a new start that needs a new confirmation.
+func (a *Agent) unanswered(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looked = time.Now()
+	if a.status.State != replication.StateStarting {
+		a.log.Info("mysqld does not answer", "error", err.Error())
+		a.status.Boot = rand.Text()
+	}
+	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
+	a.status.Writable, a.status.Acknowledging = false, false
+	a.status.AcksEnforced, a.status.AckClients = 0, 0
+}
+
+// localView puts together what the next step depends on.
+func (a *Agent) localView(observed mysql.Observed) replication.Local {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.status.Writable && observed.Server.SuperReadOnly {
+		a.status.Boot = rand.Text()
+	}
+	return replication.Local{Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server}
+}
+
+func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignment) *replication.Source {
+	source, err := a.observeSource(ctx, assignment)
+	if err != nil {
+		return &replication.Source{Err: err.Error()}
+	}
+	return &source
+}
+
+func (a *Agent) observeSource(ctx context.Context, assignment replication.Assignment) (replication.Source, error) {
+	account, err := a.layout.readAccount(mysql.ReplicationUser)
+	if err != nil {
+		return replication.Source{}, err
+	}
+	security, err := a.tls.client()
+	if err != nil {
+		return replication.Source{}, err
+	}
+	remote, err := mysql.Remote(assignment.SourceHost, assignment.SourcePort, account, security)
+	if err != nil {
+		return replication.Source{}, err
+	}
+	defer remote.Close()
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	return remote.ObserveSource(bounded)
+}
+
+// Assign takes an assignment. It refuses one that is older than what the member has seen, or that names another primary for the
+// same epoch: somebody who works from stale knowledge sent it.
+func (a *Agent) Assign(next replication.Assignment) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held := a.kept.Held
+	if next.Record.Epoch < held.Epoch || next.Record.Epoch == held.Epoch && held.Primary != "" && next.Record.Primary != held.Primary {
+		return &StaleError{Held: held, Offered: next.Record}
+	}
+	if !next.Record.Equal(held) || next.Role != a.kept.HeldRole {
+		kept := a.kept
+		kept.Held, kept.HeldRole = next.Record, next.Role
+		if err := saveState(a.layout.stateFile(), kept); err != nil {
+			return err
+		}
+		a.kept = kept
+		a.reportKept()
+	}
+	a.assignment = &next
+	a.status.Assignment = &next
+	a.Wake()
+	return nil
+}
+
+// StaleError refuses an assignment that contradicts the record a member holds.
+type StaleError struct{ Held, Offered replication.Record }
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("refuse assignment of epoch %d with primary %q: this member holds epoch %d with primary %q", e.Offered.Epoch, e.Offered.Primary, e.Held.Epoch, e.Held.Primary)
+}
+
+// Wake makes the loop look at once.
+func (a *Agent) Wake() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Status is the latest report.
+func (a *Agent) Status() replication.Status {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status
+}
+
+// reportKept copies what is kept on the volume into the report; the caller holds the lock or is alone.
+func (a *Agent) reportKept() {
+	a.status.Origin, a.status.Held, a.status.HeldRole = a.kept.Data, a.kept.Held, a.kept.HeldRole
+}
+
+// publish turns a look and a decision into the report; it says whether the state or its explanation changed.
+func (a *Agent) publish(observed mysql.Observed, step replication.Step) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	a.answered, a.looked = now, now
+	status, server := &a.status, observed.Server
+	changed := status.State != step.State || status.Message != step.Message
+	status.State, status.Message, status.NeedsCopy = step.State, step.Message, step.NeedsCopy
+	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
+	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
+	status.Writable = !server.SuperReadOnly
+	status.AcksEnforced, status.AckClients = server.SourceAcks, observed.AckClients
+	status.AcksShortSeconds = a.acksShort(now, observed)
+	status.Acknowledging = server.ReplicaAcks && (server.Channel.AckActive || server.Channel.IO != "No")
+	status.LagSeconds = server.Channel.LagSeconds
+	a.reportKept()
+	return changed
+}
+
+func (a *Agent) acksShort(now time.Time, observed mysql.Observed) int {
+	if observed.AckClients >= observed.Server.SourceAcks {
+		a.shortSince = time.Time{}
+		return 0
+	}
+	if a.shortSince.IsZero() {
+		a.shortSince = now
+	}
+	return int(now.Sub(a.shortSince).Seconds())
+}
+
+// failed reports that a step did not succeed; the next turn decides anew.
+func (a *Agent) failed(step replication.Step, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Message = fmt.Sprintf("%s: %v", step.Message, err)
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	a.log.Info("step failed, will try again", "verb", step.Verb, "error", err.Error())
+}

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+const (
+	statusPath     = "/v1/status"
+	assignmentPath = "/v1/assignment"
+
+	// hungAfter is for how long mysqld may accept connections without answering before kubelet is asked to restart it.
+	hungAfter = 2 * time.Minute
+	// stuckAfter is for how long the agent's own loop may stand still before kubelet is asked to restart the agent.
+	stuckAfter = 3 * time.Minute
+
+	readHeaderTimeout = 5 * time.Second
+	shutdownTimeout   = 3 * time.Second
+	maxBody           = 1 << 20
+)
+
+// Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ demand the operator's certificate.
+func (a *Agent) Serve(ctx context.Context, address string) error {
+	server := &http.Server{
+		Addr: address, Handler: a.Handler(), TLSConfig: a.tls.server(), ReadHeaderTimeout: readHeaderTimeout,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.ListenAndServeTLS("", "") }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve on %s: %w", address, err)
+	case <-ctx.Done():
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(bounded); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stop serving: %w", err)
+	}
+	return nil
+}
+
+// Handler is the agent's routes.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /startupz", a.probe(func(now time.Time) error { return a.started() }))
+	mux.HandleFunc("GET /livez", a.probe(a.alive))
+	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
+	mux.HandleFunc("GET /healthz", a.probe(a.turning))
+	mux.Handle("GET /metrics", a.metricsHandler())
+	mux.HandleFunc("GET "+statusPath, operatorOnly(a.getStatus))
+	mux.HandleFunc("PUT "+assignmentPath, operatorOnly(a.putAssignment))
+	return mux
+}
+
+func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != OperatorName {
+			http.Error(w, "only the operator may ask this: show its client certificate", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
+
+func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
+	var assignment replication.Assignment
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&assignment); err != nil {
+		http.Error(w, "read assignment: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	err := a.Assign(assignment)
+	var stale *StaleError
+	switch {
+	case errors.As(err, &stale):
+		http.Error(w, err.Error(), http.StatusConflict)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(content) // the peer is gone when this fails; nobody is left to tell
+}
+
+func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := check(time.Now()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
+}
+
+// started: mysqld has answered once. Until then it may be recovering, which takes as long as it takes.
+func (a *Agent) started() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answered.IsZero() {
+		return errors.New(a.status.Message)
+	}
+	return nil
+}
+
+// alive: mysqld is not hung.
+func (a *Agent) alive(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.answered.IsZero() && now.Sub(a.answered) > hungAfter && now.Sub(a.looked) < hungAfter {
+		return fmt.Errorf("mysqld has not answered for %s", now.Sub(a.answered).Round(time.Second))
+	}
+	return nil
+}
+
+// turning: the agent itself is not stuck.
+func (a *Agent) turning(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.looked.IsZero() && now.Sub(a.looked) > stuckAfter {
+		return fmt.Errorf("the agent has not looked at mysqld for %s", now.Sub(a.looked).Round(time.Second))
+	}
+	return nil
+}
+
+// ready: clients may be sent here.
+func (a *Agent) ready() error {
+	status := a.Status()
+	if !status.Serves() {
+		return fmt.Errorf("%s: %s", status.State, status.Message)
+	}
+	return nil
+}

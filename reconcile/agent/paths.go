@@ -1,0 +1,51 @@
+package agent
+
+import "path"
+
+// Where things are in a member's Pod. The volume is the only place that outlives it.
+const (
+	VolumeDir   = "/var/lib/mysql-operator"
+	RunDir      = "/run/mysql-operator"
+	TempDir     = "/tmp"
+	ConfigDir   = "/etc/mysql-operator/config"
+	TLSDir      = "/etc/mysql-operator/tls"
+	AccountsDir = "/etc/mysql-operator/accounts"
+	RootDir     = "/etc/mysql-operator/root"
+
+	// ConfigKey is the ConfigMap's key for the settings that all members share.
+	ConfigKey = "my.cnf"
+	// PasswordKey is the key of the user's Secret for the root password.
+	PasswordKey = "password"
+
+	// Port is where the agent listens, for probes, metrics and the operator.
+	Port = 9443
+	// OperatorName is the common name of the certificate that the operator shows.
+	OperatorName = "mysql-operator"
+)
+
+// Layout is where one member's files are. Tests use another root than a Pod.
+type Layout struct{ Volume, Run, Temp, Config, TLS, Accounts, Root string }
+
+// PodLayout is the layout inside a Pod.
+func PodLayout() Layout {
+	return Layout{Volume: VolumeDir, Run: RunDir, Temp: TempDir, Config: ConfigDir, TLS: TLSDir, Accounts: AccountsDir, Root: RootDir}
+}
+
+// DataDir is a folder of its own in the volume: the volume's root may hold lost+found, and our own state must outlive CLONE.
+func (l Layout) DataDir() string         { return path.Join(l.Volume, "data") }
+func (l Layout) stateFile() string       { return path.Join(l.Volume, "member.json") }
+func (l Layout) serverConfig() string    { return path.Join(l.Run, "my.cnf") }
+func (l Layout) initConfig() string      { return path.Join(l.Run, "initialize.cnf") }
+func (l Layout) bootstrapFile() string   { return path.Join(l.Run, "bootstrap.sql") }
+func (l Layout) socket() string          { return path.Join(l.Run, "mysqld.sock") }
+func (l Layout) caFile() string          { return path.Join(l.TLS, "ca.crt") }
+func (l Layout) certFile() string        { return path.Join(l.TLS, "tls.crt") }
+func (l Layout) keyFile() string         { return path.Join(l.TLS, "tls.key") }
+func (l Layout) rootPassword() string    { return path.Join(l.Root, PasswordKey) }
+func (l Layout) account(u string) string { return path.Join(l.Accounts, u) }
+
+// ServerConfigPath and InitConfigPath are what the Pod's containers start mysqld with.
+const (
+	ServerConfigPath = RunDir + "/my.cnf"
+	InitConfigPath   = RunDir + "/initialize.cnf"
+)

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+// Identity is who a member is.
+type Identity struct {
+	// Pod is the Pod's name, Host its stable DNS name.
+	Pod, Host string
+	// Ordinal is the Pod's number in its StatefulSet.
+	Ordinal int
+}
+
+// firstServerID is member 0's server_id; the others count on from it. It must only differ between members of one topology
+// (manual, "server_id").
+const firstServerID = 100
+
+// Prepare is the first init container's work: it leaves configuration files in the run folder with which the second one, plain
+// mysqld, either makes a data directory or, where there is one, only validates the configuration. No shell and no script are
+// needed of the MySQL image.
+func Prepare(layout Layout, who Identity) error {
+	newData, err := prepareData(layout)
+	if err != nil {
+		return err
+	}
+	shared, err := os.ReadFile(filepath.Join(layout.Config, ConfigKey))
+	if err != nil {
+		return fmt.Errorf("read the cluster's settings: %w", err)
+	}
+	base := string(shared) + memberSettings(layout, who)
+	first := "validate_config = ON\n"
+	if newData {
+		first = "initialize_insecure = ON\n"
+	}
+	if err := os.WriteFile(layout.initConfig(), []byte(base+first), 0o640); err != nil {
+		return fmt.Errorf("write initialize.cnf: %w", err)
+	}
+	if err := writeBootstrap(layout, newData); err != nil {
+		return err
+	}
+	base += "init_file = " + layout.bootstrapFile() + "\n"
+	if err := os.WriteFile(layout.serverConfig(), []byte(base), 0o640); err != nil {
+		return fmt.Errorf("write my.cnf: %w", err)
+	}
+	return nil
+}
+
+func memberSettings(layout Layout, who Identity) string {
+	lines := []string{
+		"", "[mysqld]",
+		fmt.Sprintf("server_id = %d", firstServerID+who.Ordinal),
+		"report_host = " + who.Host,
+		"datadir = " + layout.DataDir(),
+		"socket = " + layout.socket(),
+		"pid_file = " + filepath.Join(layout.Run, "mysqld.pid"),
+		"tmpdir = " + layout.Temp,
+		"ssl_ca = " + layout.caFile(),
+		"ssl_cert = " + layout.certFile(),
+		"ssl_key = " + layout.keyFile(),
+		"",
+	}
+	return strings.Join(lines, "\n")
+}
+
+// prepareData decides whether a data directory has to be made. What mysqld --initialize left unfinished, and nobody ever used, is
+// made anew; anything else is kept as it is.
+func prepareData(layout Layout) (newData bool, err error) {
+	kept, found, err := loadState(layout.stateFile())
+	if err != nil {
+		return false, err
+	}
+	exists, err := hasEntries(layout.DataDir())
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case found && kept.Data == dataInitializing:
+		if err := os.RemoveAll(layout.DataDir()); err != nil {
+			return false, fmt.Errorf("remove the unfinished data directory: %w", err)
+		}
+	case found && kept.Data == replication.OriginMember && !exists:
+		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or delete member.json as well to begin with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
+	case exists && !found:
+		return false, saveState(layout.stateFile(), state{Data: replication.OriginMember})
+	case exists:
+		return false, nil
+	}
+	return true, saveState(layout.stateFile(), state{Data: dataInitializing})
+}
+
+func hasEntries(folder string) (bool, error) {
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look into the data directory: %w", err)
+	}
+	return len(entries) > 0, nil
+}
+
+func writeBootstrap(layout Layout, newData bool) error {
+	bootstrap := mysql.Bootstrap{NewData: newData}
+	var err error
+	if bootstrap.Agent, err = layout.readAccount(mysql.AgentUser); err != nil {
+		return err
+	}
+	if bootstrap.Replication, err = layout.readAccount(mysql.ReplicationUser); err != nil {
+		return err
+	}
+	if bootstrap.Clone, err = layout.readAccount(mysql.CloneUser); err != nil {
+		return err
+	}
+	if newData {
+		if bootstrap.Root, err = layout.readRootPassword(); err != nil {
+			return err
+		}
+	}
+	text, err := bootstrap.SQL()
+	if err != nil {
+		return fmt.Errorf("write bootstrap.sql: %w", err)
+	}
+	return writeDurably(layout.bootstrapFile(), []byte(text), 0o640)
+}
+
+func (l Layout) readAccount(user string) (mysql.Account, error) {
+	password, err := os.ReadFile(l.account(user))
+	if err != nil {
+		return mysql.Account{}, fmt.Errorf("read the password of %s: %w", user, err)
+	}
+	return mysql.Account{User: user, Password: string(password)}, nil
+}
+
+// readRootPassword takes the Secret's value as it is, but for one line break at its end, which files and heredocs leave there.
+func (l Layout) readRootPassword() (string, error) {
+	content, err := os.ReadFile(l.rootPassword())
+	if err != nil {
+		return "", fmt.Errorf("read the root password: %w", err)
+	}
+	password := RootPassword(content)
+	if password == "" {
+		return "", fmt.Errorf("the root password in the cluster's Secret is empty")
+	}
+	return password, nil
+}
+
+// RootPassword is the password that a Secret's value stands for.
+func RootPassword(value []byte) string {
+	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
+}

@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+// dataInitializing marks a data directory that mysqld --initialize may not have finished and that nobody has used.
+const dataInitializing replication.Origin = "Initializing"
+
+// state is what a member keeps beside its data. It outlives the Pod, the cluster resource and, on a moved volume, the whole
+// Kubernetes.
+type state struct {
+	Data replication.Origin `json:"data"`
+	// Held is the record of the last assignment that was accepted, HeldRole its role.
+	Held     replication.Record `json:"held"`
+	HeldRole replication.Role   `json:"heldRole,omitempty"`
+}
+
+// loadState reads the state; found is false where there is none.
+func loadState(file string) (loaded state, found bool, err error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return state{}, false, nil
+	}
+	if err != nil {
+		return state{}, false, fmt.Errorf("read the member's state: %w", err)
+	}
+	if err := json.Unmarshal(content, &loaded); err != nil {
+		return state{}, false, fmt.Errorf("read the member's state from %s: %w", file, err)
+	}
+	return loaded, true, nil
+}
+
+// saveState replaces the state in one step that a crash cannot halve.
+func saveState(file string, next state) error {
+	content, err := json.MarshalIndent(next, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the member's state: %w", err)
+	}
+	return writeDurably(file, content, 0o640)
+}
+
+// writeDurably writes beside the file, flushes, renames and flushes the folder.
+func writeDurably(file string, content []byte, mode fs.FileMode) error {
+	beside := file + ".new"
+	if err := writeAndSync(beside, content, mode); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	if err := os.Rename(beside, file); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	folder, err := os.Open(filepath.Dir(file))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer folder.Close()
+	if err := folder.Sync(); err != nil {
+		return fmt.Errorf("write %s: flush folder: %w", file, err)
+	}
+	return nil
+}
+
+func writeAndSync(file string, content []byte, mode fs.FileMode) error {
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	if _, err := out.Write(content); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	if err := out.Sync(); err != nil {
+		return errors.Join(err, out.Close())
+	}
+	return out.Close()
+}

@@ -1,0 +1,68 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bootstrap is what init_file brings about at every start of mysqld, before anybody can connect: the operator's own accounts with
+// the passwords that are in force now. It runs on every member, also on a read-only one, and leaves the binary log alone, so
+// that members stay free of transactions of their own.
+type Bootstrap struct {
+	Agent, Replication, Clone Account
+	// Root is the user's password for root; it is set only on a data directory that mysqld --initialize has just made. Later
+	// changes go through the primary and replicate.
+	Root string
+	// NewData says that the data directory has just been made.
+	NewData bool
+}
+
+// privileges of each account, the least that its verbs need (manual, "Privileges Provided by MySQL").
+func privileges() []struct{ user, host, require, grants string } {
+	return []struct{ user, host, require, grants string }{
+		// Settings, replication, copies, TLS reload, and the root password: SYSTEM_USER is what altering root takes.
+		{AgentUser, "localhost", "NONE", "RELOAD, REPLICATION CLIENT, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN"},
+		{ReplicationUser, "%", "X509", "REPLICATION SLAVE"},
+		{CloneUser, "%", "X509", "BACKUP_ADMIN"},
+	}
+}
+
+// SQL renders the file: one statement a line, as init_file demands (manual, "init_file").
+func (b Bootstrap) SQL() (string, error) {
+	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
+	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
+	for _, account := range privileges() {
+		password, err := quote(passwords[account.user])
+		if err != nil {
+			return "", fmt.Errorf("account %s: %w", account.user, err)
+		}
+		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
+		lines = append(lines,
+			"CREATE USER IF NOT EXISTS "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
+			"ALTER USER "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
+			"GRANT "+account.grants+" ON *.* TO "+name,
+		)
+	}
+	lines = append(lines, "GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'")
+	if b.NewData {
+		root, err := quote(b.Root)
+		if err != nil {
+			return "", fmt.Errorf("root: %w", err)
+		}
+		lines = append(lines,
+			"CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED WITH caching_sha2_password BY "+root,
+			"GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION",
+			"DROP USER IF EXISTS 'root'@'localhost'",
+		)
+	}
+	return strings.Join(lines, ";\n") + ";\n", nil
+}
+
+// quote writes a string literal for a session with an empty sql_mode, where backslash escapes (manual, "String Literals"). init_file
+// has no parameters, which is why this exists.
+func quote(text string) (string, error) {
+	if strings.ContainsRune(text, 0) {
+		return "", fmt.Errorf("a password may not contain a NUL character")
+	}
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\x1a", `\Z`).Replace(text) + "'", nil
+}

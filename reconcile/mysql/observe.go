@@ -1,0 +1,169 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+// Observed is what one look at a mysqld tells.
+type Observed struct {
+	Server     replication.Server
+	Version    string
+	AckClients int
+}
+
+// Observe looks at everything that decisions about a member depend on.
+func (s *Server) Observe(ctx context.Context) (Observed, error) {
+	seen := Observed{}
+	if err := s.observeVariables(ctx, &seen); err != nil {
+		return seen, err
+	}
+	channel, err := s.observeChannel(ctx)
+	if err != nil {
+		return seen, err
+	}
+	status, err := s.semiSyncStatus(ctx)
+	if err != nil {
+		return seen, err
+	}
+	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
+	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
+	seen.Server.Channel = channel
+	return seen, nil
+}
+
+func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
+	var executed, purged string
+	var enforced bool
+	var acks int
+	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
+		@@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
+		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled`)
+	server := &seen.Server
+	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &executed, &purged, &enforced, &acks, &server.ReplicaAcks)
+	if err != nil {
+		return fmt.Errorf("read variables: %w", err)
+	}
+	if enforced {
+		server.SourceAcks = acks
+	}
+	return parseSets(executed, purged, &server.Executed, &server.Purged)
+}
+
+func parseSets(executed, purged string, executedSet, purgedSet *replication.GTIDSet) error {
+	var err error
+	if *executedSet, err = replication.ParseGTIDSet(executed); err != nil {
+		return fmt.Errorf("gtid_executed: %w", err)
+	}
+	if *purgedSet, err = replication.ParseGTIDSet(purged); err != nil {
+		return fmt.Errorf("gtid_purged: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error) {
+	columns, err := s.oneRow(ctx, "SHOW REPLICA STATUS")
+	if err != nil || columns == nil {
+		return replication.Channel{IO: "No", SQL: "No"}, err
+	}
+	channel := replication.Channel{
+		Configured: true,
+		SourceHost: columns["Source_Host"],
+		IO:         columns["Replica_IO_Running"], SQL: columns["Replica_SQL_Running"],
+		IOError: columns["Last_IO_Error"], SQLError: columns["Last_SQL_Error"],
+	}
+	channel.SourcePort, _ = strconv.Atoi(columns["Source_Port"])
+	channel.IOErrno, _ = strconv.Atoi(columns["Last_IO_Errno"])
+	channel.SQLErrno, _ = strconv.Atoi(columns["Last_SQL_Errno"])
+	if lag, err := strconv.ParseInt(columns["Seconds_Behind_Source"], 10, 64); err == nil {
+		channel.LagSeconds = &lag
+	}
+	channel.Retrieved, err = replication.ParseGTIDSet(columns["Retrieved_Gtid_Set"])
+	return channel, err
+}
+
+// oneRow reads the first row of a statement whose columns differ between releases; nil when there is none.
+func (s *Server) oneRow(ctx context.Context, statement string) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]sql.NullString, len(names))
+	targets := make([]any, len(names))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	if err := rows.Scan(targets...); err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	row := make(map[string]string, len(names))
+	for i, name := range names {
+		row[name] = values[i].String
+	}
+	return row, rows.Err()
+}
+
+func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%'")
+	if err != nil {
+		return nil, fmt.Errorf("read semi-synchronous status: %w", err)
+	}
+	defer rows.Close()
+	status := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, fmt.Errorf("read semi-synchronous status: %w", err)
+		}
+		status[name] = value
+	}
+	return status, rows.Err()
+}
+
+// ObserveSource looks at a primary as its replica does.
+func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
+	var executed, purged string
+	source := replication.Source{}
+	row := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	if err := row.Scan(&source.ServerUUID, &executed, &purged); err != nil {
+		return source, fmt.Errorf("look at the primary: %w", err)
+	}
+	return source, parseSets(executed, purged, &source.Executed, &source.Purged)
+}
+
+// CloneProgress is how much of a running copy has arrived, in percent; nil when none runs.
+func (s *Server) CloneProgress(ctx context.Context) (*int, error) {
+	var estimate, data sql.NullInt64
+	row := s.db.QueryRowContext(ctx, "SELECT SUM(ESTIMATE), SUM(DATA) FROM performance_schema.clone_progress WHERE STATE <> 'Not Started'")
+	if err := row.Scan(&estimate, &data); err != nil {
+		return nil, fmt.Errorf("read clone progress: %w", err)
+	}
+	if !estimate.Valid || estimate.Int64 == 0 {
+		return nil, nil
+	}
+	percent := int(min(100, data.Int64*100/estimate.Int64))
+	return &percent, nil
+}
+
+// CopyCompleted says whether this data directory is the result of a CLONE that went through; MySQL keeps that beside the data
+// (manual, "Monitoring Cloning Operations").
+func (s *Server) CopyCompleted(ctx context.Context) (bool, error) {
+	var completed int
+	row := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM performance_schema.clone_status WHERE STATE = 'Completed' AND ERROR_NO = 0")
+	if err := row.Scan(&completed); err != nil {
+		return false, fmt.Errorf("read clone status: %w", err)
+	}
+	return completed > 0, nil
+}

@@ -1,0 +1,94 @@
+package mysql
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Account is a user name with its password.
+type Account struct{ User, Password string }
+
+// The accounts that the operator makes on every member. Their passwords are generated for each cluster; what each may do stands
+// in bootstrap.go.
+const (
+	// AgentUser is the agent's own account, for its socket only.
+	AgentUser = "mysql_operator_agent"
+	// ReplicationUser follows the primary's binary log.
+	ReplicationUser = "mysql_operator_replication"
+	// CloneUser takes a copy of a member's data.
+	CloneUser = "mysql_operator_clone"
+)
+
+// Server is a connection to one mysqld.
+type Server struct{ db *sql.DB }
+
+// connectTimeout bounds one attempt to connect; statements are bounded by their context.
+const connectTimeout = 2 * time.Second
+
+// Local reaches the mysqld beside the agent through its socket.
+func Local(socket string, account Account) (*Server, error) {
+	config := newConfig(account)
+	config.Net, config.Addr = "unix", socket
+	return open(config)
+}
+
+// Remote reaches another member over TLS.
+func Remote(host string, port int, account Account, security *tls.Config) (*Server, error) {
+	config := newConfig(account)
+	config.Net, config.Addr = "tcp", net.JoinHostPort(host, strconv.Itoa(port))
+	config.TLS = security.Clone()
+	config.TLS.ServerName = host
+	return open(config)
+}
+
+func newConfig(account Account) *driver.Config {
+	config := driver.NewConfig()
+	config.User, config.Passwd = account.User, account.Password
+	config.Timeout = connectTimeout
+	config.InterpolateParams = true
+	config.Logger = &driver.NopLogger{}
+	return config
+}
+
+func open(config *driver.Config) (*Server, error) {
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(1)
+	return &Server{db: db}, nil
+}
+
+// Close ends the connection.
+func (s *Server) Close() error { return s.db.Close() }
+
+// exec runs statements one after the other and stops at the first that fails.
+func (s *Server) exec(ctx context.Context, what string, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+func hasNumber(err error, number uint16) bool {
+	var reply *driver.MySQLError
+	return errors.As(err, &reply) && reply.Number == number
+}
+
+// IsDonorBusy says whether a clone failed because the donor serves another one; trying again later helps.
+func IsDonorBusy(err error) bool { return hasNumber(err, errTooManyClones) }
+
+// IsAccessDenied says whether mysqld refused the account or its password.
+func IsAccessDenied(err error) bool { return hasNumber(err, errAccessDenied) }

@@ -1,0 +1,136 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+)
+
+// SetReadOnly refuses writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
+// commits under way.
+func (s *Server) SetReadOnly(ctx context.Context) error {
+	return s.exec(ctx, "set super_read_only", "SET GLOBAL super_read_only = ON")
+}
+
+// AcceptWrites lets clients write.
+func (s *Server) AcceptWrites(ctx context.Context) error {
+	return s.exec(ctx, "clear read_only", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+}
+
+// StopReplica stops receiving and applying.
+func (s *Server) StopReplica(ctx context.Context) error {
+	return s.exec(ctx, "stop replica", "STOP REPLICA")
+}
+
+// StopReceiver stops receiving and goes on applying what was received.
+func (s *Server) StopReceiver(ctx context.Context) error {
+	return s.exec(ctx, "stop receiver", "STOP REPLICA IO_THREAD")
+}
+
+// ApplyReceived applies what was received, without receiving more.
+func (s *Server) ApplyReceived(ctx context.Context) error {
+	return s.exec(ctx, "start applier", "START REPLICA SQL_THREAD")
+}
+
+// StartReplica starts receiving and applying.
+func (s *Server) StartReplica(ctx context.Context) error {
+	return s.exec(ctx, "start replica", "START REPLICA")
+}
+
+// RestartReceiver makes the receiver connect anew, which is when it negotiates acknowledgements.
+func (s *Server) RestartReceiver(ctx context.Context) error {
+	return s.exec(ctx, "restart receiver", "STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
+}
+
+// ForgetSource removes the replication channel with its relay logs; call it only once everything received is applied.
+func (s *Server) ForgetSource(ctx context.Context) error {
+	return s.exec(ctx, "forget source", "STOP REPLICA", "RESET REPLICA ALL")
+}
+
+// EnforceAcks makes every commit wait until so many replicas have acknowledged that they received it (AFTER_SYNC; manual,
+// "Semisynchronous Replication"). It never falls back to asynchronous by itself: the time-out in the configuration is 49 days.
+func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
+	if _, err := s.db.ExecContext(ctx, "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = ?", acks); err != nil {
+		return fmt.Errorf("enforce %d acknowledgements: %w", acks, err)
+	}
+	return s.exec(ctx, "enforce acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+}
+
+// StopEnforcingAcks lets commits go on without acknowledgements, also those that wait now.
+func (s *Server) StopEnforcingAcks(ctx context.Context) error {
+	return s.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
+}
+
+// StartAcknowledging turns a replica's acknowledgements on; they begin when its receiver connects next.
+func (s *Server) StartAcknowledging(ctx context.Context) error {
+	return s.exec(ctx, "start acknowledging", "SET GLOBAL rpl_semi_sync_replica_enabled = ON")
+}
+
+// StopAcknowledging turns a replica's acknowledgements off for certain: the running receiver would go on giving them until it
+// stops.
+func (s *Server) StopAcknowledging(ctx context.Context) error {
+	return s.exec(ctx, "stop acknowledging", "STOP REPLICA IO_THREAD", "SET GLOBAL rpl_semi_sync_replica_enabled = OFF")
+}
+
+// Certificates are the files that mysqld uses when it is a client of another member.
+type Certificates struct{ CA, Certificate, Key string }
+
+// Source is where and how a replica reaches its primary.
+type Source struct {
+	Host         string
+	Port         int
+	Account      Account
+	Certificates Certificates
+}
+
+// PointToSource sets the replication channel up: by GTID, over TLS with the primary's name verified, retrying every second for
+// ever (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped.
+func (s *Server) PointToSource(ctx context.Context, source Source) error {
+	_, err := s.db.ExecContext(ctx, `CHANGE REPLICATION SOURCE TO SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = ?,
+		SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1, SOURCE_SSL_CA = ?, SOURCE_SSL_CERT = ?, SOURCE_SSL_KEY = ?, SOURCE_SSL_VERIFY_SERVER_CERT = 1,
+		SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 2`,
+		source.Host, source.Port, source.Account.User, source.Account.Password,
+		source.Certificates.CA, source.Certificates.Certificate, source.Certificates.Key)
+	if err != nil {
+		return fmt.Errorf("point to source %s:%d: %w", source.Host, source.Port, err)
+	}
+	return nil
+}
+
+// Clone replaces this server's data by a copy of the donor's and stops mysqld, which kubelet starts again (manual, "Cloning Remote
+// Data"). The caller has made certain that nothing is only here.
+func (s *Server) Clone(ctx context.Context, donor Source) error {
+	settings := []struct{ statement, value string }{
+		{"SET GLOBAL clone_valid_donor_list = ?", fmt.Sprintf("%s:%d", donor.Host, donor.Port)},
+		{"SET GLOBAL clone_ssl_ca = ?", donor.Certificates.CA},
+		{"SET GLOBAL clone_ssl_cert = ?", donor.Certificates.Certificate},
+		{"SET GLOBAL clone_ssl_key = ?", donor.Certificates.Key},
+	}
+	for _, setting := range settings {
+		if _, err := s.db.ExecContext(ctx, setting.statement, setting.value); err != nil {
+			return fmt.Errorf("prepare to clone %s: %w", donor.Host, err)
+		}
+	}
+	_, err := s.db.ExecContext(ctx, "CLONE INSTANCE FROM ?@?:"+fmt.Sprint(donor.Port)+" IDENTIFIED BY ? REQUIRE SSL",
+		donor.Account.User, donor.Host, donor.Account.Password)
+	if err != nil && !hasNumber(err, errRestartFailed) {
+		return fmt.Errorf("clone %s: %w", donor.Host, err)
+	}
+	return nil
+}
+
+// ReloadTLS makes mysqld use the certificate files as they are now, for new connections.
+func (s *Server) ReloadTLS(ctx context.Context) error {
+	return s.exec(ctx, "reload TLS", "ALTER INSTANCE RELOAD TLS")
+}
+
+// SetPassword gives an account a new password. The binary log and the general log hold its hash only (manual, "Passwords and
+// Logging").
+func (s *Server) SetPassword(ctx context.Context, user, host, password string) error {
+	if _, err := s.db.ExecContext(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password); err != nil {
+		return fmt.Errorf("set the password of %s@%s: %w", user, host, err)
+	}
+	return nil
+}
+
+// Ping says whether mysqld answers and takes the account's password.
+func (s *Server) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
