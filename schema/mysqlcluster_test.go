@@ -1,0 +1,193 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// seedCluster is the document the project began with, letter for letter: it must always apply.
+const seedCluster = `
+apiVersion: cr.mysqloperator.grtl.github.com/v1
+kind: MySQLCluster
+metadata:
+  name: "my-cluster"
+spec:
+  secret: "my-secret"
+  fromBackup: "my-backup-2017-12-14-01-22"
+  port: 3306
+  replicas: 2
+  storage: "1Gi"
+  image: "mysql:latest"
+`
+
+// cluster is a document with the name and the spec's lines in flow style: cluster("a", "secret: s, port: 1").
+func cluster(name, spec string) string {
+	return fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec: {%s}\n", name, spec)
+}
+
+func TestSeedClusterApplies(t *testing.T) {
+	t.Parallel()
+	stored, err := newAPIServer(t, "MySQLCluster").create(seedCluster)
+	if err != nil {
+		t.Fatalf("the seed's manifest is refused: %v", err)
+	}
+	typed := mysqlv1.MySQLCluster{}
+	if err := DecodeStrict(stored, &typed); err != nil {
+		t.Fatal(err)
+	}
+	if typed.Spec.FromBackup != "my-backup-2017-12-14-01-22" || typed.Spec.Secret != "my-secret" || *typed.Spec.Replicas != 2 {
+		t.Errorf("read as %+v", typed.Spec)
+	}
+}
+
+func TestClusterDefaults(t *testing.T) {
+	t.Parallel()
+	stored, err := newAPIServer(t, "MySQLCluster").create(cluster("a", "secret: s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"secret": "s", "port": int64(3306), "replicas": int64(2), "storage": "1Gi", "image": "mysql:latest",
+		"durability": map[string]any{"whenReplicasLost": "Continue", "gracePeriodSeconds": int64(10)},
+	}
+	if diff := cmp.Diff(want, stored.Object["spec"]); diff != "" {
+		t.Errorf("defaulted spec (-want +got):\n%s", diff)
+	}
+}
+
+// TestClusterDocuments lists what is refused when a cluster is created, and what the user is told. No words mean it is accepted.
+func TestClusterDocuments(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	for story, test := range map[string]struct {
+		document string
+		told     []string
+	}{
+		"no spec":                    {"apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: a}\n", []string{"spec: Required value"}},
+		"no secret":                  {cluster("a", "replicas: 1"), []string{"spec.secret: Required value"}},
+		"empty secret":               {cluster("a", "secret: ''"), []string{"spec.secret"}},
+		"secret of another form":     {cluster("a", "secret: My_Secret"), []string{"spec.secret must be the name of a Secret"}},
+		"secret elsewhere":           {cluster("a", "secret: other/s"), []string{"in the same namespace"}},
+		"a misspelt field":           {cluster("a", "secret: s, replica: 3"), []string{"unknown field spec.replica"}},
+		"one member":                 {cluster("a", "secret: s, replicas: 1"), nil},
+		"nine members":               {cluster("a", "secret: s, replicas: 9"), nil},
+		"no members":                 {cluster("a", "secret: s, replicas: 0"), []string{"spec.replicas must be at least 1", "its volumes stay"}},
+		"minus one member":           {cluster("a", "secret: s, replicas: -1"), []string{"spec.replicas must be at least 1"}},
+		"a thousand members":         {cluster("a", "secret: s, replicas: 1000"), []string{"spec.replicas must be at most 9", "several MySQLClusters"}},
+		"members as text":            {cluster("a", "secret: s, replicas: 'two'"), []string{"spec.replicas", "integer"}},
+		"another port":               {cluster("a", "secret: s, port: 3307"), nil},
+		"port 0":                     {cluster("a", "secret: s, port: 0"), []string{"spec.port", "greater than or equal to 1"}},
+		"port 65536":                 {cluster("a", "secret: s, port: 65536"), []string{"spec.port", "less than or equal to 65535"}},
+		"the X protocol's port":      {cluster("a", "secret: s, port: 33060"), []string{"spec.port must not be 33060"}},
+		"the administration port":    {cluster("a", "secret: s, port: 33062"), []string{"33062"}},
+		"the agent's port":           {cluster("a", "secret: s, port: 9443"), []string{"9443"}},
+		"storage as a plain number":  {cluster("a", "secret: s, storage: 1073741824"), nil},
+		"storage with a fraction":    {cluster("a", "secret: s, storage: 1.5Gi"), nil},
+		"the least storage":          {cluster("a", "secret: s, storage: 256Mi"), nil},
+		"storage 0":                  {cluster("a", "secret: s, storage: 0"), []string{"spec.storage must be at least 256Mi"}},
+		"storage of minus 1Gi":       {cluster("a", "secret: s, storage: -1Gi"), []string{"spec.storage must be at least 256Mi"}},
+		"storage too small":          {cluster("a", "secret: s, storage: 255Mi"), []string{"spec.storage must be at least 256Mi"}},
+		"storage that is no size":    {cluster("a", "secret: s, storage: plenty"), []string{"spec.storage must be a quantity such as"}},
+		"storage in gigabytes":       {cluster("a", "secret: s, storage: 1GB"), []string{"spec.storage must be a quantity such as"}},
+		"empty storage":              {cluster("a", "secret: s, storage: ''"), []string{"spec.storage must be a quantity such as"}},
+		"image from a registry":      {cluster("a", "secret: s, image: 'registry.example.com:5000/team/mysql:9.7.4'"), nil},
+		"image by digest":            {cluster("a", "secret: s, image: 'mysql@sha256:"+strings.Repeat("a1", 32)+"'"), nil},
+		"empty image":                {cluster("a", "secret: s, image: ''"), []string{"spec.image"}},
+		"image with a space":         {cluster("a", "secret: s, image: 'mysql: latest'"), []string{"spec.image must be an image reference"}},
+		"image in capitals":          {cluster("a", "secret: s, image: 'MySQL'"), []string{"spec.image must be an image reference"}},
+		"a storage class":            {cluster("a", "secret: s, storageClassName: fast"), nil},
+		"an empty storage class":     {cluster("a", "secret: s, storageClassName: ''"), []string{"spec.storageClassName"}},
+		"resources":                  {cluster("a", "secret: s, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}"), nil},
+		"request beyond limit":       {cluster("a", "secret: s, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}"), []string{"spec.resources.requests must not exceed"}},
+		"an unknown resource":        {cluster("a", "secret: s, resources: {requests: {disk: 1Gi}}"), []string{"cpu, memory and ephemeral-storage only"}},
+		"no memory":                  {cluster("a", "secret: s, resources: {limits: {memory: 0}}"), []string{"quantities greater than 0"}},
+		"memory that is no size":     {cluster("a", "secret: s, resources: {limits: {memory: lots}}"), []string{"quantities greater than 0"}},
+		"settings":                   {cluster("a", "secret: s, config: {max_connections: '500', skip-name-resolve: '', binlog_expire_logs_seconds: '60'}"), nil},
+		"a setting as a number":      {cluster("a", "secret: s, config: {max_connections: 500}"), []string{"spec.config.max_connections", "string"}},
+		"a setting with dashes":      {cluster("a", "secret: s, config: {--max-connections: '5'}"), []string{"without leading dashes"}},
+		"a section in a setting":     {cluster("a", "secret: s, config: {\"a]\\n[client\": x}"), []string{"spec.config names must be"}},
+		"a setting of two lines":     {cluster("a", "secret: s, config: {init_connect: \"a\\nport=1\"}"), []string{"spec.config values must be one line"}},
+		"blocking durability":        {cluster("a", "secret: s, durability: {whenReplicasLost: Block}"), nil},
+		"durability of another kind": {cluster("a", "secret: s, durability: {whenReplicasLost: Ignore}"), []string{"spec.durability.whenReplicasLost", `"Continue"`, `"Block"`}},
+		"no grace":                   {cluster("a", "secret: s, durability: {gracePeriodSeconds: 0}"), []string{"spec.durability.gracePeriodSeconds"}},
+		"forty characters":           {cluster("a"+strings.Repeat("b", 39), "secret: s"), nil},
+		"forty-one characters":       {cluster("a"+strings.Repeat("b", 40), "secret: s"), []string{"metadata.name must be at most 40 characters"}},
+		"sixty-three characters":     {cluster("a"+strings.Repeat("b", 62), "secret: s"), []string{"metadata.name must be at most 40 characters"}},
+		"a name with a dot":          {cluster("a.b", "secret: s"), []string{"metadata.name must be"}},
+		"a name that is a number":    {cluster("'1a'", "secret: s"), []string{"begin with a letter"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			_, err := server.create(test.document)
+			wantRefusal(t, err, test.told...)
+		})
+	}
+}
+
+// TestClusterSettingsOfTheOperator lists settings that would break the cluster, in the spellings mysqld understands.
+func TestClusterSettingsOfTheOperator(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	for _, setting := range []string{
+		"server-id", "server_id", "loose_server_id", "maximum-server-id", "gtid-mode", "gtid_mode", "enforce-gtid-consistency", "log-bin",
+		"log_bin", "skip-log-bin", "disable_log_bin", "datadir", "port", "socket", "read-only", "read_only", "super-read-only", "super_read_only",
+		"report-host", "report_host", "plugin-load-add", "plugin_load_add", "plugin-load", "skip-networking", "skip_grant_tables", "init-file",
+		"rpl_semi_sync_source_timeout", "replicate-do-db", "clone_autotune_concurrency", "sync_binlog", "ssl_ca", "admin_port", "mysqlx_port", "user",
+		"skip-replica-start", "innodb_flush_log_at_trx_commit", "relay-log", "bind-address",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			_, err := server.create(cluster("a", "secret: s, config: {"+setting+": x}"))
+			wantRefusal(t, err, "spec.config must not set", "remove it")
+		})
+	}
+	for _, setting := range []string{"max_connections", "innodb_buffer_pool_size", "port_open_timeout", "log_bin_trust_function_creators", "skip-name-resolve", "user_stat", "require_secure_transport"} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			_, err := server.create(cluster("a", "secret: s, config: {"+setting+": x}"))
+			wantRefusal(t, err)
+		})
+	}
+}
+
+// TestClusterChanges lists what may and may not change in a cluster that exists.
+func TestClusterChanges(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	for story, test := range map[string]struct {
+		before, after string
+		told          []string
+	}{
+		"nothing changes":             {"secret: s", "secret: s", nil},
+		"another secret":              {"secret: s", "secret: t", nil},
+		"scaling out":                 {"secret: s", "secret: s, replicas: 5", nil},
+		"scaling in":                  {"secret: s, replicas: 5", "secret: s, replicas: 1", nil},
+		"scaling to nothing":          {"secret: s", "secret: s, replicas: 0", []string{"spec.replicas must be at least 1"}},
+		"storage grows":               {"secret: s, storage: 1Gi", "secret: s, storage: 2Gi", nil},
+		"storage in another spelling": {"secret: s, storage: 1Gi", "secret: s, storage: 1024Mi", nil},
+		"storage from text to number": {"secret: s, storage: 1Gi", "secret: s, storage: 1073741824", nil},
+		"storage shrinks":             {"secret: s, storage: 2Gi", "secret: s, storage: 1Gi", []string{"spec.storage may not shrink"}},
+		"storage back to the default": {"secret: s, storage: 2Gi", "secret: s", []string{"spec.storage may not shrink"}},
+		"port changes":                {"secret: s", "secret: s, port: 3307", []string{"spec.port cannot change"}},
+		"default port spelt out":      {"secret: s", "secret: s, port: 3306", nil},
+		"backup removed":              {"secret: s, fromBackup: b", "secret: s", nil},
+		"backup kept":                 {"secret: s, fromBackup: b", "secret: s, fromBackup: b, replicas: 3", nil},
+		"backup set later":            {"secret: s", "secret: s, fromBackup: b", []string{"spec.fromBackup applies only while"}},
+		"another backup":              {"secret: s, fromBackup: b", "secret: s, fromBackup: c", []string{"spec.fromBackup applies only while"}},
+		"storage class set later":     {"secret: s", "secret: s, storageClassName: fast", []string{"spec.storageClassName cannot change"}},
+		"storage class removed":       {"secret: s, storageClassName: fast", "secret: s", []string{"spec.storageClassName cannot change"}},
+		"another storage class":       {"secret: s, storageClassName: fast", "secret: s, storageClassName: slow", []string{"spec.storageClassName cannot change"}},
+		"another image":               {"secret: s", "secret: s, image: 'mysql:9.7.4'", nil},
+		"pausing":                     {"secret: s", "secret: s, paused: true", nil},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			wantRefusal(t, server.update(t, cluster("a", test.before), cluster("a", test.after)), test.told...)
+		})
+	}
+}
