@@ -1,0 +1,159 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Apply makes a child of owner as desired: an unstructured object or an apply configuration that says what its owner wants said, and
+// nothing else (an API type would also say its zero values). It is a server-side apply by ManagerChildren; the child gets owner as
+// its controller. No request is sent if the API server's object says it all already, however much the API server has defaulted.
+//
+// A child that someone changed is healed, and a field no longer desired is removed. An object that exists and is not controlled by
+// owner is left alone: *ForeignError. Secrets and what is not in the Controller's Watches are read live for the comparison.
+func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
+	child, resource, err := c.child(owner, desired)
+	if err != nil {
+		return Unchanged, err
+	}
+	live, err := c.current(ctx, resource, child)
+	if apierrors.IsNotFound(err) {
+		return c.create(ctx, resource, child)
+	}
+	if err != nil {
+		return Unchanged, err
+	}
+	if foreign := foreignness(owner, live, resource); foreign != nil {
+		return Unchanged, foreign
+	}
+	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child})
+}
+
+// ApplyFields sets fields of an existing object that belongs to someone else, such as labels of a Pod that a StatefulSet made, as a
+// field manager of their own, which must be named ManagerChildren plus a suffix ("mysql-operator-role"). Fields the manager set
+// earlier and does not name now are removed. The object is never created: the API server's NotFound error is returned.
+func (c *Client) ApplyFields(ctx context.Context, manager string, desired any) (Change, error) {
+	if !isOwnManager(manager) || manager == ManagerChildren || manager == ManagerStatus {
+		return Unchanged, fmt.Errorf("apply as field manager %q: the name must be %s- and a suffix, and not %s", manager, ManagerChildren, ManagerStatus)
+	}
+	fields, err := toUnstructured(desired)
+	if err != nil {
+		return Unchanged, err
+	}
+	resource := c.names.resourceFor(fields.GroupVersionKind())
+	live, err := c.current(ctx, resource, fields)
+	if err != nil {
+		return Unchanged, err
+	}
+	return c.applyTo(ctx, resource, live, application{manager: manager, desired: fields})
+}
+
+// application is what to apply, and as whom.
+type application struct {
+	manager string
+	desired *unstructured.Unstructured
+}
+
+// applyTo applies to an object that exists.
+func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionResource, live *unstructured.Unstructured, what application) (Change, error) {
+	if live.GetDeletionTimestamp() != nil {
+		return Awaiting, nil
+	}
+	canonicalise(what.desired)
+	child := appliedTo{manager: what.manager, uid: live.GetUID()}
+	where := c.whatDiffers(ctx, child, live, what)
+	if where == "" {
+		return Unchanged, nil
+	}
+
+	wanted := fingerprint(what.desired.Object)
+	// With the UID the apply can neither create the object anew nor hit another that took its place.
+	what.desired.SetUID(live.GetUID())
+	options := metav1.ApplyOptions{FieldManager: what.manager, Force: true}
+	written, err := c.resource(resource, live).Apply(ctx, live.GetName(), what.desired, options)
+	if err != nil {
+		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), err)
+	}
+	owned, _ := ownedBy(written, what.manager)
+	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(owned)})
+	c.journal.wrote(ctx, resource, written)
+	if written.GetResourceVersion() == live.GetResourceVersion() {
+		return Unchanged, nil
+	}
+	logChange(ctx, Updated, written, "field", where)
+	return Updated, nil
+}
+
+// whatDiffers returns the path of a field that an apply would change; empty if none.
+func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) string {
+	owned, ok := ownedBy(live, what.manager)
+	if !ok {
+		return "."
+	}
+	where := difference(what.desired, live, owned)
+	if where == "" {
+		return ""
+	}
+	// The API server may store something else than was applied and have it owned all the same: defaults within an atomic field, the
+	// work of an admission plugin. Applying it again would bring nothing.
+	last, ok := c.journal.lastApplied(ctx, child)
+	if ok && last == (applied{desired: fingerprint(what.desired.Object), owned: fingerprint(owned)}) {
+		return ""
+	}
+	return where
+}
+
+// create applies an object that did not exist a moment ago. Without force, and nobody can have applied it as this manager: whatever
+// appears under the name meanwhile makes a conflict where it differs, and is looked at in the next pass.
+func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
+	canonicalise(child)
+	created, err := c.resource(resource, child).Apply(ctx, child.GetName(), child, metav1.ApplyOptions{FieldManager: ManagerChildren})
+	if err != nil {
+		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), err)
+	}
+	owned, _ := ownedBy(created, ManagerChildren)
+	what := applied{desired: fingerprint(child.Object), owned: fingerprint(owned)}
+	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, uid: created.GetUID()}, what)
+	c.journal.wrote(ctx, resource, created)
+	logChange(ctx, Created, created)
+	return Created, nil
+}
+
+// current returns the object that exists under the desired one's name: from the cache if it is there and the cache is to be trusted,
+// else from the API server. A cache that lacks it proves nothing: the object may lack the label the watch selects by.
+func (c *Client) current(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	cached, ok := c.caches[resource]
+	current, _ := passFrom(ctx)
+	if ok && !current.live {
+		if object, found := cached.Get(desired.GetNamespace(), desired.GetName()); found {
+			return object, nil
+		}
+	}
+	return c.Get(ctx, resource, desired.GetNamespace(), desired.GetName())
+}
+
+// foreignness returns what is wrong with taking object for owner's child; nil if it is.
+func foreignness(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource) error {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller != nil && controller.UID == owner.GetUID() {
+		return nil
+	}
+	foreign := &ForeignError{Resource: resource, Namespace: object.GetNamespace(), Name: object.GetName()}
+	if controller != nil {
+		foreign.Controller = controller.Kind + "/" + controller.Name
+		kind := apischema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind)
+		foreign.Predecessor = controller.Name == owner.GetName() && kind.GroupKind() == owner.GroupVersionKind().GroupKind()
+	}
+	return foreign
+}
+
+func logChange(ctx context.Context, change Change, object *unstructured.Unstructured, more ...any) {
+	values := append([]any{"op", string(change), "child", object.GetKind() + "/" + object.GetName()}, more...)
+	logr.FromContextOrDiscard(ctx).Info("child "+string(change), values...)
+}

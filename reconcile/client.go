@@ -1,0 +1,163 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/pager"
+)
+
+// listPage is how many objects one request of a live List asks for: few enough to keep both ends' memory flat.
+const listPage = 250
+
+// Client is a Reconciler's only door to the API server. Every write made with a pass's context is remembered, and the object's next
+// pass begins only when the caches have seen it.
+type Client struct {
+	api     dynamic.Interface
+	names   resourceNames
+	caches  map[apischema.GroupVersionResource]*view
+	journal *journal
+}
+
+// Get reads an object from the API server itself, for decisions that cannot tolerate a cache.
+func (c *Client) Get(ctx context.Context, resource apischema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	object, err := c.api.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("get %s %s/%s: %w", resource.GroupResource(), namespace, name, err)
+	}
+	return object, nil
+}
+
+// List reads, from the API server itself and page by page, the objects of a namespace that a label selector (kubectl's form; empty
+// for all) selects.
+func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResource, namespace, selector string) ([]*unstructured.Unstructured, error) {
+	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return c.api.Resource(resource).Namespace(namespace).List(ctx, options)
+	})
+	pages.PageSize = listPage
+
+	found := []*unstructured.Unstructured{}
+	err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, func(item runtime.Object) error {
+		object, ok := item.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("unexpected type %T", item)
+		}
+		found = append(found, object)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, err)
+	}
+	return found, nil
+}
+
+// Cached reads the cache of a resource: the kind's own or one of the Controller's Watches. Any other resource is a mistake in the
+// program, and panics: an empty answer could be taken for "does not exist".
+func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
+	cached, ok := c.caches[resource]
+	if !ok {
+		panic(fmt.Sprintf("%s is not cached: add it to the controller's Watches", resource.GroupResource()))
+	}
+	return cached
+}
+
+// Create makes a new object controlled by owner. Whatever exists under the name is left as it is, and the API server's AlreadyExists
+// error is returned (apierrors.IsAlreadyExists): this is for what must never be overwritten, such as generated passwords. object may
+// be unstructured, an apply configuration, or any API type.
+func (c *Client) Create(ctx context.Context, owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, error) {
+	desired, resource, err := c.child(owner, object)
+	if err != nil {
+		return nil, err
+	}
+	created, err := c.resource(resource, desired).Create(ctx, desired, metav1.CreateOptions{FieldManager: ManagerChildren})
+	if err != nil {
+		return nil, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), desired.GetNamespace(), desired.GetName(), err)
+	}
+	c.journal.wrote(ctx, resource, created)
+	return created, nil
+}
+
+// Delete deletes exactly the object given, as it was read: if it was changed or replaced since, nothing is deleted and the API
+// server's Conflict error is returned. An object that is gone already is no error. Dependents are deleted in the background.
+func (c *Client) Delete(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) error {
+	uid, version, propagation := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
+	err := c.resource(resource, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &propagation,
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), err)
+	}
+	c.journal.deleted(ctx, resource, object)
+	return nil
+}
+
+// Patch changes fields of exactly the object given, as it was read, by a JSON merge patch (RFC 7386: null removes): if the object was
+// changed or replaced since, nothing is changed and the API server's Conflict error is returned. changes is not modified.
+func (c *Client) Patch(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured, changes map[string]any) (*unstructured.Unstructured, error) {
+	document, err := json.Marshal(withPreconditions(changes, object))
+	if err != nil {
+		return nil, fmt.Errorf("encode the patch of %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), err)
+	}
+	options := metav1.PatchOptions{FieldManager: ManagerChildren}
+	patched, err := c.resource(resource, object).Patch(ctx, object.GetName(), types.MergePatchType, document, options)
+	if err != nil {
+		return nil, fmt.Errorf("patch %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), err)
+	}
+	c.journal.wrote(ctx, resource, patched)
+	return patched, nil
+}
+
+// Evict deletes a Pod through the Eviction API (policy/v1), which refuses with TooManyRequests (apierrors.IsTooManyRequests) while a
+// PodDisruptionBudget forbids it. The Pod is only evicted if it is the very one given; one that is gone already is no error.
+func (c *Client) Evict(ctx context.Context, pod *unstructured.Unstructured) error {
+	pods := apischema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	eviction := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion":    "policy/v1",
+		"kind":          "Eviction",
+		"metadata":      map[string]any{"name": pod.GetName(), "namespace": pod.GetNamespace()},
+		"deleteOptions": map[string]any{"preconditions": map[string]any{"uid": string(pod.GetUID())}},
+	}}
+	_, err := c.resource(pods, pod).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("evict pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
+	}
+	c.journal.deleted(ctx, pods, pod)
+	return nil
+}
+
+func (c *Client) resource(resource apischema.GroupVersionResource, object *unstructured.Unstructured) dynamic.ResourceInterface {
+	return c.api.Resource(resource).Namespace(object.GetNamespace())
+}
+
+// withPreconditions returns changes with the UID and resourceVersion the patched object must have.
+func withPreconditions(changes map[string]any, object *unstructured.Unstructured) map[string]any {
+	metadata := map[string]any{}
+	if given, ok := changes["metadata"].(map[string]any); ok {
+		maps.Copy(metadata, given)
+	}
+	metadata["uid"] = string(object.GetUID())
+	metadata["resourceVersion"] = object.GetResourceVersion()
+
+	patch := maps.Clone(changes)
+	if patch == nil {
+		patch = map[string]any{}
+	}
+	patch["metadata"] = metadata
+	return patch
+}

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// IsNamespaceTerminating says whether an object could not be created because its namespace is being deleted. Nothing is wrong then,
+// and nothing is to be done: the owner will be deleted as well.
+func IsNamespaceTerminating(err error) bool {
+	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// isUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the
+// object that happened to ask. The end of the pass's own time is not that.
+func isUnavailable(err error) bool {
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) {
+		return true
+	}
+	var request *url.Error
+	if !errors.As(err, &request) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	var operation *net.OpError
+	return errors.As(err, &operation) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
+}
+
+// panicError is what became of a pass that panicked.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string {
+	return fmt.Sprintf("reconcile: panic: %v", e.value)
+}

@@ -1,0 +1,190 @@
+package reconcile
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// barrierPatience is how long an object waits for the caches to show its own last writes before it goes on without them.
+const barrierPatience = 30 * time.Second
+
+// journal remembers what each object's passes wrote until the caches show it: the read-your-own-writes barrier. Without it a pass
+// right after a write would read the state before that write and decide twice.
+//
+// A write is shown when the store it lands in has reached the written resourceVersion. Resource versions of one resource can be
+// compared (Kubernetes documentation, "Resource Versions"). A deletion is shown when the object is gone or marked as being deleted.
+//
+// It also remembers what was applied last to each child, see applied.
+type journal struct {
+	now    func() time.Time
+	caches map[apischema.GroupVersionResource]*view
+
+	mu      sync.Mutex
+	records map[types.NamespacedName]*record
+}
+
+// record is what is remembered of one object of the kind.
+type record struct {
+	uid     types.UID
+	writes  []write
+	applied map[appliedTo]applied
+}
+
+// write is one write that a cache has yet to show.
+type write struct {
+	resource  apischema.GroupVersionResource
+	namespace string
+	name      string
+	uid       types.UID
+	// version is the resourceVersion the write made; empty for a deletion.
+	version string
+	at      time.Time
+}
+
+// appliedTo names a child and the field manager that wrote it.
+type appliedTo struct {
+	manager string
+	uid     types.UID
+}
+
+// applied is a fingerprint of what was applied last (desired) and of the ownership the API server recorded for it (owned). While
+// both are the same, nothing of ours changed: whoever changes one of our fields takes its ownership from us.
+type applied struct {
+	desired, owned uint64
+}
+
+func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time.Time) *journal {
+	return &journal{now: now, caches: caches, records: map[types.NamespacedName]*record{}}
+}
+
+// pass is what the Client knows of the pass that uses it.
+type pass struct {
+	key types.NamespacedName
+	uid types.UID
+	// live says that the caches did not catch up in time: compare with what the API server says instead.
+	live bool
+}
+
+type passContextKey struct{}
+
+func withPass(ctx context.Context, p pass) context.Context {
+	return context.WithValue(ctx, passContextKey{}, p)
+}
+
+func passFrom(ctx context.Context) (pass, bool) {
+	p, ok := ctx.Value(passContextKey{}).(pass)
+	return p, ok
+}
+
+// wrote remembers that the pass of ctx wrote object and this is what the API server answered.
+func (j *journal) wrote(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
+	cached, ok := j.caches[resource]
+	if !ok || !cached.selects(object) {
+		return
+	}
+	j.add(ctx, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID(), version: object.GetResourceVersion()})
+}
+
+// deleted remembers that the pass of ctx deleted object.
+func (j *journal) deleted(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
+	if _, ok := j.caches[resource]; !ok {
+		return
+	}
+	j.add(ctx, write{resource: resource, namespace: object.GetNamespace(), name: object.GetName(), uid: object.GetUID()})
+}
+
+func (j *journal) add(ctx context.Context, written write) {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return
+	}
+	written.at = j.now()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	held := j.record(current)
+	held.writes = append(held.writes, written)
+}
+
+// pending returns a write of the object's earlier passes that the caches do not show yet, and whether there is one.
+func (j *journal) pending(key types.NamespacedName, uid types.UID) (write, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	held, ok := j.records[key]
+	if !ok || held.uid != uid {
+		return write{}, false
+	}
+	held.writes = slices.DeleteFunc(held.writes, j.shown)
+	if len(held.writes) == 0 {
+		return write{}, false
+	}
+	return held.writes[0], true
+}
+
+func (j *journal) shown(written write) bool {
+	cached := j.caches[written.resource]
+	if written.version != "" {
+		return cached.reached(written.namespace, written.version)
+	}
+	object, found := cached.Get(written.namespace, written.name)
+	return !found || object.GetUID() != written.uid || object.GetDeletionTimestamp() != nil
+}
+
+// overdue says whether the object has waited long enough for the write.
+func (j *journal) overdue(written write) bool {
+	return j.now().Sub(written.at) > barrierPatience
+}
+
+// giveUp forgets the object's writes.
+func (j *journal) giveUp(key types.NamespacedName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if held, ok := j.records[key]; ok {
+		held.writes = nil
+	}
+}
+
+// forget forgets all about an object that is gone.
+func (j *journal) forget(key types.NamespacedName) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.records, key)
+}
+
+// lastApplied returns what the object's passes applied last to a child.
+func (j *journal) lastApplied(ctx context.Context, child appliedTo) (applied, bool) {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return applied{}, false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	last, ok := j.record(current).applied[child]
+	return last, ok
+}
+
+// remember remembers what the pass of ctx applied to a child.
+func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.record(current).applied[child] = what
+}
+
+// record returns the record of the pass's object. One that speaks of an earlier object of the same name is dropped.
+func (j *journal) record(current pass) *record {
+	held, ok := j.records[current.key]
+	if !ok || held.uid != current.uid {
+		held = &record{uid: current.uid, applied: map[appliedTo]applied{}}
+		j.records[current.key] = held
+	}
+	return held
+}

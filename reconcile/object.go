@@ -1,0 +1,61 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// resourceNames maps kinds whose plural may be irregular to their resources.
+type resourceNames map[apischema.GroupVersionKind]apischema.GroupVersionResource
+
+// resourceFor returns the resource of a kind: from the names given, else by the rule that all of Kubernetes' own kinds follow (lower
+// case, English plural). So no discovery request is needed to write an object.
+func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.GroupVersionResource {
+	if resource, ok := n[kind]; ok {
+		return resource
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	return resource
+}
+
+// child turns a desired object of any form into an unstructured copy that says whose it is, and tells its resource.
+func (c *Client) child(owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, apischema.GroupVersionResource, error) {
+	desired, err := toUnstructured(object)
+	if err != nil {
+		return nil, apischema.GroupVersionResource{}, err
+	}
+	if desired.GetNamespace() != owner.GetNamespace() {
+		return nil, apischema.GroupVersionResource{}, fmt.Errorf("own %s %s/%s: its owner is in namespace %q: an owner must be in the same namespace",
+			desired.GetKind(), desired.GetNamespace(), desired.GetName(), owner.GetNamespace())
+	}
+	reference := *metav1.NewControllerRef(owner, owner.GroupVersionKind())
+	desired.SetOwnerReferences([]metav1.OwnerReference{reference})
+	return desired, c.names.resourceFor(desired.GroupVersionKind()), nil
+}
+
+// toUnstructured copies a desired object: unstructured, apply configuration or API type.
+func toUnstructured(object any) (*unstructured.Unstructured, error) {
+	desired, ok := object.(*unstructured.Unstructured)
+	if ok && desired != nil {
+		desired = desired.DeepCopy()
+	} else {
+		content, err := schema.Encode(object)
+		if err != nil {
+			return nil, err
+		}
+		desired = &unstructured.Unstructured{Object: content}
+	}
+	if desired.GetAPIVersion() == "" || desired.GetKind() == "" || desired.GetName() == "" {
+		return nil, fmt.Errorf("encode %T: %w", object, errUnnamed)
+	}
+	return desired, nil
+}
+
+var errUnnamed = errors.New("apiVersion, kind and metadata.name must be set")

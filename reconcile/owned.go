@@ -1,0 +1,215 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// ownership is a managedFields entry as data (Kubernetes documentation, "Server-Side Apply"; the encoding is described in the API
+// reference under FieldsV1): a map whose keys are "f:<field>", "k:<the key fields of a list item, as JSON>", "v:<a set's value, as
+// JSON>" or "." for the item itself, and whose values are such maps again. An empty map marks a field owned as a whole.
+type ownership map[string]any
+
+// ownedBy returns what a field manager applied to the object, and false if it never applied anything in the object's version.
+func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool) {
+	for _, entry := range object.GetManagedFields() {
+		ours := entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+		if !ours || entry.APIVersion != object.GetAPIVersion() || entry.FieldsV1 == nil {
+			continue
+		}
+		fields := ownership{}
+		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			return nil, false
+		}
+		return fields, true
+	}
+	return nil, false
+}
+
+// difference compares a desired object with the live one as far as the desired one speaks and its manager owns, and returns the path
+// of the first field in which an apply would change something: a value that differs, a field not owned yet (or taken by another
+// manager), an owned field that is desired no more. Empty means that an apply would change nothing. What the API server defaults, or
+// others write, is not looked at.
+func difference(desired, live *unstructured.Unstructured, owned ownership) string {
+	wanted := map[string]any{}
+	for field, value := range desired.Object {
+		if field != "apiVersion" && field != "kind" && field != "metadata" {
+			wanted[field] = value
+		}
+	}
+	if metadata, ok := desired.Object["metadata"].(map[string]any); ok {
+		wanted["metadata"] = withoutIdentity(metadata)
+	}
+	return differenceInMap(wanted, live.Object, owned, "")
+}
+
+// withoutIdentity leaves out what names an object: no manager ever owns it.
+func withoutIdentity(metadata map[string]any) map[string]any {
+	kept := map[string]any{}
+	for field, value := range metadata {
+		switch field {
+		case "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields":
+		default:
+			kept[field] = value
+		}
+	}
+	return kept
+}
+
+func differenceIn(desired, live any, owned ownership, path string) string {
+	if len(owned) == 0 {
+		if reflect.DeepEqual(desired, live) {
+			return ""
+		}
+		return path
+	}
+	switch wanted := desired.(type) {
+	case map[string]any:
+		if present, ok := live.(map[string]any); ok {
+			return differenceInMap(wanted, present, owned, path)
+		}
+	case []any:
+		if present, ok := live.([]any); ok {
+			return differenceInList(wanted, present, owned, path)
+		}
+	}
+	return path
+}
+
+func differenceInMap(desired, live map[string]any, owned ownership, path string) string {
+	for field, value := range desired {
+		if value == nil || (path == "" && field == "metadata" && reflect.DeepEqual(value, map[string]any{})) {
+			continue
+		}
+		fields, ok := owned["f:"+field].(map[string]any)
+		if !ok {
+			return path + "." + field
+		}
+		present, ok := live[field]
+		if !ok {
+			return path + "." + field
+		}
+		if found := differenceIn(value, present, fields, path+"."+field); found != "" {
+			return found
+		}
+	}
+	for key := range owned {
+		field, ok := strings.CutPrefix(key, "f:")
+		if ok && desired[field] == nil {
+			return path + "." + field
+		}
+	}
+	return ""
+}
+
+// differenceInList compares lists whose items are told apart by key fields or, in sets, by value. The order counts.
+func differenceInList(desired, live []any, owned ownership, path string) string {
+	if len(desired) != ownedItems(owned) {
+		return path
+	}
+	after := -1
+	for index, item := range desired {
+		at := fmt.Sprintf("%s[%d]", path, index)
+		key, fields, ok := ownedItem(item, owned)
+		if !ok {
+			return at
+		}
+		position, ok := find(live, key)
+		if !ok || position < after {
+			return at
+		}
+		after = position
+		if found := differenceIn(item, live[position], fields, at); found != "" {
+			return found
+		}
+	}
+	return ""
+}
+
+func ownedItems(owned ownership) int {
+	count := 0
+	for key := range owned {
+		if key != "." {
+			count++
+		}
+	}
+	return count
+}
+
+// ownedItem finds the one entry of ownership that speaks of a list item, and returns the item's key as a value to look for. A key
+// field that the item leaves out was defaulted by the API server, and matches.
+func ownedItem(item any, owned ownership) (key any, fields ownership, ok bool) {
+	for name, value := range owned {
+		encoded, isKey := strings.CutPrefix(name, "k:")
+		if !isKey {
+			encoded, ok = strings.CutPrefix(name, "v:")
+			if !ok {
+				continue
+			}
+		}
+		candidate, valid := decodeKey(encoded)
+		if !valid || !matches(item, candidate) {
+			continue
+		}
+		fields, ok := value.(map[string]any)
+		return candidate, fields, ok
+	}
+	return nil, nil, false
+}
+
+func decodeKey(encoded string) (any, bool) {
+	var key any
+	// This decoder reads whole numbers as int64, as they are in objects.
+	err := utiljson.Unmarshal([]byte(encoded), &key)
+	return key, err == nil
+}
+
+func matches(item, key any) bool {
+	keys, ok := key.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(item, key)
+	}
+	fields, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	shared := 0
+	for name, value := range keys {
+		given, ok := fields[name]
+		if !ok {
+			continue
+		}
+		if !reflect.DeepEqual(given, value) {
+			return false
+		}
+		shared++
+	}
+	return shared > 0
+}
+
+func find(live []any, key any) (int, bool) {
+	for position, item := range live {
+		if matches(item, key) {
+			return position, true
+		}
+	}
+	return 0, false
+}
+
+// fingerprint is a hash of anything that JSON can express; equal content has an equal fingerprint.
+func fingerprint(content any) uint64 {
+	document, err := json.Marshal(content)
+	if err != nil {
+		return 0
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write(document)
+	return hash.Sum64()
+}

@@ -1,0 +1,86 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// writeStatus makes status the object's whole status, if it is not already: one server-side apply on the status subresource, with the
+// resourceVersion the pass began with as precondition (apierrors.IsConflict if the object was changed since).
+func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructured, status any) error {
+	desired, err := schema.Encode(status)
+	if err != nil {
+		return fmt.Errorf("encode the status: %w", err)
+	}
+	present, _, err := unstructured.NestedMap(object.Object, "status")
+	if err != nil {
+		return fmt.Errorf("read the status: %w", err)
+	}
+	if desired == nil || sameStatus(desired, present) {
+		return nil
+	}
+
+	child := appliedTo{manager: ManagerStatus, uid: object.GetUID()}
+	wanted := fingerprint(desired)
+	if last, ok := c.journal.lastApplied(ctx, child); ok && last == (applied{desired: wanted, owned: fingerprint(present)}) {
+		// The definition prunes or defaults part of this status: writing it again would bring nothing.
+		return nil
+	}
+	resource := c.names.resourceFor(object.GroupVersionKind())
+	written, err := c.resource(resource, object).ApplyStatus(ctx, object.GetName(), statusDocument(object, desired), metav1.ApplyOptions{FieldManager: ManagerStatus, Force: true})
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	stored, _, _ := unstructured.NestedMap(written.Object, "status")
+	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(stored)})
+	c.journal.wrote(ctx, resource, written)
+	return nil
+}
+
+func statusDocument(object *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": object.GetAPIVersion(),
+		"kind":       object.GetKind(),
+		"metadata": map[string]any{
+			"name":            object.GetName(),
+			"namespace":       object.GetNamespace(),
+			"uid":             string(object.GetUID()),
+			"resourceVersion": object.GetResourceVersion(),
+		},
+		"status": status,
+	}}
+}
+
+// sameStatus compares two statuses. Conditions are a map by type, so their order says nothing: the API server keeps its own.
+func sameStatus(desired, present map[string]any) bool {
+	return reflect.DeepEqual(withSortedConditions(desired), withSortedConditions(present))
+}
+
+func withSortedConditions(status map[string]any) map[string]any {
+	copied := make(map[string]any, len(status))
+	for field, value := range status {
+		copied[field] = value
+	}
+	conditions, ok := status["conditions"].([]any)
+	if !ok {
+		return copied
+	}
+	copied["conditions"] = slices.SortedStableFunc(slices.Values(conditions), func(a, b any) int {
+		return cmp.Compare(conditionType(a), conditionType(b))
+	})
+	return copied
+}
+
+func conditionType(condition any) string {
+	fields, _ := condition.(map[string]any)
+	name, _ := fields["type"].(string)
+	return name
+}

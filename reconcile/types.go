@@ -1,0 +1,146 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// The field managers the operator writes as (Kubernetes documentation, "Server-Side Apply"): one for each concern, so that each can
+// be told from the others in an object's managedFields.
+const (
+	// ManagerChildren owns the fields of the objects that Client.Apply makes.
+	ManagerChildren = "mysql-operator"
+	// ManagerStatus owns the status of the kinds' own objects.
+	ManagerStatus = "mysql-operator-status"
+)
+
+// The types of an Event, as the events.k8s.io/v1 API names them.
+const (
+	Normal  = "Normal"
+	Warning = "Warning"
+)
+
+// Reconciler brings one object one step nearer to what its spec says.
+type Reconciler interface {
+	// Reconcile makes one pass over the object. obj is the reconciler's own copy. ctx ends when the pass has used up its time
+	// (Config.PassTimeout), when the operator stops and when it loses its lease; it carries the logger (logr.FromContext). The
+	// engine never runs two passes over the same object at once. An error sends the object into back-off; the outcome is
+	// carried out all the same.
+	Reconcile(ctx context.Context, obj *unstructured.Unstructured) (Outcome, error)
+}
+
+// Forgetter is what a Reconciler implements if it remembers things about objects between passes.
+type Forgetter interface {
+	// Forget is told that the object is gone. It must return at once.
+	Forget(key types.NamespacedName)
+}
+
+// Outcome is what a pass wants done when it is over.
+type Outcome struct {
+	// Status is the whole desired status: a type that JSON turns into an object. Nil leaves the status alone. It is written once
+	// a pass, only if it differs from the object's, and only if nobody changed the object since the pass began (else the object
+	// comes again at once).
+	Status any
+	// Events tell people what happened. An event that the object's previous pass told already, word for word, is not told again.
+	Events []Event
+	// Again is when to come again although nothing changed; zero means never.
+	Again time.Duration
+}
+
+// Event is one thing that happened to an object (events.k8s.io/v1).
+type Event struct {
+	// Type is Normal or Warning.
+	Type string
+	// Reason is why: one CamelCase word, a constant, the same as in the condition that speaks of it. At most 128 characters.
+	Reason string
+	// Action is what was done or tried: one CamelCase word. Empty means the same as Reason.
+	Action string
+	// Note is the sentence for people. It is cut at 1024 characters.
+	Note string
+}
+
+// Controller is one kind, as the engine knows it.
+type Controller struct {
+	// Kind names the resource whose objects are reconciled.
+	Kind schema.Kind
+	// Watches are the other resources whose changes concern this kind's objects. What is watched is also cached (Client.Cached).
+	Watches []Watch
+	// Rules are the permissions the Reconciler needs beyond those the engine knows of by itself (see the function Rules).
+	Rules []rbacv1.PolicyRule
+	// New makes the Reconciler. It is called at the beginning of every term as leader, so that nothing remembered in an earlier
+	// term survives into a later one.
+	New func(*Client) Reconciler
+}
+
+// Watch is a resource whose changes concern a kind's objects.
+type Watch struct {
+	// Resource is what to watch. Secrets are refused: they are never cached.
+	Resource apischema.GroupVersionResource
+	// Selector is a label selector in kubectl's form; empty selects all. What it does not select is neither cached nor noticed.
+	Selector string
+	// Transform is applied to every object before it is cached. It must keep the metadata, and the managedFields entries that
+	// TrimMetadata keeps if the resource is written through Client.Apply or Client.ApplyFields. It must be quick, tolerate any
+	// type of object, and give the same result when applied twice. Nil means TrimMetadata.
+	Transform cache.TransformFunc
+	// Owners tells which objects of the kind a change to child concerns; objects lists the kind's cached objects. Nil means the
+	// controller owner (metadata.ownerReferences) if it is of the kind.
+	Owners func(child *unstructured.Unstructured, objects Lister) []types.NamespacedName
+}
+
+// Lister reads a cache. Objects that come out of it are shared with everyone: they must not be changed (DeepCopy first).
+type Lister interface {
+	// Get returns an object by its name, and whether there is one.
+	Get(namespace, name string) (*unstructured.Unstructured, bool)
+	// List returns the objects of a namespace, or all for the empty string, ordered by namespace and name.
+	List(namespace string) []*unstructured.Unstructured
+	// Owned returns the objects whose controller (metadata.ownerReferences) has this UID, ordered by namespace and name.
+	Owned(owner types.UID) []*unstructured.Unstructured
+}
+
+// Change is what a write did to an object.
+type Change string
+
+// The changes a write can make.
+const (
+	// Unchanged: everything was as desired already; most of the time no request was sent.
+	Unchanged Change = "unchanged"
+	// Created: the object did not exist.
+	Created Change = "created"
+	// Updated: something in the object changed.
+	Updated Change = "updated"
+	// Awaiting: the object is being deleted; nothing was written. Its end starts another pass, which will create it anew.
+	Awaiting Change = "awaiting deletion"
+)
+
+// ForeignError says that an object under the desired name exists and does not belong to the owner. It is never taken over.
+type ForeignError struct {
+	Resource  apischema.GroupVersionResource
+	Namespace string
+	Name      string
+	// Controller is the "Kind/name" of the object that controls it; empty if nothing does.
+	Controller string
+	// Predecessor says that the controller is an earlier object of the owner's kind and name, already deleted. Kubernetes' garbage
+	// collection will remove the object soon: waiting is enough.
+	Predecessor bool
+}
+
+// Error says what is in the way and what a person can do.
+func (e *ForeignError) Error() string {
+	what := fmt.Sprintf("%s %s/%s exists already", e.Resource.GroupResource(), e.Namespace, e.Name)
+	if e.Predecessor {
+		return what + " and belongs to a deleted predecessor of the same name: wait until garbage collection has removed it"
+	}
+	if e.Controller == "" {
+		return what + " and was not made by this operator: delete or rename it, or choose another name"
+	}
+	return fmt.Sprintf("%s and belongs to %s: delete or rename it, or choose another name", what, e.Controller)
+}
