@@ -1,0 +1,92 @@
+package mysqlcluster
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// setSpec is what a StatefulSet depends on beside the cluster resource.
+type setSpec struct {
+	// agentImage is the operator's own image.
+	agentImage string
+	// scale is how many members to ask for.
+	scale int
+	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
+	claimSize resource.Quantity
+}
+
+// terminationGrace is how long mysqld may take to stop cleanly, in seconds.
+const terminationGrace = 300
+
+// statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
+// everything.
+func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
+	return appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(appsv1ac.StatefulSetSpec().
+		WithReplicas(int32(spec.scale)).
+		WithServiceName(n.pods()).
+		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
+		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
+			WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
+			WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
+		WithRevisionHistoryLimit(3).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
+		WithTemplate(podTemplate(n, cluster, spec.agentImage)).
+		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.claimSize)))
+}
+
+func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	spec := corev1ac.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
+	if cluster.Spec.StorageClassName != nil {
+		spec.WithStorageClassName(*cluster.Spec.StorageClassName)
+	}
+	return corev1ac.PersistentVolumeClaim("data", "").WithLabels(n.labels()).WithSpec(spec)
+}
+
+func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().
+		WithLabels(n.labels()).
+		WithAnnotations(map[string]string{configHash: hashOf(renderConfig(cluster))}).
+		WithSpec(corev1ac.PodSpec().
+			WithServiceAccountName(n.cluster).
+			WithAutomountServiceAccountToken(false).
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(terminationGrace).
+			WithSecurityContext(podSecurity()).
+			WithAffinity(spread(n)).
+			WithInitContainers(prepareContainer(n, agentImage), initializeContainer(cluster)).
+			WithContainers(mysqldContainer(cluster), agentContainer(n, agentImage)).
+			WithVolumes(podVolumes(n, cluster)...))
+}
+
+// memberUser runs all containers of a member: a number, since an image need not know it by name.
+const memberUser = 10001
+
+func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	return corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).WithRunAsUser(memberUser).WithRunAsGroup(memberUser).WithFSGroup(memberUser).
+		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
+
+func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// spread asks for different nodes, where there are enough.
+func spread(n names) *corev1ac.AffinityApplyConfiguration {
+	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
+		WithPreferredDuringSchedulingIgnoredDuringExecution(corev1ac.WeightedPodAffinityTerm().WithWeight(100).
+			WithPodAffinityTerm(corev1ac.PodAffinityTerm().WithTopologyKey(corev1.LabelHostname).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())))))
+}
