@@ -1,0 +1,243 @@
+// Package daemon keeps programs running in the background after the launcher
+// has ended, and finds them again at its next run.
+//
+// What runs is remembered in one file per program. A process counts as the one
+// remembered only if its number, its start time and the machine's boot agree, so
+// a stale file never makes us signal a stranger.
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Spec is a program to keep running.
+type Spec struct {
+	Name string
+	Args []string // the first is the program's path
+	Env  []string // KEY=VALUE, all it gets
+	// Log is the file its output is appended to.
+	Log string
+	// OwnMachine gives the program, as process 1, process, mount, network, IPC and
+	// host name namespaces of its own. Linux and root only.
+	OwnMachine bool
+	// Ready is called once it has been started, with a pipe to its standard
+	// input, which is closed afterwards. Nil: it gets no input.
+	Ready func(pid int, input *os.File) error
+}
+
+// hash tells whether a running program was started as the spec says.
+func (s Spec) hash() string {
+	sum := sha256.New()
+	for _, part := range slices.Concat([]string{s.Name, s.Log}, s.Args, s.Env) {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// Process is a running program.
+type Process struct {
+	Name    string    `json:"name"`
+	PID     int       `json:"pid"`
+	Start   uint64    `json:"start"` // clock ticks since boot, from the kernel
+	Boot    string    `json:"boot"`
+	Hash    string    `json:"hash"`
+	Started time.Time `json:"started"`
+	Log     string    `json:"log"`
+}
+
+// Keeper remembers programs in a folder.
+type Keeper struct {
+	Dir string
+}
+
+// Ensure starts the program unless it runs already as the spec says. One that
+// runs otherwise is stopped first, with the grace given.
+func (k Keeper) Ensure(ctx context.Context, spec Spec, grace time.Duration) (started bool, err error) {
+	running, alive, err := k.Find(spec.Name)
+	if err != nil {
+		return false, err
+	}
+	if alive && running.Hash == spec.hash() {
+		return false, nil
+	}
+	if alive {
+		if err := k.Stop(ctx, spec.Name, grace); err != nil {
+			return false, err
+		}
+	}
+	return true, k.start(ctx, spec)
+}
+
+// Find returns the remembered program and whether it still runs.
+func (k Keeper) Find(name string) (Process, bool, error) {
+	var p Process
+	content, err := os.ReadFile(k.file(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	if err != nil {
+		return p, false, fmt.Errorf("find %s: %w", name, err)
+	}
+	if err := json.Unmarshal(content, &p); err != nil {
+		// A launcher that died while writing: whatever it started has to be found by name.
+		return p, false, fmt.Errorf("find %s: %s is damaged (%w): end that process by hand and remove the file", name, k.file(name), err)
+	}
+	return p, p.alive(), nil
+}
+
+// List returns what is remembered, by name.
+func (k Keeper) List() ([]Process, error) {
+	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("list programs: %w", err)
+	}
+	var all []Process
+	for _, file := range files {
+		p, _, err := k.Find(strings.TrimSuffix(filepath.Base(file), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Stop ends the program: it is asked to, and killed when the grace is over; a
+// grace of 0 kills it at once. It returns when the process is gone.
+func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) error {
+	p, alive, err := k.Find(name)
+	if err != nil {
+		return err
+	}
+	if alive && grace > 0 {
+		if err := signalProcess(p.PID, syscall.SIGTERM); err != nil {
+			return fmt.Errorf("stop %s: %w", name, err)
+		}
+		alive = p.outlives(ctx, grace)
+	}
+	if alive {
+		if err := signalProcess(p.PID, syscall.SIGKILL); err != nil {
+			return fmt.Errorf("kill %s: %w", name, err)
+		}
+		if p.outlives(ctx, killWait) {
+			return fmt.Errorf("kill %s: process %d still there after %s: it hangs in the kernel", name, p.PID, killWait)
+		}
+	}
+	if err := os.Remove(k.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("stop %s: %w", name, err)
+	}
+	return nil
+}
+
+// killWait bounds how long a killed process, with all that it takes along, may
+// need to vanish.
+const killWait = 30 * time.Second
+
+// outlives waits for the process to end, at most that long, and tells whether
+// it is still there.
+func (p Process) outlives(ctx context.Context, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for p.alive() {
+		select {
+		case <-ctx.Done():
+			return p.alive()
+		case <-tick.C:
+		}
+	}
+	return false
+}
+
+func (p Process) alive() bool {
+	start, running := startTime(p.PID)
+	return running && start == p.Start && bootID() == p.Boot
+}
+
+func (k Keeper) file(name string) string { return filepath.Join(k.Dir, name+".json") }
+
+func (k Keeper) start(ctx context.Context, spec Spec) error {
+	if err := errors.Join(os.MkdirAll(k.Dir, 0o755), os.MkdirAll(filepath.Dir(spec.Log), 0o755)); err != nil {
+		return fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	log, err := os.OpenFile(spec.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	defer log.Close()
+	//nolint:gosec // the launcher's whole purpose; it must outlive our context
+	command := exec.Command(spec.Args[0], spec.Args[1:]...)
+	command.Env, command.Stdout, command.Stderr = spec.Env, log, log
+	command.SysProcAttr = processAttributes(spec.OwnMachine)
+	var input *os.File
+	if spec.Ready != nil {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			return fmt.Errorf("start %s: %w", spec.Name, err)
+		}
+		defer reader.Close()
+		defer writer.Close()
+		command.Stdin, input = reader, writer
+	}
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	// Collects the process if it ends while we live; how it ended is in its log.
+	go func() { _ = command.Wait() }()
+	if err := k.remember(spec, command.Process.Pid); err != nil {
+		return errors.Join(err, command.Process.Kill())
+	}
+	if spec.Ready == nil {
+		return nil
+	}
+	if err := spec.Ready(command.Process.Pid, input); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", spec.Name, err), k.Stop(ctx, spec.Name, 0))
+	}
+	return nil
+}
+
+func (k Keeper) remember(spec Spec, pid int) error {
+	start, running := startTime(pid)
+	if !running {
+		return fmt.Errorf("start %s: it ended at once%s", spec.Name, Tail(spec.Log))
+	}
+	content, err := json.Marshal(Process{
+		Name: spec.Name, PID: pid, Start: start, Boot: bootID(), Hash: spec.hash(), Started: time.Now().UTC(), Log: spec.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("remember %s: %w", spec.Name, err)
+	}
+	temporary := k.file(spec.Name) + ".new"
+	if err := os.WriteFile(temporary, content, 0o644); err != nil {
+		return fmt.Errorf("remember %s: %w", spec.Name, err)
+	}
+	if err := os.Rename(temporary, k.file(spec.Name)); err != nil {
+		return fmt.Errorf("remember %s: %w", spec.Name, err)
+	}
+	return nil
+}
+
+// Tail is the end of a log for an error message: its name and last lines.
+func Tail(log string) string {
+	const lines = 5
+	content, err := os.ReadFile(log)
+	if err != nil {
+		return fmt.Sprintf(" (log %s: %v)", log, err)
+	}
+	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	return fmt.Sprintf("; the end of %s:\n  %s", log, strings.Join(all[max(0, len(all)-lines):], "\n  "))
+}

@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// processAttributes cuts the program loose from the launcher's terminal.
+func processAttributes(ownMachine bool) *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Setsid: true}
+	if ownMachine {
+		attributes.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
+	return attributes
+}
+
+func signalProcess(pid int, signal syscall.Signal) error {
+	if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// startTime reads when a process started, and whether it runs: one that has
+// ended and waits to be collected does not.
+func startTime(pid int) (uint64, bool) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	return parseStat(string(content))
+}
+
+// parseStat reads /proc/PID/stat (proc(5)): the name, in parentheses, may hold
+// anything; behind it the state is field 3 and the start time field 22.
+func parseStat(stat string) (uint64, bool) {
+	_, rest, found := cutLast(stat, ")")
+	fields := strings.Fields(rest)
+	if !found || len(fields) < 20 {
+		return 0, false
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil || fields[0] == "Z" || fields[0] == "X" {
+		return 0, false
+	}
+	return start, true
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func bootID() string {
+	content, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}

@@ -1,0 +1,24 @@
+// Package dns is the cluster's DNS server: CoreDNS with the plugins its
+// configuration names and no others.
+package dns
+
+import (
+	// Plugins register themselves; their order of work is CoreDNS's own.
+	_ "github.com/coredns/coredns/plugin/bind"
+	_ "github.com/coredns/coredns/plugin/cache"
+	_ "github.com/coredns/coredns/plugin/errors"
+	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/loadbalance"
+	_ "github.com/coredns/coredns/plugin/ready"
+	_ "github.com/coredns/coredns/plugin/template"
+
+	"github.com/coredns/coredns/core/dnsserver"
+	"github.com/coredns/coredns/coremain"
+)
+
+// Run serves DNS as the Corefile given with -conf says, until it is stopped.
+func Run([]string) error {
+	dnsserver.Quiet = true
+	coremain.Run()
+	return nil
+}

@@ -1,0 +1,222 @@
+// Package images keeps container images on disk in the OCI image layout and
+// serves them to the nodes over the registry protocol.
+//
+// A dev cluster pulls from nowhere. Yet kubelet asks the registry whenever a
+// pod says imagePullPolicy Always, which is also the default of every image
+// tagged latest, so having an image on the node is not enough. Each node's
+// containerd therefore has this registry as the mirror of every other, and
+// pulling succeeds or fails as it does against a real one.
+package images
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/distribution/reference"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	v1 "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Store is an OCI image layout in a folder. Several processes may use it at
+// once: blobs are written under their digest, and the index is replaced whole.
+type Store struct {
+	dir string
+}
+
+// OpenStore makes the folder a store if it is not one yet.
+func OpenStore(dir string) (*Store, error) {
+	if err := os.MkdirAll(filepath.Join(dir, v1.ImageBlobsDir, string(digest.SHA256)), 0o755); err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	layout, err := json.Marshal(v1.ImageLayout{Version: v1.ImageLayoutVersion})
+	if err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	if err := replaceFile(filepath.Join(dir, v1.ImageLayoutFile), layout); err != nil {
+		return nil, fmt.Errorf("open image store: %w", err)
+	}
+	return &Store{dir: dir}, nil
+}
+
+// Normalize completes an image name as container runtimes do: "mysql" is
+// "docker.io/library/mysql:latest".
+func Normalize(name string) (string, error) {
+	ref, err := reference.ParseDockerRef(name)
+	if err != nil {
+		return "", fmt.Errorf("read image name %q: %w", name, err)
+	}
+	return ref.String(), nil
+}
+
+// Manifest finds an image by its full name.
+func (s *Store) Manifest(ref string) (v1.Descriptor, bool, error) {
+	index, err := s.index()
+	if err != nil {
+		return v1.Descriptor{}, false, err
+	}
+	for _, m := range index.Manifests {
+		if m.Annotations[v1.AnnotationRefName] == ref {
+			return m, true, nil
+		}
+	}
+	return v1.Descriptor{}, false, nil
+}
+
+// BlobPath is where the blob of that digest is, or would be.
+func (s *Store) BlobPath(d digest.Digest) string {
+	return filepath.Join(s.dir, v1.ImageBlobsDir, string(d.Algorithm()), d.Encoded())
+}
+
+// tag gives the manifest the names, taking them from whatever had them, and
+// removes what no name reaches any more.
+func (s *Store) tag(manifest v1.Descriptor, refs []string) error {
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	index, err := s.index()
+	if err != nil {
+		return err
+	}
+	index.Manifests = slices.DeleteFunc(index.Manifests, func(m v1.Descriptor) bool {
+		return slices.Contains(refs, m.Annotations[v1.AnnotationRefName])
+	})
+	for _, ref := range refs {
+		named := manifest
+		named.Annotations = map[string]string{v1.AnnotationRefName: ref}
+		index.Manifests = append(index.Manifests, named)
+	}
+	content, err := json.MarshalIndent(index, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write image index: %w", err)
+	}
+	if err := replaceFile(filepath.Join(s.dir, v1.ImageIndexFile), content); err != nil {
+		return fmt.Errorf("write image index: %w", err)
+	}
+	return s.prune(index)
+}
+
+// prune removes the blobs that no manifest of the index needs.
+func (s *Store) prune(index v1.Index) error {
+	needed := map[string]bool{}
+	for _, m := range index.Manifests {
+		manifest, err := s.readManifest(m.Digest)
+		if err != nil {
+			return err
+		}
+		needed[m.Digest.Encoded()] = true
+		needed[manifest.Config.Digest.Encoded()] = true
+		for _, layer := range manifest.Layers {
+			needed[layer.Digest.Encoded()] = true
+		}
+	}
+	dir := filepath.Join(s.dir, v1.ImageBlobsDir, string(digest.SHA256))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("prune image store: %w", err)
+	}
+	for _, e := range entries {
+		if needed[e.Name()] {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("prune image store: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) readManifest(d digest.Digest) (v1.Manifest, error) {
+	var manifest v1.Manifest
+	content, err := os.ReadFile(s.BlobPath(d))
+	if err != nil {
+		return manifest, fmt.Errorf("read image manifest: %w", err)
+	}
+	if err := json.Unmarshal(content, &manifest); err != nil {
+		return manifest, fmt.Errorf("read image manifest %s: %w", d, err)
+	}
+	return manifest, nil
+}
+
+func (s *Store) index() (v1.Index, error) {
+	index := v1.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageIndex}
+	content, err := os.ReadFile(filepath.Join(s.dir, v1.ImageIndexFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return index, nil
+	}
+	if err != nil {
+		return index, fmt.Errorf("read image index: %w", err)
+	}
+	if err := json.Unmarshal(content, &index); err != nil {
+		return index, fmt.Errorf("read image index: %w", err)
+	}
+	return index, nil
+}
+
+// writeBlob keeps what the reader gives under its digest.
+func (s *Store) writeBlob(content io.Reader) (digest.Digest, int64, error) {
+	file, err := os.CreateTemp(s.dir, "blob-*")
+	if err != nil {
+		return "", 0, fmt.Errorf("write blob: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	sum := digest.SHA256.Digester()
+	size, err := io.Copy(io.MultiWriter(file, sum.Hash()), content)
+	if err != nil {
+		return "", 0, fmt.Errorf("write blob: %w", err)
+	}
+	if err := file.Chmod(0o644); err != nil {
+		return "", 0, fmt.Errorf("write blob: %w", err)
+	}
+	if err := os.Rename(file.Name(), s.BlobPath(sum.Digest())); err != nil {
+		return "", 0, fmt.Errorf("write blob: %w", err)
+	}
+	return sum.Digest(), size, nil
+}
+
+func (s *Store) writeJSON(value any) (digest.Digest, int64, error) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		return "", 0, fmt.Errorf("write blob: %w", err)
+	}
+	return s.writeBlob(strings.NewReader(string(content)))
+}
+
+// lock keeps a second writer waiting. The kernel lets go of it if we die.
+func (s *Store) lock() (func(), error) {
+	file, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock image store: %w", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("lock image store: %w", err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// replaceFile never shows a half-written file to a reader.
+func replaceFile(path string, content []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.Write(content)
+	err = errors.Join(err, file.Chmod(0o644), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

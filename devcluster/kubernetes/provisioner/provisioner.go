@@ -1,0 +1,113 @@
+// Package provisioner makes persistent volumes out of folders of the nodes.
+//
+// The volumes are of the type "local": unlike hostPath volumes they honour
+// fsGroup, so a process that is not root can write, and they carry the node
+// they live on, so the scheduler treats them as it treats a real node's disk.
+// Their size is a promise and not a limit, as nothing measures a folder; that
+// is also why expanding one needs no more than agreeing to the new size.
+package provisioner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+)
+
+// Name is what StorageClasses call this provisioner.
+const Name = "devcluster.local/folder"
+
+// folders provisions volumes under root: root/NODE/VOLUME.
+type folders struct {
+	root string
+}
+
+// Provision makes an empty folder on the node the scheduler chose.
+func (f folders) Provision(_ context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+	if err := supported(options); err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+	path := filepath.Join(f.root, options.SelectedNodeName, options.PVName)
+	// Owned by root and closed to others, as a freshly made filesystem is:
+	// pods that are not root ask for access with fsGroup.
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, controller.ProvisioningFinished, fmt.Errorf("make volume %s: %w", options.PVName, err)
+	}
+	return volume(options, path), controller.ProvisioningFinished, nil
+}
+
+// supported tells why a claim cannot be served, in words for its events.
+func supported(options controller.ProvisionOptions) error {
+	claim := options.PVC.Spec
+	if options.SelectedNodeName == "" {
+		return errors.New("provision volume: no node chosen yet: the StorageClass needs volumeBindingMode WaitForFirstConsumer")
+	}
+	if claim.VolumeMode != nil && *claim.VolumeMode == v1.PersistentVolumeBlock {
+		return errors.New("provision volume: volumeMode Block is not supported by folder volumes, use Filesystem")
+	}
+	if slices.Contains(claim.AccessModes, v1.ReadWriteMany) || slices.Contains(claim.AccessModes, v1.ReadOnlyMany) {
+		return errors.New("provision volume: a folder lives on one node, use access mode ReadWriteOnce or ReadWriteOncePod")
+	}
+	return nil
+}
+
+func volume(options controller.ProvisionOptions, path string) *v1.PersistentVolume {
+	mode := v1.PersistentVolumeFilesystem
+	onNode := v1.NodeSelectorRequirement{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{options.SelectedNodeName}}
+	return &v1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
+		Spec: v1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: *options.StorageClass.ReclaimPolicy,
+			AccessModes:                   options.PVC.Spec.AccessModes,
+			VolumeMode:                    &mode,
+			MountOptions:                  options.StorageClass.MountOptions,
+			Capacity:                      v1.ResourceList{v1.ResourceStorage: options.PVC.Spec.Resources.Requests[v1.ResourceStorage]},
+			PersistentVolumeSource:        v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
+			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
+				{MatchExpressions: []v1.NodeSelectorRequirement{onNode}},
+			}}},
+		},
+	}
+}
+
+// Delete removes the folder of a volume it made, and nothing else: a volume
+// whose path is not exactly where its name says is left alone.
+func (f folders) Delete(_ context.Context, pv *v1.PersistentVolume) error {
+	node, err := f.nodeOf(pv)
+	if err != nil {
+		return err
+	}
+	// The folder is opened as a root of its own, so that no link in the data
+	// can lead the removal outside.
+	dir, err := os.OpenRoot(filepath.Join(f.root, node))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove volume %s: %w", pv.Name, err)
+	}
+	defer dir.Close()
+	if err := dir.RemoveAll(pv.Name); err != nil {
+		return fmt.Errorf("remove volume %s: %w", pv.Name, err)
+	}
+	return nil
+}
+
+func (f folders) nodeOf(pv *v1.PersistentVolume) (string, error) {
+	if pv.Spec.Local == nil {
+		return "", fmt.Errorf("remove volume %s: it is no local volume", pv.Name)
+	}
+	dir := filepath.Dir(pv.Spec.Local.Path)
+	node := filepath.Base(dir)
+	if pv.Spec.Local.Path != filepath.Join(f.root, node, pv.Name) {
+		return "", fmt.Errorf("remove volume %s: its path %q is none of this cluster's volumes", pv.Name, pv.Spec.Local.Path)
+	}
+	return node, nil
+}
