@@ -149,3 +149,8 @@ func operatorTLS(authority *tls.Certificate, now time.Time) (*tls.Config, error)
 	pool.AddCert(authority.Leaf)
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*own}, RootCAs: pool}, nil
 }
+
+// pemOf encodes a certificate.
+func pemOf(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}

@@ -1,0 +1,173 @@
+package mysqlcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	managerRole    = reconcile.ManagerChildren + "-role"
+	managerStorage = reconcile.ManagerChildren + "-storage"
+)
+
+// applyChildren makes every child as it has to be. The order matters to a cluster that is being made: what Pods mount comes before
+// the StatefulSet.
+func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) error {
+	n := names{cluster.Namespace, cluster.Name}
+	primary := decision.Record.Primary
+	if primary == "" {
+		primary = n.member(0)
+	}
+	children := []any{
+		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
+		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
+	}
+	if decision.Scale > 0 {
+		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
+			return err
+		}
+		spec := setSpec{agentImage: r.agentImage, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
+		children = append(children, statefulSet(n, cluster, spec))
+	}
+	for _, child := range children {
+		if _, err := r.api.Apply(ctx, owner, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimSize keeps what the StatefulSet asks for now, since that can't change; the claims themselves are expanded one by one.
+func claimSize(cluster v1.MySQLCluster, seen observation) resource.Quantity {
+	if seen.set != nil && len(seen.set.Spec.VolumeClaimTemplates) > 0 {
+		return seen.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	return wantedStorage(cluster)
+}
+
+// defaultStorage is the schema's default, for objects that were made without it.
+const defaultStorage = "1Gi"
+
+func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
+	return quantityOr(cluster.Spec.Storage, defaultStorage)
+}
+
+// refuseForeignVolumes looks, before members are added, whether a claim under a new member's name is somebody else's: the StatefulSet
+// controller would take it without asking.
+func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observation, scale int) error {
+	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
+		found, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		labels := found.GetLabels()
+		if labels[labelManagedBy] != managedBy || labels[labelInstance] != n.cluster {
+			return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: found.GetName()}
+		}
+	}
+	return nil
+}
+
+// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already.
+func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) *problem {
+	wanted := wantedStorage(cluster)
+	for _, volume := range seen.volumes {
+		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
+		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
+			continue
+		}
+		claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
+			WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
+		if _, err := r.api.ApplyFields(ctx, managerStorage, claim); err != nil {
+			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), errors.Unwrap(err)), true}
+		}
+	}
+	return nil
+}
+
+func isMember(volume string, seen observation) bool {
+	for _, pod := range seen.pods {
+		if volume == "data-"+pod.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// assign tells every member what it is to be, where that differs from what it works to.
+func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) error {
+	var failures []error
+	for _, member := range seen.members {
+		wanted, found := decision.Assignments[member.Name]
+		if !found || member.Status == nil || member.Status.Assignment != nil && reflect.DeepEqual(*member.Status.Assignment, wanted) {
+			continue
+		}
+		if err := r.assignOne(ctx, owner, agents, seen, member, wanted); err != nil {
+			failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// assignOne reads the record live before it lets a member take writes: a cache may be older than another operator's decision.
+func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, member replication.Member, wanted replication.Assignment) error {
+	if wanted.Role == replication.RolePrimary && !member.Status.Writable {
+		if err := r.confirmRecord(ctx, owner, wanted.Record); err != nil {
+			return err
+		}
+	}
+	pod, _ := seen.pod(member.Name)
+	return agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted)
+}
+
+var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
+
+func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
+	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
+	if err != nil {
+		return err
+	}
+	var cluster v1.MySQLCluster
+	if err := schema.Decode(live, &cluster); err != nil {
+		return err
+	}
+	if live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil || !recordOf(cluster.Status).Equal(record) {
+		return errRecordMoved
+	}
+	return nil
+}
+
+// labelRoles puts each member's role on its Pod.
+func (r *reconciler) labelRoles(ctx context.Context, seen observation, record replication.Record) error {
+	for _, pod := range seen.pods {
+		role := roleReplica
+		if pod.Name == record.Primary {
+			role = rolePrimary
+		}
+		if pod.Labels[roleLabel] == role || pod.DeletionTimestamp != nil {
+			continue
+		}
+		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{roleLabel: role})
+		if _, err := r.api.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("label %s as %s: %w", pod.Name, role, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package mysqlcluster
+
+import (
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Controller is the kind as the engine knows it. agentImage is the image of the members' agents: the operator's own.
+func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
+	return reconcile.Controller{
+		Kind: kind,
+		Watches: []reconcile.Watch{
+			{Resource: statefulSets(), Selector: managedSelector},
+			{Resource: services(), Selector: managedSelector},
+			{Resource: configs(), Selector: managedSelector},
+			{Resource: accounts(), Selector: managedSelector},
+			{Resource: budgets(), Selector: managedSelector},
+			{Resource: volumes(), Selector: managedSelector, Owners: byInstance},
+			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance},
+		},
+		Rules: rules(),
+		New: func(api *reconcile.Client) reconcile.Reconciler {
+			return &reconciler{
+				api: api, resource: kind.GVR(), agentImage: agentImage, now: time.Now,
+				memory: &memory{clusters: map[types.NamespacedName]remembered{}},
+			}
+		},
+	}
+}
+
+// byInstance finds the cluster of a Pod or a volume, which a StatefulSet owns or nobody, by its label.
+func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.NamespacedName {
+	name := child.GetLabels()[labelInstance]
+	if name == "" {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: name}}
+}
+
+// rules are what the kind needs beyond its own resource and what it watches. Secrets are read and made by name, never listed.
+func rules() []rbacv1.PolicyRule {
+	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	return []rbacv1.PolicyRule{
+		rule("apps", []string{"statefulsets"}, "get", "create", "patch"),
+		rule("", []string{"services", "configmaps", "serviceaccounts"}, "get", "create", "patch"),
+		rule("policy", []string{"poddisruptionbudgets"}, "get", "create", "patch"),
+		rule("", []string{"pods", "persistentvolumeclaims"}, "get", "patch"),
+		rule("", []string{"secrets"}, "get", "create", "patch"),
+		rule("cr.mysqloperator.grtl.github.com", []string{"mysqlbackupinstances"}, "get"),
+	}
+}

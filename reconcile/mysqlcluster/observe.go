@@ -1,0 +1,179 @@
+package mysqlcluster
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// observation is what a pass saw. Everything decided follows from it and from the cluster resource.
+type observation struct {
+	now time.Time
+	// set is the StatefulSet; nil before it exists.
+	set     *appsv1.StatefulSet
+	pods    []corev1.Pod
+	volumes []corev1.PersistentVolumeClaim
+	members []replication.Member
+}
+
+// observe looks at the children in the caches and asks the agents.
+func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
+	n := names{cluster.Namespace, cluster.Name}
+	seen := observation{now: r.now()}
+	if err := r.observeChildren(owner, n, &seen); err != nil {
+		return seen, err
+	}
+	seen.members = membersOf(n, cluster, seen)
+	askAgents(ctx, agents, n, cluster.Status.Primary, seen)
+	return seen, nil
+}
+
+func (r *reconciler) observeChildren(owner *unstructured.Unstructured, n names, seen *observation) error {
+	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found && belongs(owner, object) == nil {
+		seen.set = &appsv1.StatefulSet{}
+		if err := schema.Decode(object, seen.set); err != nil {
+			return err
+		}
+		for _, object := range r.api.Cached(pods()).Owned(seen.set.UID) {
+			var pod corev1.Pod
+			if err := schema.Decode(object, &pod); err != nil {
+				return err
+			}
+			seen.pods = append(seen.pods, pod)
+		}
+	}
+	for _, object := range r.api.Cached(volumes()).List(n.namespace) {
+		if object.GetLabels()[labelInstance] != n.cluster {
+			continue
+		}
+		var volume corev1.PersistentVolumeClaim
+		if err := schema.Decode(object, &volume); err != nil {
+			return err
+		}
+		seen.volumes = append(seen.volumes, volume)
+	}
+	return nil
+}
+
+// membersOf lists everything that is, was or shall be a member.
+func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication.Member {
+	found := map[int]replication.Member{}
+	note := func(ordinal int, change func(*replication.Member)) {
+		member, known := found[ordinal]
+		if !known {
+			name := n.member(ordinal)
+			member = replication.Member{Name: name, Ordinal: ordinal, Host: n.host(name), Unreachable: "its Pod does not exist"}
+		}
+		change(&member)
+		found[ordinal] = member
+	}
+	for ordinal := range max(wantedReplicas(cluster), scaleOf(seen)) {
+		note(ordinal, func(*replication.Member) {})
+	}
+	for _, pod := range seen.pods {
+		if ordinal, ok := n.ordinal(pod.Name); ok {
+			note(ordinal, func(member *replication.Member) { member.Pod = true })
+		}
+	}
+	for _, volume := range seen.volumes {
+		for ordinal := range maxMembers {
+			if volume.Name == n.volume(ordinal) {
+				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time)
+				note(ordinal, func(member *replication.Member) { member.OlderData = older })
+			}
+		}
+	}
+	return sortedMembers(found)
+}
+
+// maxMembers is how many members a cluster may ever have had; the schema bounds spec.replicas far below.
+const maxMembers = 100
+
+func sortedMembers(found map[int]replication.Member) []replication.Member {
+	members := make([]replication.Member, 0, len(found))
+	for _, member := range found {
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b replication.Member) int { return a.Ordinal - b.Ordinal })
+	return members
+}
+
+func wantedReplicas(cluster v1.MySQLCluster) int {
+	if cluster.Spec.Replicas == nil {
+		return defaultReplicas
+	}
+	return int(*cluster.Spec.Replicas)
+}
+
+// defaultReplicas is the schema's default, for objects that were made without it.
+const defaultReplicas = 2
+
+func scaleOf(seen observation) int {
+	if seen.set == nil || seen.set.Spec.Replicas == nil {
+		return 0
+	}
+	return int(*seen.set.Spec.Replicas)
+}
+
+// askAgents fills in what every member says of itself: first the primary, then the others side by side, so that what a replica holds
+// can be compared with what the primary had before.
+func askAgents(ctx context.Context, agents *agent.Client, n names, primary string, seen observation) {
+	for i := range seen.members {
+		if seen.members[i].Name == primary {
+			askAgent(ctx, agents, seen, &seen.members[i])
+		}
+	}
+	var all sync.WaitGroup
+	for i := range seen.members {
+		if member := &seen.members[i]; member.Name != primary {
+			all.Go(func() { askAgent(ctx, agents, seen, member) })
+		}
+	}
+	all.Wait()
+}
+
+func askAgent(ctx context.Context, agents *agent.Client, seen observation, member *replication.Member) {
+	pod, found := seen.pod(member.Name)
+	if !found {
+		return
+	}
+	member.Unreachable = "its Pod has no address yet"
+	if pod.Status.PodIP == "" || !hasStarted(pod, containerAgent) {
+		return
+	}
+	status, err := agents.Status(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host})
+	if err != nil {
+		member.Unreachable = err.Error()
+		return
+	}
+	member.Unreachable, member.Status = "", &status
+}
+
+func (o observation) pod(name string) (corev1.Pod, bool) {
+	for _, pod := range o.pods {
+		if pod.Name == name {
+			return pod, true
+		}
+	}
+	return corev1.Pod{}, false
+}
+
+// hasStarted says whether a container runs now.
+func hasStarted(pod corev1.Pod, container string) bool {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container {
+			return status.State.Running != nil
+		}
+	}
+	return false
+}

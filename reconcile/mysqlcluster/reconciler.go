@@ -1,0 +1,172 @@
+// Package mysqlcluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and what every
+// member's agent says), decides (reconcile/replication: roles and the record; the pure builders here: what each child has to be),
+// acts (act.go) and reports (status.go). The record of truth is part of the status, so the one status write of a pass is what a
+// decision waits for before the next pass carries it out.
+package mysqlcluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// stepEvery is how soon to look again at a cluster that is on its way; calmEvery at one that is as it should be.
+	stepEvery = time.Second
+	calmEvery = 10 * time.Second
+	// helpEvery is how soon to look again at a cluster that waits for somebody's help.
+	helpEvery = 5 * time.Second
+)
+
+type reconciler struct {
+	api        *reconcile.Client
+	resource   apischema.GroupVersionResource
+	agentImage string
+	now        func() time.Time
+	memory     *memory
+}
+
+// Forget drops what is remembered of a cluster that is gone.
+func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
+
+// Reconcile makes one pass over one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var cluster v1.MySQLCluster
+	if err := schema.Decode(object, &cluster); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if cluster.DeletionTimestamp != nil {
+		return reconcile.Outcome{}, nil
+	}
+	if cluster.Spec.Paused {
+		return outcome(cluster, paused(cluster), 0), nil
+	}
+	return r.pass(ctx, object, cluster)
+}
+
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
+	known, found, err := r.prerequisites(ctx, object, cluster)
+	if found != nil || err != nil {
+		return r.waiting(cluster, found, err)
+	}
+	seen, err := r.observe(ctx, object, cluster, known.agents)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	decision := replication.Decide(view(cluster, seen))
+	if err := r.applyChildren(ctx, object, cluster, seen, decision); err != nil {
+		return r.waiting(cluster, nil, err)
+	}
+	report := report{cluster: cluster, seen: seen, decision: decision}
+	if decision.Record.Equal(recordOf(cluster.Status)) {
+		report.problem = r.expandVolumes(ctx, cluster, seen)
+		err = errors.Join(r.assign(ctx, object, known.agents, seen, decision), r.labelRoles(ctx, seen, decision.Record))
+	}
+	status := report.status()
+	return outcome(cluster, status, again(status)), quiet(err)
+}
+
+// prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
+// cluster's own Secrets. They are looked at again from time to time.
+func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
+	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
+	known, valid := r.memory.recall(key, cluster.UID, now)
+	if valid && known.secret == cluster.Spec.Secret {
+		return known, nil, nil
+	}
+	n := names{cluster.Namespace, cluster.Name}
+	if found, err := r.userSecret(ctx, n, cluster.Spec.Secret); found != nil || err != nil {
+		return known, found, err
+	}
+	if found, err := r.backup(ctx, cluster); found != nil || err != nil {
+		return known, found, err
+	}
+	agents, err := r.ownSecrets(ctx, object, n, now)
+	if err != nil {
+		return known, nil, err
+	}
+	known = remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, until: now.Add(secretsEvery)}
+	r.memory.keep(key, known)
+	return known, nil, nil
+}
+
+// backup checks what a cluster that has not begun yet shall start from.
+func (r *reconciler) backup(ctx context.Context, cluster v1.MySQLCluster) (*problem, error) {
+	name := cluster.Spec.FromBackup
+	if name == "" || cluster.Status.Primary != "" {
+		return nil, nil
+	}
+	instances := apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
+	_, err := r.api.Get(ctx, instances, cluster.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return &problem{reasonBackupNotFound, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q does not exist in namespace %q; the cluster is made once it does, or without a backup once the field is removed", name, cluster.Namespace), true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &problem{reasonRestoreUnknown, fmt.Sprintf("spec.fromBackup: this release of the operator cannot restore MySQLBackupInstance %q; nothing is made, so that no empty database is taken for the restored one", name), true}, nil
+}
+
+// view is what the decision about replication depends on.
+func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
+	return replication.Cluster{
+		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
+		Members: seen.members, Port: int(cluster.Spec.Port),
+		Durability: replication.Durability{
+			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
+			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
+		},
+	}
+}
+
+func recordOf(status v1.MySQLClusterStatus) replication.Record {
+	return replication.Record{Epoch: status.Epoch, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
+}
+
+// waiting reports what a cluster cannot go on without. An error that names its own remedy becomes the problem.
+func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error) (reconcile.Outcome, error) {
+	if found == nil {
+		found = problemOf(err)
+	}
+	if found == nil {
+		return reconcile.Outcome{}, err
+	}
+	return outcome(cluster, blocked(cluster, *found), helpEvery), nil
+}
+
+// problemOf turns the errors that a person can do something about into problems.
+func problemOf(err error) *problem {
+	var foreign *reconcile.ForeignError
+	switch {
+	case errors.As(err, &foreign) && foreign.Predecessor:
+		return &problem{reasonPredecessor, foreign.Error(), false}
+	case errors.As(err, &foreign):
+		return &problem{reasonForeignObject, foreign.Error(), true}
+	case reconcile.IsNamespaceTerminating(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return &problem{reasonForbidden, err.Error(), true}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &problem{reasonRejected, err.Error(), true}
+	}
+	return nil
+}
+
+// quiet drops the error that only says that the pass worked from a record that has moved on: the next pass is on its way.
+func quiet(err error) error {
+	if errors.Is(err, errRecordMoved) {
+		return nil
+	}
+	return err
+}

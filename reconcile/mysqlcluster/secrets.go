@@ -1,0 +1,190 @@
+package mysqlcluster
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+)
+
+const (
+	keyCertificate = "tls.crt"
+	keyPrivate     = "tls.key"
+	keyAuthority   = "ca.crt"
+)
+
+// userSecret checks the Secret that the user names for root's password; nil when it is good.
+func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*problem, error) {
+	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+	if apierrors.IsNotFound(err) {
+		return &problem{reasonSecretNotFound, fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := secretData(found)
+	if err != nil {
+		return nil, err
+	}
+	if fault := passwordFault(content); fault != "" {
+		return &problem{reasonSecretInvalid, fmt.Sprintf("spec.secret: Secret %q %s", name, fault), true}, nil
+	}
+	return nil, nil
+}
+
+// maxPassword is the longest password that caching_sha2_password takes, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
+const maxPassword = 256
+
+// passwordFault says what is wrong with the Secret's content; empty when it will do.
+func passwordFault(content map[string][]byte) string {
+	value, present := content[agent.PasswordKey]
+	password := agent.RootPassword(value)
+	switch {
+	case !present:
+		return fmt.Sprintf("has no key %q; put root's password there", agent.PasswordKey)
+	case password == "":
+		return fmt.Sprintf("has an empty value under the key %q; an account without a password is refused", agent.PasswordKey)
+	case !utf8.ValidString(password):
+		return fmt.Sprintf("holds bytes under the key %q that are not UTF-8, which no client could send as a password", agent.PasswordKey)
+	case len(password) > maxPassword:
+		return fmt.Sprintf("holds a password of more than %d bytes, which MySQL does not take", maxPassword)
+	}
+	for _, char := range password {
+		if char == 0 {
+			return "holds a password with a NUL character, which MySQL does not take"
+		}
+	}
+	return ""
+}
+
+func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
+		return nil, fmt.Errorf("read Secret %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	return secret.Data, nil
+}
+
+// ownSecrets makes the cluster's CA, certificate and accounts where they are missing, renews the certificate in time, and returns how
+// to speak to the members' agents. What exists is never replaced but the certificate.
+func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*agent.Client, error) {
+	authority, err := r.authority(ctx, owner, n, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.memberCertificate(ctx, owner, n, authority, now); err != nil {
+		return nil, err
+	}
+	if _, err := r.secretOr(ctx, owner, n, n.accounts(), newAccounts); err != nil {
+		return nil, err
+	}
+	security, err := operatorTLS(authority, now)
+	if err != nil {
+		return nil, err
+	}
+	return agent.NewClient(security, agentTimeout), nil
+}
+
+// newAccounts makes the passwords of the operator's own MySQL accounts.
+func newAccounts() (map[string][]byte, error) {
+	return map[string][]byte{
+		mysql.AgentUser:       []byte(rand.Text()),
+		mysql.ReplicationUser: []byte(rand.Text()),
+		mysql.CloneUser:       []byte(rand.Text()),
+	}, nil
+}
+
+func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Certificate, error) {
+	object, err := r.secretOr(ctx, owner, n, n.authority(), func() (map[string][]byte, error) {
+		made, err := newAuthority(n, now)
+		return map[string][]byte{keyCertificate: made.certificate, keyPrivate: made.key}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	content, err := secretData(object)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := pair{content[keyCertificate], content[keyPrivate]}.parse()
+	if err != nil {
+		return nil, fmt.Errorf("Secret %s/%s is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
+	}
+	return parsed, nil
+}
+
+func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.Unstructured, n names, authority *tls.Certificate, now time.Time) error {
+	issueData := func() (map[string][]byte, error) {
+		made, err := newMemberCertificate(n, authority, now)
+		ca := pair{certificate: pemOf(authority.Leaf.Raw)}
+		return map[string][]byte{keyAuthority: ca.certificate, keyCertificate: made.certificate, keyPrivate: made.key}, err
+	}
+	object, err := r.secretOr(ctx, owner, n, n.certificate(), issueData)
+	if err != nil {
+		return err
+	}
+	content, err := secretData(object)
+	if err != nil {
+		return err
+	}
+	if memberCertificateFits(n, authority, pair{content[keyCertificate], content[keyPrivate]}, now) == nil {
+		return nil
+	}
+	renewed, err := issueData()
+	if err != nil {
+		return err
+	}
+	changes := map[string]any{}
+	for key, value := range renewed {
+		changes[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	_, err = r.api.Patch(ctx, secrets(), object, map[string]any{"data": changes})
+	return err
+}
+
+// secretOr reads one of the cluster's own Secrets, making it where there is none.
+func (r *reconciler) secretOr(ctx context.Context, owner *unstructured.Unstructured, n names, name string, content func() (map[string][]byte, error)) (*unstructured.Unstructured, error) {
+	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+	if err == nil {
+		return found, belongs(owner, found)
+	}
+	if !apierrors.IsNotFound(err) {
+		return nil, err
+	}
+	data, err := content()
+	if err != nil {
+		return nil, err
+	}
+	return r.api.Create(ctx, owner, &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
+		Type:       corev1.SecretTypeOpaque, Data: data,
+	})
+}
+
+// belongs refuses a Secret that somebody else made under a name of ours.
+func belongs(owner, object *unstructured.Unstructured) error {
+	controller := metav1.GetControllerOfNoCopy(object)
+	if controller != nil && controller.UID == owner.GetUID() {
+		return nil
+	}
+	foreign := &reconcile.ForeignError{Resource: secrets(), Namespace: object.GetNamespace(), Name: object.GetName()}
+	if controller != nil {
+		foreign.Controller = controller.Kind + "/" + controller.Name
+		foreign.Predecessor = controller.Name == owner.GetName() && controller.Kind == owner.GetKind()
+	}
+	return foreign
+}

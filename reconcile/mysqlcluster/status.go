@@ -1,0 +1,296 @@
+package mysqlcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// report is what a pass came to, from which the status follows.
+type report struct {
+	cluster  v1.MySQLCluster
+	seen     observation
+	decision replication.Decision
+	// problem is what acting came upon; nil when nothing.
+	problem *problem
+}
+
+// status is the whole status after a pass.
+func (r report) status() v1.MySQLClusterStatus {
+	status := carried(r.cluster)
+	record := r.decision.Record
+	status.Primary, status.Epoch = record.Primary, record.Epoch
+	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks)
+	r.describeMembers(&status)
+	r.describeServing(&status)
+	r.describeDurability(&status)
+	return status
+}
+
+// carried is the part of the status that stays as it is until something is known to be otherwise.
+func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
+	n := names{cluster.Namespace, cluster.Name}
+	status := cluster.Status
+	status.Conditions = slices.Clone(cluster.Status.Conditions)
+	status.ObservedGeneration = cluster.Generation
+	status.Selector = n.selector()
+	status.Image = cluster.Spec.Image
+	status.Endpoints = v1.Endpoints{
+		Write: fmt.Sprintf("%s:%d", n.service(n.cluster), cluster.Spec.Port),
+		Read:  fmt.Sprintf("%s:%d", n.service(n.read()), cluster.Spec.Port),
+	}
+	if status.ReadySummary == "" {
+		status.ReadySummary = fmt.Sprintf("0/%d", wantedReplicas(cluster))
+	}
+	return status
+}
+
+// describeMembers says of every member what it is and how it does. What moves all the time, transactions and lag, is brought up to date only
+// together with something that people wait for: a status that followed every transaction would write to the API server for ever.
+func (r report) describeMembers(status *v1.MySQLClusterStatus) {
+	before := map[string]v1.Member{}
+	for _, member := range r.cluster.Status.Members {
+		before[member.Name] = member
+	}
+	fresh := make([]v1.Member, 0, len(r.seen.members))
+	kept := make([]v1.Member, 0, len(r.seen.members))
+	for _, member := range r.seen.members {
+		if !member.Pod && member.Ordinal >= r.decision.Scale {
+			continue
+		}
+		described := describe(member, r.decision.Record)
+		fresh = append(fresh, described)
+		described.GTIDExecuted, described.LagSeconds = before[member.Name].GTIDExecuted, before[member.Name].LagSeconds
+		kept = append(kept, described)
+	}
+	status.Members = kept
+	if !sameMembers(kept, r.cluster.Status.Members) {
+		status.Members = fresh
+	}
+	status.Replicas = int32(len(r.seen.pods))
+}
+
+func sameMembers(a, b []v1.Member) bool {
+	return slices.EqualFunc(a, b, func(x, y v1.Member) bool {
+		return x.Name == y.Name && x.Role == y.Role && x.State == y.State && x.Message == y.Message && x.Version == y.Version
+	})
+}
+
+func describe(member replication.Member, record replication.Record) v1.Member {
+	described := v1.Member{Name: member.Name}
+	if record.Primary != "" {
+		described.Role = v1.RoleReplica
+		if member.Name == record.Primary {
+			described.Role = v1.RolePrimary
+		}
+	}
+	if member.Status == nil {
+		described.State, described.Message = string(replication.StateStarting), "its agent cannot be asked yet"
+		if !member.Pod {
+			described.Message = "its Pod does not exist"
+		}
+		return described
+	}
+	described.State, described.Message = string(member.Status.State), steadyMessage(*member.Status)
+	described.GTIDExecuted = member.Status.Executed.String()
+	described.LagSeconds, described.Version = member.Status.LagSeconds, member.Status.Version
+	return described
+}
+
+// steadyMessage leaves out what an agent says of connections that come and go; the state tells it.
+func steadyMessage(status replication.Status) string {
+	switch status.State {
+	case replication.StateStarting:
+		return "mysqld does not answer yet"
+	case replication.StateCatchingUp:
+		return "replication is being set up or is behind"
+	case replication.StateWaiting, replication.StateCloning, replication.StateReplicating, replication.StatePromoting,
+		replication.StateWriting, replication.StateErrant, replication.StateBroken:
+	}
+	return status.Message
+}
+
+// describeServing sets the Ready condition with everything that says the same in other words.
+func (r report) describeServing(status *v1.MySQLClusterStatus) {
+	wanted := wantedReplicas(r.cluster)
+	serving := 0
+	for _, member := range r.seen.members {
+		if member.Ordinal < wanted && member.Status != nil && member.Status.Serves() {
+			serving++
+		}
+	}
+	primary := r.primaryStatus()
+	status.ReadyReplicas = int32(serving)
+	status.ReadySummary = fmt.Sprintf("%d/%d", serving, wanted)
+	if primary != nil && primary.Version != "" {
+		status.Version = primary.Version
+	}
+	writing := primary != nil && primary.State == replication.StateWriting
+	found := r.worst(writing, serving == wanted)
+	status.Phase = phase(r.cluster, writing, found)
+	if found == nil {
+		setReady(status, metav1.ConditionTrue, reasonAllMembersReady, fmt.Sprintf("%s takes writes and all %d members serve", status.Primary, wanted))
+		clearProgress(status)
+		return
+	}
+	setProblem(status, *found)
+}
+
+func (r report) primaryStatus() *replication.Status {
+	for _, member := range r.seen.members {
+		if member.Name == r.decision.Record.Primary {
+			return member.Status
+		}
+	}
+	return nil
+}
+
+// worst is what most keeps the cluster from being as it should be; nil when it is so.
+func (r report) worst(writing, complete bool) *problem {
+	if note := r.decision.Note; note != nil && note.Blocked {
+		return &problem{string(note.Reason), note.Message, true}
+	}
+	if r.problem != nil {
+		return r.problem
+	}
+	rolling := r.rolling()
+	if writing && complete && r.decision.Note == nil && rolling == nil {
+		return r.rootPassword()
+	}
+	if found := diagnose(names{r.cluster.Namespace, r.cluster.Name}, r.cluster, r.seen); found != nil {
+		return found
+	}
+	if found := r.worstMember(); found != nil {
+		return found
+	}
+	if note := r.decision.Note; note != nil {
+		return &problem{string(note.Reason), note.Message, false}
+	}
+	if rolling != nil && writing && complete {
+		return rolling
+	}
+	return r.progress(writing)
+}
+
+// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going.
+func (r report) rolling() *problem {
+	set := r.seen.set
+	if set == nil {
+		return &problem{reasonCreatingMembers, "the members are being made", false}
+	}
+	rolledOut := set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
+	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
+		return &problem{reasonMembersNotReady, "members are being replaced or removed, one at a time", false}
+	}
+	return nil
+}
+
+func (r report) rootPassword() *problem {
+	if status := r.primaryStatus(); status != nil && status.RootError != "" {
+		return &problem{reasonRootPassword, fmt.Sprintf("spec.secret: root's password in Secret %q is not in force: %s", r.cluster.Spec.Secret, status.RootError), true}
+	}
+	return nil
+}
+
+// worstMember finds a member that does not come right by itself.
+func (r report) worstMember() *problem {
+	for _, member := range r.seen.members {
+		if member.Status == nil {
+			continue
+		}
+		switch member.Status.State {
+		case replication.StateErrant:
+			return &problem{reasonErrantMember, member.Name + " " + member.Status.Message, true}
+		case replication.StateBroken:
+			return &problem{reasonReplicaBroken, member.Name + ": " + member.Status.Message, true}
+		case replication.StateStarting, replication.StateWaiting, replication.StateCloning, replication.StateCatchingUp,
+			replication.StateReplicating, replication.StatePromoting, replication.StateWriting:
+		}
+	}
+	return nil
+}
+
+// progress explains a cluster that is on its way.
+func (r report) progress(writing bool) *problem {
+	var waits []string
+	for _, member := range r.seen.members {
+		if member.Ordinal < wantedReplicas(r.cluster) && (member.Status == nil || !member.Status.Serves()) {
+			waits = append(waits, member.Name+" ("+describe(member, r.decision.Record).State+")")
+		}
+	}
+	members := strings.Join(waits, ", ")
+	switch {
+	case !writing && len(r.decision.Record.InSync) == 0:
+		return &problem{reasonCreatingMembers, "the cluster starts; waits for " + members, false}
+	case !writing:
+		return &problem{reasonPrimaryUnavailable, fmt.Sprintf("the primary %s does not take writes at the moment; waits for %s", r.decision.Record.Primary, members), false}
+	}
+	return &problem{reasonMembersNotReady, "writes are taken; waits for " + members, false}
+}
+
+func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
+	switch {
+	case found == nil:
+		return v1.PhaseReady
+	case !writing && len(cluster.Status.InSync) == 0 && found.stalled:
+		return v1.PhaseWaiting
+	case !writing && len(cluster.Status.InSync) < 2 && cluster.Status.Phase != v1.PhaseReady && cluster.Status.Phase != v1.PhaseFailed:
+		return v1.PhaseCreating
+	case !writing:
+		return v1.PhaseFailed
+	case cluster.Status.Phase == v1.PhaseCreating || cluster.Status.Phase == v1.PhasePending:
+		return v1.PhaseCreating
+	case found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady && cluster.Status.ObservedGeneration != cluster.Generation:
+		return v1.PhaseUpdating
+	}
+	return v1.PhaseDegraded
+}
+
+// describeDurability says how many members hold what is acknowledged.
+func (r report) describeDurability(status *v1.MySQLClusterStatus) {
+	full := replication.FullAcks(wantedReplicas(r.cluster))
+	condition := metav1.Condition{Type: conditionDurable, Status: metav1.ConditionTrue, ObservedGeneration: r.cluster.Generation}
+	primary := r.primaryStatus()
+	short := primary != nil && primary.AcksShortSeconds > 0
+	switch {
+	case full == 0:
+		condition.Reason, condition.Message = reasonSingleMember, "a cluster of one member keeps one copy of every commit"
+	case short && r.decision.Record.RequiredAcks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
+		condition.Status, condition.Reason = metav1.ConditionFalse, reasonCommitsBlocked
+		condition.Message = "commits wait for replicas that are not there (spec.durability.whenReplicasLost is Block)"
+	case r.decision.Record.RequiredAcks >= full:
+		condition.Reason = reasonDurable
+		condition.Message = fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", r.decision.Record.RequiredAcks)
+	case status.Phase == v1.PhaseCreating:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
+	default:
+		condition.Status, condition.Reason = metav1.ConditionFalse, reasonDegraded
+		condition.Message = fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members beside the primary", r.decision.Record.RequiredAcks, full)
+	}
+	reconcile.SetCondition(&status.Conditions, condition)
+}
+
+func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, message string) {
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: v1.ConditionReady, Status: is, Reason: reason, Message: message, ObservedGeneration: status.ObservedGeneration,
+	})
+}
+
+// setProblem says in the conditions that the cluster is not as it should be, and whether that passes by itself.
+func setProblem(status *v1.MySQLClusterStatus, found problem) {
+	setReady(status, metav1.ConditionFalse, found.reason, found.message)
+	clearProgress(status)
+	kind := v1.ConditionReconciling
+	if found.stalled {
+		kind = v1.ConditionStalled
+	}
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message, ObservedGeneration: status.ObservedGeneration,
+	})
+}
