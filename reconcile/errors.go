@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
@@ -21,8 +22,12 @@ func IsNamespaceTerminating(err error) bool {
 // isUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the
 // object that happened to ask. The end of the pass's own time is not that.
 func isUnavailable(err error) bool {
-	if apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) {
+	if apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) {
 		return true
+	}
+	if apierrors.IsTooManyRequests(err) {
+		// The Eviction API says the same of a Pod that must not go now.
+		return !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 	}
 	var request *url.Error
 	if !errors.As(err, &request) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -1,0 +1,185 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// The back-off of an object whose passes fail: doubled with every failure.
+const (
+	backoffFirst = 5 * time.Millisecond
+	backoffCap   = time.Minute
+)
+
+type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+// controller is a kind at work: its caches, and the queue of its objects while this process is the leader.
+type controller struct {
+	Controller
+	logger logr.Logger
+	own    *view
+	caches map[apischema.GroupVersionResource]*view
+
+	mu sync.RWMutex
+	// queue is nil while this process is a standby.
+	queue queue
+}
+
+var errSecretsWatched = errors.New("secrets are never cached: read them live")
+
+// newController checks a kind's description and begins its watches.
+func newController(spec Controller, caches *informers, logger logr.Logger) (*controller, error) {
+	c := &controller{
+		Controller: spec,
+		logger:     logger.WithValues(logKind, spec.Kind.Kind),
+		caches:     map[apischema.GroupVersionResource]*view{},
+	}
+	own, err := caches.watch(spec.Kind.Kind, Watch{Resource: spec.Kind.GVR()}, c.handler(c.itself))
+	if err != nil {
+		return nil, fmt.Errorf("reconcile %s: %w", spec.Kind.Kind, err)
+	}
+	c.own = own
+	c.caches[spec.Kind.GVR()] = own
+
+	for _, watch := range spec.Watches {
+		if watch.Resource.Group == "" && watch.Resource.Resource == "secrets" {
+			return nil, fmt.Errorf("reconcile %s: watch secrets: %w", spec.Kind.Kind, errSecretsWatched)
+		}
+		if _, twice := c.caches[watch.Resource]; twice {
+			return nil, fmt.Errorf("reconcile %s: %s is watched twice: use one watch with a wider selector", spec.Kind.Kind, watch.Resource.GroupResource())
+		}
+		owners := func(child *unstructured.Unstructured) []types.NamespacedName { return controllerOwner(child, spec.Kind) }
+		if watch.Owners != nil {
+			owners = func(child *unstructured.Unstructured) []types.NamespacedName { return watch.Owners(child, c.own) }
+		}
+		cached, err := caches.watch(spec.Kind.Kind, watch, c.handler(owners))
+		if err != nil {
+			return nil, fmt.Errorf("reconcile %s: %w", spec.Kind.Kind, err)
+		}
+		c.caches[watch.Resource] = cached
+	}
+	return c, nil
+}
+
+// client makes a Reconciler's client for a new term.
+func (c *controller) client(m *Manager) *Client {
+	return &Client{api: m.api, names: m.names, caches: c.caches, journal: newJournal(c.caches, m.now)}
+}
+
+func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {
+	return []types.NamespacedName{keyOf(object)}
+}
+
+// handler queues the objects of the kind that a change concerns. A change of owner concerns both owners. What a watch repeats after an
+// interruption is no change.
+func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.NamespacedName) cache.ResourceEventHandler {
+	notice := func(items ...any) {
+		for _, object := range objects(items) {
+			// A mistake in a kind's mapping must not end the watch that all kinds share.
+			err := contained(func() error {
+				c.enqueue(concerned(object)...)
+				return nil
+			})
+			if err != nil {
+				c.logger.Error(err, "change not noticed", "child", object.GetKind()+"/"+object.GetName(), logNamespace, object.GetNamespace())
+			}
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(item any) { notice(item) },
+		UpdateFunc: func(before, after any) {
+			if !sameVersion(before, after) {
+				notice(before, after)
+			}
+		},
+		DeleteFunc: func(item any) {
+			if last, ok := item.(cache.DeletedFinalStateUnknown); ok {
+				item = last.Obj
+			}
+			notice(item)
+		},
+	}
+}
+
+// enqueue queues objects for a pass. As long as this process is a standby nothing is queued: a term begins with all objects.
+func (c *controller) enqueue(keys ...types.NamespacedName) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.queue == nil {
+		return
+	}
+	for _, key := range keys {
+		c.queue.Add(key)
+	}
+}
+
+// open begins to queue, all objects first, and returns the queue.
+func (c *controller) open(provider workqueue.MetricsProvider) queue {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffFirst, backoffCap)
+	opened := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{
+		Name:            c.Kind.Kind,
+		MetricsProvider: provider,
+	})
+	c.mu.Lock()
+	c.queue = opened
+	c.mu.Unlock()
+
+	for _, object := range c.own.List(metav1.NamespaceAll) {
+		c.enqueue(keyOf(object))
+	}
+	return opened
+}
+
+// close ends queueing: objects that wait are dropped, those in a pass are let go.
+func (c *controller) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.queue != nil {
+		c.queue.ShutDown()
+	}
+	c.queue = nil
+}
+
+// controllerOwner returns the object of the kind that controls child, if one does.
+func controllerOwner(child *unstructured.Unstructured, kind schema.Kind) []types.NamespacedName {
+	owner := metav1.GetControllerOfNoCopy(child)
+	if owner == nil || owner.Kind != kind.Kind || apischema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).Group != kind.Group {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: owner.Name}}
+}
+
+func keyOf(object *unstructured.Unstructured) types.NamespacedName {
+	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+}
+
+func sameVersion(before, after any) bool {
+	pair := objects([]any{before, after})
+	return len(pair) == 2 && pair[0].GetResourceVersion() == pair[1].GetResourceVersion() && pair[0].GetUID() == pair[1].GetUID()
+}
+
+// normalNamespaces returns the namespaces to watch, in order and each once.
+func normalNamespaces(namespaces []string) []string {
+	trimmed := []string{}
+	for _, namespace := range namespaces {
+		if namespace = strings.TrimSpace(namespace); namespace != "" {
+			trimmed = append(trimmed, namespace)
+		}
+	}
+	slices.Sort(trimmed)
+	return slices.Compact(trimmed)
+}

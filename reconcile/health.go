@@ -1,0 +1,111 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Health answers the kubelet's probes: /healthz says that the process serves requests, /readyz that every check passes. With ?verbose
+// both list what was checked.
+type Health struct {
+	mu     sync.Mutex
+	checks []check
+}
+
+// check is a named condition for being ready.
+type check struct {
+	name string
+	test func() error
+}
+
+// Add adds a condition for being ready. test must return at once; its error says what is missing.
+func (h *Health) Add(name string, test func() error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.checks = append(h.checks, check{name: name, test: test})
+}
+
+// Handler serves /healthz and /readyz.
+func (h *Health) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(answer http.ResponseWriter, request *http.Request) {
+		report(answer, request, []check{{name: "ping", test: func() error { return nil }}})
+	})
+	mux.HandleFunc("GET /readyz", func(answer http.ResponseWriter, request *http.Request) {
+		h.mu.Lock()
+		checks := slices.Clone(h.checks)
+		h.mu.Unlock()
+		report(answer, request, checks)
+	})
+	return mux
+}
+
+// report runs checks and answers 200 if all pass, else 503 with what is missing.
+func report(answer http.ResponseWriter, request *http.Request, checks []check) {
+	var lines strings.Builder
+	failed := false
+	for _, one := range checks {
+		if err := one.test(); err != nil {
+			failed = true
+			fmt.Fprintf(&lines, "[-] %s: %s\n", one.name, err)
+			continue
+		}
+		fmt.Fprintf(&lines, "[+] %s: ok\n", one.name)
+	}
+	answer.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	answer.Header().Set("X-Content-Type-Options", "nosniff")
+	if failed {
+		answer.WriteHeader(http.StatusServiceUnavailable)
+	}
+	if failed || request.URL.Query().Has("verbose") {
+		_, _ = answer.Write([]byte(lines.String()))
+		return
+	}
+	_, _ = answer.Write([]byte("ok\n"))
+}
+
+// Server serves HTTP on an address until it is told to stop: the metrics, the probes.
+type Server struct {
+	// Address is where to listen, as net.Listen has it (":8080").
+	Address string
+	Handler http.Handler
+}
+
+// Listen claims the address, so that a wrong or taken one is an error before anything else is begun.
+func (s Server) Listen(ctx context.Context) (net.Listener, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", s.Address, err)
+	}
+	return listener, nil
+}
+
+// Serve answers requests until ctx ends; those under way then get five seconds more.
+func (s Server) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(grace); err != nil {
+			_ = server.Close()
+		}
+	})
+	err := server.Serve(listener)
+	if !stop() {
+		<-stopped
+	}
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", s.Address, err)
+	}
+	return nil
+}

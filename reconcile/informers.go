@@ -1,0 +1,194 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+)
+
+// watchErrorEvery is how often one watch's lasting trouble is logged.
+const watchErrorEvery = time.Minute
+
+// informers holds the watches of all kinds. Kinds that watch the same resource in the same way share one.
+type informers struct {
+	api        dynamic.Interface
+	namespaces []string
+	logger     logr.Logger
+	now        func() time.Time
+
+	members map[informerKey]*informer
+	running sync.WaitGroup
+}
+
+// informerKey is what makes two watches the same.
+type informerKey struct {
+	resource  apischema.GroupVersionResource
+	selector  string
+	namespace string
+	// kind is empty for a watch that kinds can share, and names the kind if it brings a transform of its own.
+	kind string
+}
+
+func (k informerKey) String() string {
+	where := "all namespaces"
+	if k.namespace != metav1.NamespaceAll {
+		where = "namespace " + k.namespace
+	}
+	name := k.resource.Resource + "." + k.resource.Version + "." + k.resource.Group
+	return fmt.Sprintf("%s in %s", strings.TrimSuffix(name, "."), where)
+}
+
+// informer is one watch.
+type informer struct {
+	key    informerKey
+	shared cache.SharedIndexInformer
+	// trouble is why the last attempt to list or watch failed; nil pointer if none did.
+	trouble atomic.Pointer[error]
+	// logged is when trouble was logged last, in Unix nanoseconds.
+	logged atomic.Int64
+}
+
+func newInformers(api dynamic.Interface, namespaces []string, logger logr.Logger) *informers {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	return &informers{api: api, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
+}
+
+// watch returns the cache of a resource for a kind, and has every change handled. It must be called before start.
+func (s *informers) watch(kind string, what Watch, handler cache.ResourceEventHandler) (*view, error) {
+	selector, err := labels.Parse(what.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: read the label selector %q: %w", what.Resource.GroupResource(), what.Selector, err)
+	}
+	cached := &view{resource: what.Resource, selector: selector, stores: map[string]cache.Indexer{}}
+	for _, namespace := range s.namespaces {
+		key := informerKey{resource: what.Resource, selector: selector.String(), namespace: namespace}
+		if what.Transform != nil {
+			key.kind = kind
+		}
+		member, err := s.member(key, what.Transform)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", key, err)
+		}
+		if _, err := member.shared.AddEventHandler(handler); err != nil {
+			return nil, fmt.Errorf("watch %s: %w", key, err)
+		}
+		cached.stores[namespace] = member.shared.GetIndexer()
+	}
+	return cached, nil
+}
+
+func (s *informers) member(key informerKey, transform cache.TransformFunc) (*informer, error) {
+	if member, ok := s.members[key]; ok {
+		return member, nil
+	}
+	if transform == nil {
+		transform = TrimMetadata
+	}
+	selects := func(options *metav1.ListOptions) { options.LabelSelector = key.selector }
+	indexers := cache.Indexers{ownerIndex: controllerUID}
+	shared := dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer()
+	member := &informer{key: key, shared: shared}
+	if err := shared.SetTransform(transform); err != nil {
+		return nil, err
+	}
+	if err := shared.SetWatchErrorHandlerWithContext(s.watchFailed(member)); err != nil {
+		return nil, err
+	}
+	s.members[key] = member
+	return member, nil
+}
+
+// start begins all watches. They end with ctx; wait waits for that.
+func (s *informers) start(ctx context.Context) {
+	for _, member := range s.members {
+		s.running.Go(func() { member.shared.RunWithContext(ctx) })
+	}
+}
+
+func (s *informers) wait() {
+	s.running.Wait()
+}
+
+// sync waits until every cache holds what the API server had when it was asked. The error names what it waited for, and why the API
+// server did not give it.
+func (s *informers) sync(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, member := range s.ordered() {
+		select {
+		case <-member.shared.HasSyncedChecker().Done():
+		case <-ctx.Done():
+			return fmt.Errorf("fill the caches within %s: %w", patience, errors.Join(s.unsynced()...))
+		}
+	}
+	return nil
+}
+
+// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way.
+func (s *informers) unsynced() []error {
+	missing := []error{}
+	for _, member := range s.ordered() {
+		if member.shared.HasSynced() {
+			continue
+		}
+		err := fmt.Errorf("%s: no answer yet", member.key)
+		if trouble := member.trouble.Load(); trouble != nil {
+			err = fmt.Errorf("%s: %w", member.key, *trouble)
+		}
+		missing = append(missing, err)
+	}
+	return missing
+}
+
+func (s *informers) ordered() []*informer {
+	members := make([]*informer, 0, len(s.members))
+	for _, member := range s.members {
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b *informer) int { return strings.Compare(a.key.String(), b.key.String()) })
+	return members
+}
+
+// watchFailed tells people of a watch's trouble: at once, and then once a minute as long as it lasts.
+func (s *informers) watchFailed(member *informer) cache.WatchErrorHandlerWithContext {
+	return func(ctx context.Context, _ *cache.Reflector, err error) {
+		if ctx.Err() != nil || errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			s.logger.V(2).Info("watch closed", "watch", member.key.String(), "error", err.Error())
+			return
+		}
+		member.trouble.Store(&err)
+		now, last := s.now().UnixNano(), member.logged.Load()
+		if now-last < watchErrorEvery.Nanoseconds() || !member.logged.CompareAndSwap(last, now) {
+			return
+		}
+		s.logger.Error(err, "watch failed, trying again", "watch", member.key.String(), "remedy", watchRemedy(err))
+	}
+}
+
+func watchRemedy(err error) string {
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err):
+		return "grant the operator get, list and watch on the resource"
+	case apierrors.IsNotFound(err):
+		return "the API server does not serve the resource: apply its definition"
+	default:
+		return "none is needed if the API server comes back"
+	}
+}

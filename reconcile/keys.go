@@ -1,0 +1,13 @@
+package reconcile
+
+// The keys of log lines. Every part of the operator uses these words for these things.
+const (
+	logKind      = "kind"
+	logNamespace = "namespace"
+	logName      = "name"
+	logOp        = "op"
+	logReason    = "reason"
+	logInstance  = "instance"
+	logDuration  = "duration"
+	logError     = "error"
+)

@@ -1,0 +1,188 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// metricsPrefix begins the name of every metric of the operator.
+const metricsPrefix = "mysql_operator_"
+
+// metrics is what the engine measures.
+type metrics struct {
+	passes    *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	panics    *prometheus.CounterVec
+	writes    *prometheus.CounterVec
+	leader    prometheus.Gauge
+	requests  *prometheus.CounterVec
+	latencies *prometheus.HistogramVec
+	queue     *queueMetrics
+}
+
+func newMetrics(registry prometheus.Registerer, version string) (*metrics, error) {
+	queue := newQueueMetrics()
+	m := &metrics{
+		passes:    counters("reconcile_total", "Passes over objects, by what became of them.", "kind", "result"),
+		durations: histograms("reconcile_duration_seconds", "How long passes took.", "kind"),
+		panics:    counters("reconcile_panics_total", "Passes that panicked.", "kind"),
+		writes:    counters("reconcile_status_writes_total", "Statuses written.", "kind"),
+		leader:    prometheus.NewGauge(prometheus.GaugeOpts{Name: metricsPrefix + "leader", Help: "Whether this process is the leader (1) or a standby (0)."}),
+		requests:  counters("api_requests_total", "Requests to the API server, by the code it answered (0: it did not answer).", "verb", "resource", "code"),
+		latencies: histograms("api_request_duration_seconds", "How long the API server took to answer, watches apart.", "verb"),
+		queue:     queue,
+	}
+	info := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        metricsPrefix + "build_info",
+		Help:        "Always 1; its labels tell the operator's version and the Go release it was built with.",
+		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
+	}, func() float64 { return 1 })
+
+	all := append([]prometheus.Collector{m.passes, m.durations, m.panics, m.writes, m.leader, m.requests, m.latencies, info}, queue.collectors()...)
+	var failures []error
+	for _, collector := range all {
+		failures = append(failures, registry.Register(collector))
+	}
+	if err := errors.Join(failures...); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
+	}
+	return m, nil
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricsPrefix + name, Help: help}, labels)
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricsPrefix + name, Help: help}, labels)
+}
+
+func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	buckets := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricsPrefix + name, Help: help, Buckets: buckets}, labels)
+}
+
+func (m *metrics) passed(kind string, result string, took time.Duration) {
+	m.passes.WithLabelValues(kind, result).Inc()
+	m.durations.WithLabelValues(kind).Observe(took.Seconds())
+}
+
+// queueMetrics gives the work queues their metrics without workqueue's process-wide provider. It implements
+// workqueue.MetricsProvider; a queue's name is its kind.
+type queueMetrics struct {
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	latency, work              *prometheus.HistogramVec
+}
+
+func newQueueMetrics() *queueMetrics {
+	return &queueMetrics{
+		depth:      gauges("queue_depth", "Objects that wait for a pass.", "kind"),
+		unfinished: gauges("queue_unfinished_seconds", "Total age of the passes that are running.", "kind"),
+		longest:    gauges("queue_longest_running_seconds", "Age of the oldest pass that is running.", "kind"),
+		adds:       counters("queue_adds_total", "Objects queued.", "kind"),
+		retries:    counters("queue_retries_total", "Objects queued again after a failure.", "kind"),
+		latency:    histograms("queue_latency_seconds", "How long objects waited for a pass.", "kind"),
+		work:       histograms("queue_work_seconds", "How long objects were held by a pass.", "kind"),
+	}
+}
+
+func (q *queueMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{q.depth, q.unfinished, q.longest, q.adds, q.retries, q.latency, q.work}
+}
+
+// NewDepthMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return q.depth.WithLabelValues(name)
+}
+
+// NewAddsMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewAddsMetric(name string) workqueue.CounterMetric {
+	return q.adds.WithLabelValues(name)
+}
+
+// NewLatencyMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return q.latency.WithLabelValues(name)
+}
+
+// NewWorkDurationMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return q.work.WithLabelValues(name)
+}
+
+// NewUnfinishedWorkSecondsMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.unfinished.WithLabelValues(name)
+}
+
+// NewLongestRunningProcessorSecondsMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
+	return q.longest.WithLabelValues(name)
+}
+
+// NewRetriesMetric implements workqueue.MetricsProvider.
+func (q *queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return q.retries.WithLabelValues(name)
+}
+
+// objectStates counts each kind's objects by state whenever the metrics are read, from the caches.
+type objectStates struct {
+	description *prometheus.Desc
+	caches      map[string]Lister
+}
+
+func newObjectStates(caches map[string]Lister) *objectStates {
+	description := prometheus.NewDesc(metricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{"kind", "state"}, nil)
+	return &objectStates{description: description, caches: caches}
+}
+
+// Describe implements prometheus.Collector.
+func (s *objectStates) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- s.description
+}
+
+// Collect implements prometheus.Collector.
+func (s *objectStates) Collect(found chan<- prometheus.Metric) {
+	for kind, cached := range s.caches {
+		counts := map[string]int{}
+		for _, object := range cached.List("") {
+			counts[stateOf(object)]++
+		}
+		for state, count := range counts {
+			found <- prometheus.MustNewConstMetric(s.description, prometheus.GaugeValue, float64(count), kind, state)
+		}
+	}
+}
+
+// stateOf is one word for the state of an object of any kind.
+func stateOf(object *unstructured.Unstructured) string {
+	if object.GetDeletionTimestamp() != nil {
+		return "Deleting"
+	}
+	if phase, _, err := unstructured.NestedString(object.Object, "status", "phase"); err == nil && phase != "" {
+		return phase
+	}
+	status, _ := object.Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	holds := map[string]bool{}
+	for _, condition := range conditions {
+		fields, _ := condition.(map[string]any)
+		holds[conditionType(condition)] = fields["status"] == "True"
+	}
+	for _, state := range []string{ConditionStalled, ConditionReady, ConditionReconciling} {
+		if holds[state] {
+			return state
+		}
+	}
+	if len(conditions) > 0 {
+		return "NotReady"
+	}
+	return "New"
+}

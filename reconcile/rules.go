@@ -1,0 +1,32 @@
+package reconcile
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Rules returns the permissions a kind needs in every namespace it is reconciled in: those the engine needs for it, followed by the
+// Controller's own.
+func Rules(controller Controller) []rbacv1.PolicyRule {
+	kind := controller.Kind
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/status"}, Verbs: []string{"patch"}},
+		// Children name their owner with blockOwnerDeletion, which some clusters allow only to who may finalize the owner
+		// (Kubernetes documentation, "Admission Controllers": OwnerReferencesPermissionEnforcement).
+		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/finalizers"}, Verbs: []string{"update"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}
+	for _, watch := range controller.Watches {
+		resource := watch.Resource
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"}})
+	}
+	return append(rules, controller.Rules...)
+}
+
+// LeaseRules returns the permissions leader election needs in the operator's own namespace.
+func LeaseRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{LeaseName}, Verbs: []string{"get", "update"}},
+	}
+}

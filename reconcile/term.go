@@ -1,0 +1,328 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// closingTime is how long the status and the events of a pass may take to write, apart from the pass's own time.
+const closingTime = 10 * time.Second
+
+// When an object comes again that waits for something else than its own work.
+const (
+	againForCache  = 50 * time.Millisecond
+	againForServer = 2 * time.Second
+)
+
+// result is what became of a pass.
+type result string
+
+const (
+	resultDone        result = "done"
+	resultGone        result = "gone"
+	resultBehind      result = "cache_behind"
+	resultConflict    result = "conflict"
+	resultUnavailable result = "api_unavailable"
+	resultFailed      result = "failed"
+	resultPanicked    result = "panicked"
+	resultStopped     result = "stopped"
+)
+
+// verdict is a pass's result, and what follows from it.
+type verdict struct {
+	result result
+	again  time.Duration
+	err    error
+}
+
+// term is a kind's work while this process is the leader. Nothing in it outlives the term.
+type term struct {
+	controller  *controller
+	queue       queue
+	client      *Client
+	reconciler  Reconciler
+	teller      *teller
+	metrics     *metrics
+	slots       *slots
+	logger      logr.Logger
+	passTimeout time.Duration
+	unavailable func(error)
+
+	passes  sync.WaitGroup
+	mu      sync.Mutex
+	visited map[types.NamespacedName]types.UID
+	current map[types.NamespacedName]time.Time
+}
+
+func newTerm(c *controller, m *Manager) *term {
+	client := c.client(m)
+	return &term{
+		controller:  c,
+		client:      client,
+		reconciler:  c.New(client),
+		teller:      newTeller(m.api, m.config.Identity, m.now),
+		metrics:     m.metrics,
+		slots:       newSlots(m.config.Workers),
+		logger:      c.logger,
+		passTimeout: m.config.PassTimeout,
+		unavailable: m.serverUnavailable,
+		visited:     map[types.NamespacedName]types.UID{},
+		current:     map[types.NamespacedName]time.Time{},
+	}
+}
+
+// run makes passes until stop ends; then it begins no more, and returns while some may still be running: wait for passes. work is the
+// context of the passes.
+func (t *term) run(stop, work context.Context) {
+	t.queue = t.controller.open(t.metrics.queue)
+	defer context.AfterFunc(stop, t.controller.close)()
+	defer t.controller.close()
+	for t.slots.take(stop) {
+		key, down := t.queue.Get()
+		if down {
+			t.slots.give()
+			return
+		}
+		t.passes.Go(func() { t.slots.use(func() { t.pass(work, key) }) })
+	}
+}
+
+// running returns the objects whose passes have not ended.
+func (t *term) running() []types.NamespacedName {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	keys := make([]types.NamespacedName, 0, len(t.current))
+	for key := range t.current {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func (t *term) pass(work context.Context, key types.NamespacedName) {
+	defer t.queue.Done(key)
+	logger := t.logger.WithValues(logNamespace, key.Namespace, logName, key.Name)
+	began := time.Now()
+	t.begin(key, began)
+	defer t.end(key)
+
+	reached := verdict{}
+	if err := contained(func() error {
+		reached = t.attempt(logr.NewContext(work, logger), key)
+		return nil
+	}); err != nil {
+		reached = judge(Outcome{}, state{}, err)
+	}
+	if work.Err() != nil {
+		reached = verdict{result: resultStopped, err: reached.err}
+	}
+	took := time.Since(began)
+	t.metrics.passed(t.controller.Kind.Kind, string(reached.result), took)
+	logVerdict(logger, reached, took)
+	t.follow(key, reached)
+}
+
+func (t *term) begin(key types.NamespacedName, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.current[key] = now
+}
+
+func (t *term) end(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.current, key)
+}
+
+// attempt makes one pass, and contains a panic in it.
+func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
+	object, state, err := t.observe(work, key)
+	if object == nil {
+		return judge(Outcome{}, state, err)
+	}
+	var outcome Outcome
+	err = contained(func() error {
+		ctx, cancel := context.WithTimeoutCause(withPass(work, state.pass), t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
+		defer cancel()
+		var err error
+		outcome, err = t.reconciler.Reconcile(ctx, object.DeepCopy())
+		if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+		return err
+	})
+	var panicked *panicError
+	if errors.As(err, &panicked) {
+		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
+		outcome = Outcome{Events: []Event{{Type: Warning, Reason: "Panicked", Action: "Reconcile", Note: panicNote(panicked)}}}
+	}
+	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
+	if err == nil {
+		err = closing
+	}
+	return judge(outcome, state, err)
+}
+
+// state is what observe found out about an object.
+type state struct {
+	pass   pass
+	gone   bool
+	behind bool
+}
+
+// observe returns the object to make a pass over; none if it is gone, or the cache does not show its last writes yet.
+func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, state, error) {
+	cached, found := t.controller.own.Get(key.Namespace, key.Name)
+	if !found {
+		t.forget(key)
+		return nil, state{gone: true}, nil
+	}
+	current := pass{key: key, uid: cached.GetUID()}
+	if missing, ok := t.client.journal.pending(key, cached.GetUID()); ok {
+		if !t.client.journal.overdue(missing) {
+			return nil, state{pass: current, behind: true}, nil
+		}
+		t.client.journal.giveUp(key)
+		current.live = true
+		logr.FromContextOrDiscard(ctx).Info("the cache is behind our own write, reading live", "resource", missing.resource.GroupResource().String(), "child", missing.name, "waited", barrierPatience.String())
+	}
+	// The cache may lag behind what the leader before us wrote, too: each object's first pass in a term reads the object live.
+	if !current.live && t.hasVisited(current) {
+		return cached, state{pass: current}, nil
+	}
+	return t.observeLive(ctx, current)
+}
+
+func (t *term) hasVisited(current pass) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visited[current.key] == current.uid
+}
+
+func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Unstructured, state, error) {
+	reading, cancel := context.WithTimeout(ctx, closingTime)
+	defer cancel()
+	object, err := t.client.Get(reading, t.controller.Kind.GVR(), current.key.Namespace, current.key.Name)
+	if apierrors.IsNotFound(err) {
+		// The watch will say so in a moment, and start the pass that forgets it.
+		return nil, state{pass: current, gone: true}, nil
+	}
+	if err != nil {
+		return nil, state{pass: current}, err
+	}
+	current.uid = object.GetUID()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visited[current.key] = current.uid
+	return object, state{pass: current}, nil
+}
+
+func (t *term) forget(key types.NamespacedName) {
+	t.client.journal.forget(key)
+	t.teller.forget(key)
+	t.mu.Lock()
+	delete(t.visited, key)
+	t.mu.Unlock()
+	if forgetter, ok := t.reconciler.(Forgetter); ok {
+		forgetter.Forget(key)
+	}
+}
+
+// close writes what the pass wants written, even if the pass used up its time.
+func (t *term) close(work context.Context, object *unstructured.Unstructured, outcome Outcome) error {
+	ctx, cancel := context.WithTimeout(work, closingTime)
+	defer cancel()
+	var err error
+	if outcome.Status != nil {
+		err = t.client.writeStatus(ctx, object, outcome.Status)
+	}
+	if told := t.teller.tell(ctx, object, outcome.Events); told != nil {
+		// Events are for people to look at; no object is held up for one that could not be told.
+		logr.FromContextOrDiscard(ctx).V(1).Info("event not told", logError, told.Error())
+	}
+	return err
+}
+
+// judge turns what happened in a pass into its verdict.
+func judge(outcome Outcome, found state, err error) verdict {
+	var panicked *panicError
+	switch {
+	case found.behind:
+		return verdict{result: resultBehind, again: againForCache}
+	case err == nil && found.gone:
+		return verdict{result: resultGone}
+	case err == nil:
+		return verdict{result: resultDone, again: outcome.Again}
+	case errors.As(err, &panicked):
+		return verdict{result: resultPanicked, err: err}
+	case apierrors.IsConflict(err):
+		return verdict{result: resultConflict, err: err}
+	case isUnavailable(err):
+		return verdict{result: resultUnavailable, again: againForServer, err: err}
+	default:
+		return verdict{result: resultFailed, err: err}
+	}
+}
+
+// follow queues the object again as the verdict says.
+func (t *term) follow(key types.NamespacedName, reached verdict) {
+	switch reached.result {
+	case resultGone, resultStopped:
+		t.queue.Forget(key)
+	case resultDone:
+		t.queue.Forget(key)
+		if reached.again > 0 {
+			t.queue.AddAfter(key, reached.again)
+		}
+	case resultBehind:
+		t.queue.AddAfter(key, reached.again)
+	case resultUnavailable:
+		t.unavailable(reached.err)
+		// Not all at once when it is back.
+		t.queue.AddAfter(key, reached.again+rand.N(reached.again))
+	case resultConflict, resultFailed, resultPanicked:
+		t.queue.AddRateLimited(key)
+	}
+}
+
+// logVerdict writes the one line of a pass. What was changed was said by those who changed it; a failure that concerns the object is
+// the only thing said at once.
+func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
+	logger = logger.WithValues(logOp, "reconcile", logDuration, took.Round(time.Millisecond).String())
+	quiet := reached.result != resultFailed && reached.result != resultPanicked
+	if reached.err == nil || quiet || IsNamespaceTerminating(reached.err) {
+		if reached.err != nil {
+			logger = logger.WithValues(logError, reached.err.Error())
+		}
+		logger.V(1).Info("pass "+string(reached.result), logReason, string(reached.result))
+		return
+	}
+	var panicked *panicError
+	if errors.As(reached.err, &panicked) {
+		logger = logger.WithValues("stack", string(panicked.stack))
+	}
+	logger.Error(reached.err, "pass "+string(reached.result), logReason, string(reached.result))
+}
+
+func panicNote(panicked *panicError) string {
+	return fmt.Sprintf("A mistake in the operator stopped its work on this object: %v. It will be tried again; other objects are not affected. The operator's log has the details.", panicked.value)
+}
+
+// contained does the work, and makes an error of a panic in it.
+func contained(work func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value: value, stack: debug.Stack()}
+		}
+	}()
+	return work()
+}

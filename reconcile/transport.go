@@ -1,0 +1,135 @@
+package reconcile
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// transport counts and bounds the requests to the API server. client-go's own throttle is off: it delays in the dark, while the API
+// server's priority and fairness knows what it can bear. A cap on how many requests run at once keeps memory and sockets in bounds.
+type transport struct {
+	next    http.RoundTripper
+	slots   chan struct{}
+	metrics *metrics
+}
+
+// instrument returns a copy of a client configuration whose requests are counted, and bounded to so many at once (0: not bounded).
+func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
+	instrumented := rest.CopyConfig(config)
+	instrumented.QPS = -1
+	var slots chan struct{}
+	if atOnce > 0 {
+		slots = make(chan struct{}, atOnce)
+	}
+	instrumented.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &transport{next: next, slots: slots, metrics: m}
+	})
+	return instrumented
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	asked := describe(request)
+	if t.slots != nil && asked.verb != "watch" {
+		if err := t.take(request.Context()); err != nil {
+			return nil, err
+		}
+		defer func() { <-t.slots }()
+	}
+
+	began := time.Now()
+	response, err := t.next.RoundTrip(request)
+	code := 0
+	if err == nil {
+		code = response.StatusCode
+	}
+	t.metrics.requests.WithLabelValues(asked.verb, asked.resource, strconv.Itoa(code)).Inc()
+	if asked.verb != "watch" {
+		t.metrics.latencies.WithLabelValues(asked.verb).Observe(time.Since(began).Seconds())
+	}
+	return response, err
+}
+
+func (t *transport) take(ctx context.Context) error {
+	select {
+	case t.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// asked is what a request asks for, in the words of RBAC but that an apply is told from other patches.
+type asked struct {
+	verb, resource string
+}
+
+// describe reads a request's verb and resource from its method, path and query (Kubernetes documentation, "Kubernetes API Concepts").
+func describe(request *http.Request) asked {
+	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
+	// The API may be served below a path.
+	start := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
+	if start < 0 {
+		return asked{verb: strings.ToLower(request.Method), resource: "other"}
+	}
+	group, rest := "", parts[start+1:]
+	if parts[start] == "apis" && len(rest) > 0 {
+		group, rest = rest[0], rest[1:]
+	}
+	if len(rest) < 2 {
+		return asked{verb: "get", resource: "discovery"}
+	}
+	rest = rest[1:]
+	if rest[0] == "namespaces" && len(rest) > 2 {
+		rest = rest[2:]
+	}
+
+	resource := rest[0]
+	if group != "" {
+		resource += "." + group
+	}
+	if len(rest) > 2 {
+		resource += "/" + rest[2]
+	}
+	return asked{verb: verbOf(request, len(rest) > 1), resource: resource}
+}
+
+func verbOf(request *http.Request, named bool) string {
+	switch request.Method {
+	case http.MethodGet, http.MethodHead:
+		if request.URL.Query().Get("watch") == "true" || request.URL.Query().Get("watch") == "1" {
+			return "watch"
+		}
+		if named {
+			return "get"
+		}
+		return "list"
+	case http.MethodPost:
+		return "create"
+	case http.MethodPut:
+		return "update"
+	case http.MethodPatch:
+		if strings.HasPrefix(request.Header.Get("Content-Type"), "application/apply-patch") {
+			return "apply"
+		}
+		return "patch"
+	case http.MethodDelete:
+		if named {
+			return "delete"
+		}
+		return "deletecollection"
+	default:
+		return strings.ToLower(request.Method)
+	}
+}
+
+// WrappedRoundTripper lets client-go find the connection pool beneath.
+func (t *transport) WrappedRoundTripper() http.RoundTripper {
+	return t.next
+}
