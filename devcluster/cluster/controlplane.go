@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/api"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/pki"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
+)
+
+const (
+	// stopGrace is what a component gets to end by itself. kube-apiserver drains
+	// its requests and needs about 10 seconds.
+	stopGrace = 20 * time.Second
+	// readyLimit bounds each wait for a component. The goal is far below; a busy
+	// machine may be slow.
+	readyLimit = 90 * time.Second
+)
+
+// configure writes the certificates and configuration files of the control
+// plane.
+func (l *launcher) configure() error {
+	c := l.cluster
+	requests := c.Certificates()
+	if err := pki.Ensure(c.PKI(), requests, time.Now()); err != nil {
+		return err
+	}
+	for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kube-proxy", "coredns", "local-provisioner"} {
+		if err := l.writeKubeconfig(c.KubeconfigFile(component), component); err != nil {
+			return err
+		}
+	}
+	if err := l.writeKubeconfig(l.folder.kubeconfig(), "admin"); err != nil {
+		return err
+	}
+	if err := writeFile(c.AuditPolicyFile(), render.AuditPolicy(), 0o644); err != nil {
+		return err
+	}
+	if c.Network == nil {
+		return nil
+	}
+	return writeFile(c.CorefileFile(), render.Corefile(c), 0o644)
+}
+
+// writeKubeconfig writes the kubeconfig of whoever the certificate names.
+func (l *launcher) writeKubeconfig(path, certificate string) error {
+	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(l.cluster.PKI(), name)) }
+	authority, err := read("ca.crt")
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	public, err := read(certificate + ".crt")
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	private, err := read(certificate + ".key")
+	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	credentials := render.Credentials{Authority: authority, Certificate: public, Key: private}
+	return writeFile(path, render.Kubeconfig(l.cluster, certificate, credentials), 0o600)
+}
+
+// component is a program of the control plane.
+type component struct {
+	name string
+	args []string
+}
+
+// servers come first, clients need a ready API server.
+func (s state) servers(c render.Cluster) []component {
+	list := []component{{"etcd", render.Etcd(c)}, {"kube-apiserver", render.APIServer(c)}}
+	if s.Network != nil {
+		list = append(list, component{"registry", render.Registry(c)})
+	}
+	return list
+}
+
+func (s state) clients(c render.Cluster) []component {
+	var list []component
+	if s.ControllerManager {
+		list = append(list, component{"kube-controller-manager", render.ControllerManager(c)})
+	}
+	if s.Scheduler {
+		list = append(list, component{"kube-scheduler", render.Scheduler(c)})
+	}
+	if s.Network != nil {
+		list = append(list, component{"local-provisioner", render.Provisioner(c)}, component{"coredns", render.CoreDNS(c)})
+	}
+	return list
+}
+
+func (l *launcher) startControlPlane(ctx context.Context) error {
+	servers := l.state.servers(l.cluster)
+	if err := l.ensure(ctx, servers); err != nil {
+		return err
+	}
+	client, err := api.New(l.cluster.APIAddress().String(), l.cluster.PKI())
+	if err != nil {
+		return err
+	}
+	l.client = client
+	if err := l.await(ctx, "the API server", readyLimit, names(servers), client.Ready); err != nil {
+		return err
+	}
+	if err := applyBootstrap(ctx, client); err != nil {
+		return err
+	}
+	clients := l.state.clients(l.cluster)
+	if err := l.ensure(ctx, clients); err != nil {
+		return err
+	}
+	if l.state.ControllerManager {
+		if err := l.await(ctx, "the default service account", readyLimit, names(clients), l.defaultServiceAccount); err != nil {
+			return err
+		}
+	}
+	if l.state.Network == nil {
+		return nil
+	}
+	return l.await(ctx, "DNS", readyLimit, []string{"coredns"}, l.dnsReady)
+}
+
+// ensure starts those of the components that do not run.
+func (l *launcher) ensure(ctx context.Context, components []component) error {
+	for _, c := range components {
+		spec := daemon.Spec{Name: c.name, Args: c.args, Env: environment(), Log: filepath.Join(l.folder.logs(), c.name+".log")}
+		if _, err := l.keeper.Ensure(ctx, spec, stopGrace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// environment is all that components get of ours: above all no proxy, as they
+// only talk to this machine.
+func environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+}
+
+// defaultServiceAccount tells whether pods can be made in the default
+// namespace, as the controller manager makes it last.
+func (l *launcher) defaultServiceAccount(ctx context.Context) error {
+	var account struct{}
+	return l.client.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &account)
+}
+
+func (l *launcher) dnsReady(ctx context.Context) error {
+	address := net.JoinHostPort(l.cluster.Network.Host().String(), fmt.Sprint(render.DNSReadyPort))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/ready", http.NoBody)
+	if err != nil {
+		return err
+	}
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	response, err := direct.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("CoreDNS answered %s", response.Status)
+	}
+	return nil
+}
+
+func names(components []component) []string {
+	var list []string
+	for _, c := range components {
+		list = append(list, c.name)
+	}
+	return list
+}

@@ -1,0 +1,115 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
+)
+
+// state is what was decided when the cluster was made and must not change while
+// it lives. It is written before anything is started.
+type state struct {
+	Ports             plan.Ports    `json:"ports"`
+	Network           *plan.Network `json:"network,omitempty"` // nil: a control plane alone
+	Nodes             int           `json:"nodes"`
+	ControllerManager bool          `json:"controllerManager"`
+	Scheduler         bool          `json:"scheduler"`
+	Audit             bool          `json:"audit"`
+}
+
+// folder knows where a cluster keeps what.
+type folder string
+
+func (f folder) files() string      { return filepath.Join(string(f), "cluster") }
+func (f folder) logs() string       { return filepath.Join(string(f), "logs") }
+func (f folder) kubeconfig() string { return filepath.Join(string(f), "kubeconfig") }
+func (f folder) auditLog() string   { return filepath.Join(string(f), "audit.log") }
+func (f folder) lock() string       { return filepath.Join(string(f), "cluster.lock") }
+func (f folder) stateFile() string  { return filepath.Join(f.files(), "state.json") }
+func (f folder) keeper() daemon.Keeper {
+	return daemon.Keeper{Dir: filepath.Join(f.files(), "run")}
+}
+
+// load reads the cluster's state; false if there is no cluster.
+func (f folder) load() (state, bool, error) {
+	var s state
+	content, err := os.ReadFile(f.stateFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, false, fmt.Errorf("read cluster state: %w", err)
+	}
+	if err := json.Unmarshal(content, &s); err != nil {
+		return s, false, fmt.Errorf("read cluster state %s: %w: take the cluster down and start it anew", f.stateFile(), err)
+	}
+	return s, true, nil
+}
+
+func (f folder) save(s state) error {
+	content, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write cluster state: %w", err)
+	}
+	return writeFile(f.stateFile(), string(content), 0o644)
+}
+
+// rendered is the cluster as its components' configuration sees it.
+func (f folder) rendered(s state, kubernetes string) render.Cluster {
+	c := render.Cluster{Files: f.files(), Logs: f.logs(), Kubernetes: kubernetes, Ports: s.Ports, Network: s.Network}
+	if s.Audit {
+		c.AuditLog = f.auditLog()
+	}
+	return c
+}
+
+// writeFile writes a file whole, with its folders, or not at all.
+func writeFile(path, content string, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	temporary := path + ".new"
+	if err := os.WriteFile(temporary, []byte(content), mode); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// agree checks that the options fit the cluster that is there.
+func (s state) agree(o Options, dir string) error {
+	alone := s.Network == nil
+	switch {
+	case alone && !o.ControlPlaneOnly:
+		return fmt.Errorf("start cluster: the one in %s is a control plane alone: take it down first, or use another folder", dir)
+	case !alone && o.ControlPlaneOnly:
+		return fmt.Errorf("start cluster: the one in %s has nodes: take it down first, or use another folder", dir)
+	}
+	return nil
+}
+
+// changed is the state with what the options add to a cluster that is there.
+func (s state) changed(o Options) state {
+	s.Nodes = max(s.Nodes, o.Nodes)
+	s.ControllerManager = s.ControllerManager || !o.WithoutControllerManager
+	s.Scheduler = s.Scheduler || o.WithScheduler
+	return s
+}
+
+// fresh is the state of a new cluster.
+func fresh(o Options, ports plan.Ports, network *plan.Network) state {
+	s := state{Ports: ports, Network: network, ControllerManager: !o.WithoutControllerManager, Scheduler: o.WithScheduler || network != nil, Audit: !o.WithoutAuditLog}
+	if network != nil {
+		s.Nodes = max(o.Nodes, 1)
+	}
+	return s
+}
