@@ -1,0 +1,45 @@
+package crds
+
+import (
+	"maps"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// missingFields returns the paths of the fields in wants that the API server would prune from an object of the schema has
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning), sorted. A record
+// written to a field that is pruned is lost without an error, so such a schema must not be worked with.
+func missingFields(has, wants *apiextensionsv1.JSONSchemaProps, path string) []string {
+	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
+		return nil
+	}
+	missing := []string{}
+	for _, name := range slices.Sorted(maps.Keys(wants.Properties)) {
+		below, inner := path+"."+name, wants.Properties[name]
+		known, found := has.Properties[name]
+		switch {
+		case path == "" && isAlwaysThere(name):
+			continue
+		case !found && !acceptsAnyName(has):
+			missing = append(missing, below[1:])
+		case found:
+			missing = append(missing, missingFields(&known, &inner, below)...)
+		}
+	}
+	if has.Items != nil && has.Items.Schema != nil && wants.Items != nil && wants.Items.Schema != nil {
+		missing = append(missing, missingFields(has.Items.Schema, wants.Items.Schema, path+"[]")...)
+	}
+	if wants.AdditionalProperties != nil && !acceptsAnyName(has) {
+		missing = append(missing, path[1:]+"{}")
+	}
+	return missing
+}
+
+func isAlwaysThere(rootField string) bool {
+	return rootField == "apiVersion" || rootField == "kind" || rootField == "metadata"
+}
+
+func acceptsAnyName(props *apiextensionsv1.JSONSchemaProps) bool {
+	return props.AdditionalProperties != nil && (props.AdditionalProperties.Allows || props.AdditionalProperties.Schema != nil)
+}

@@ -1,0 +1,104 @@
+package crds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Polling starts fast, because a definition is usually served within a few tens of milliseconds, and slows down to spare the API server.
+const (
+	firstPoll = 20 * time.Millisecond
+	lastPoll  = 200 * time.Millisecond
+)
+
+// poll calls look until it says done, fails, or the context ends; then the error names what was waited for and what was last seen.
+// look's text is what it saw. An error of look that passes by itself (isPassing) is something seen, not a failure.
+func poll(ctx context.Context, waitingFor string, look func(context.Context) (done bool, seen string, err error)) error {
+	pause, last := firstPoll, "nothing yet"
+	for {
+		done, seen, err := look(ctx)
+		switch {
+		case err == nil && done:
+			return nil
+		case err == nil:
+			last = seen
+		case ctx.Err() != nil:
+			// The request was cut off by the end of the wait: what was seen before says more.
+		case isPassing(err):
+			last = err.Error()
+		default:
+			return err
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return fmt.Errorf("wait for %s: %w; last seen: %s", waitingFor, err, last)
+		}
+		pause = min(2*pause, lastPoll)
+	}
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// readiness says how far the API server has come with a definition: accepted and established, still at it (seen says what is missing),
+// or unable to go on (err). Established alone proves nothing after an update, because it stays true; where the API server reports which
+// generation a condition is about, it must be the current one.
+func readiness(object *apiextensionsv1.CustomResourceDefinition) (ready bool, seen string, err error) {
+	if condition := conditionOf(object, apiextensionsv1.NamesAccepted); condition != nil && condition.Status == apiextensionsv1.ConditionFalse {
+		return false, "", fmt.Errorf("the API server does not accept the names of definition %s: %s: another definition uses them; "+
+			"find it with kubectl get crds, and remove it if it is not needed", object.Name, condition.Message)
+	}
+	if condition := conditionOf(object, apiextensionsv1.NonStructuralSchema); condition != nil && condition.Status == apiextensionsv1.ConditionTrue {
+		return false, "", fmt.Errorf("the API server does not accept the schema of definition %s: %s", object.Name, condition.Message)
+	}
+	for _, needed := range []apiextensionsv1.CustomResourceDefinitionConditionType{apiextensionsv1.NamesAccepted, apiextensionsv1.Established} {
+		condition := conditionOf(object, needed)
+		switch {
+		case condition == nil:
+			return false, fmt.Sprintf("condition %s is not there", needed), nil
+		case condition.Status != apiextensionsv1.ConditionTrue:
+			return false, fmt.Sprintf("condition %s is %s: %s", needed, condition.Status, condition.Message), nil
+		case condition.ObservedGeneration != 0 && condition.ObservedGeneration < object.Generation:
+			return false, fmt.Sprintf("condition %s is about generation %d, the definition is at %d", needed, condition.ObservedGeneration, object.Generation), nil
+		}
+	}
+	return true, "", nil
+}
+
+func conditionOf(object *apiextensionsv1.CustomResourceDefinition, kind apiextensionsv1.CustomResourceDefinitionConditionType) *apiextensionsv1.CustomResourceDefinitionCondition {
+	at := slices.IndexFunc(object.Status.Conditions, func(condition apiextensionsv1.CustomResourceDefinitionCondition) bool { return condition.Type == kind })
+	if at < 0 {
+		return nil
+	}
+	return &object.Status.Conditions[at]
+}
+
+// notServed returns what of the definition the list of resources lacks, as resource names; empty if it is all served.
+func notServed(list *metav1.APIResourceList, definition Definition) string {
+	needed := []string{definition.Kind.Plural}
+	if subresources := findVersion(definition.object, definition.Kind.Version).Subresources; subresources != nil {
+		if subresources.Status != nil {
+			needed = append(needed, definition.Kind.Plural+"/status")
+		}
+		if subresources.Scale != nil {
+			needed = append(needed, definition.Kind.Plural+"/scale")
+		}
+	}
+	missing := slices.DeleteFunc(needed, func(name string) bool {
+		return slices.ContainsFunc(list.APIResources, func(resource metav1.APIResource) bool { return resource.Name == name })
+	})
+	return strings.Join(missing, ", ")
+}
