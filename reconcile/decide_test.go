@@ -1,0 +1,258 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	refused := &url.Error{Op: "Get", URL: "https://api", Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
+	maps := apischema.GroupResource{Resource: "configmaps"}
+	guarded := apierrors.NewTooManyRequests("not now", 1)
+	guarded.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause}}
+	tests := map[string]struct {
+		outcome Outcome
+		found   state
+		err     error
+		want    verdict
+	}{
+		"all is well":                               {want: verdict{result: resultDone}},
+		"all is well, look again later":             {outcome: Outcome{Again: time.Minute}, want: verdict{result: resultDone, again: time.Minute}},
+		"the object is gone":                        {found: state{gone: true}, want: verdict{result: resultGone}},
+		"the cache is behind":                       {found: state{behind: true}, want: verdict{result: resultBehind, again: againForCache}},
+		"someone changed it meanwhile":              {err: apierrors.NewConflict(maps, "a", errors.New("changed")), want: verdict{result: resultConflict}},
+		"the API server is down":                    {err: fmt.Errorf("get x: %w", refused), want: verdict{result: resultUnavailable, again: againForServer}},
+		"the API server is overloaded":              {err: apierrors.NewTooManyRequests("slow down", 1), want: verdict{result: resultUnavailable, again: againForServer}},
+		"a disruption budget forbids eviction":      {err: guarded, want: verdict{result: resultFailed}},
+		"the pass used up its time":                 {err: &url.Error{Err: context.DeadlineExceeded}, want: verdict{result: resultFailed}},
+		"the kind panicked":                         {err: &panicError{value: "nil map"}, want: verdict{result: resultPanicked}},
+		"an error asks for back-off, not for Again": {outcome: Outcome{Again: time.Hour}, err: errors.New("no such secret"), want: verdict{result: resultFailed}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := judge(test.outcome, test.found, test.err)
+			if got.result != test.want.result || got.again != test.want.again || !errors.Is(got.err, test.err) {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestContainedMakesAnErrorOfAPanic(t *testing.T) {
+	t.Parallel()
+	err := contained(func() error { panic("at the disco") })
+	var panicked *panicError
+	if !errors.As(err, &panicked) || panicked.value != "at the disco" || len(panicked.stack) == 0 {
+		t.Errorf("got %v, want the panic with its stack", err)
+	}
+}
+
+func TestIsNamespaceTerminating(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(apischema.GroupResource{Resource: "services"}, "a", errors.New("no"))
+	if IsNamespaceTerminating(forbidden) {
+		t.Error("a plain refusal was taken for a namespace that ends")
+	}
+	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	if !IsNamespaceTerminating(fmt.Errorf("create services shop/a: %w", forbidden)) {
+		t.Error("the end of the namespace was not recognised")
+	}
+}
+
+func TestForeignness(t *testing.T) {
+	t.Parallel()
+	yes := true
+	reference := func(kind, name, uid string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "test.example.com/v1", Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes}}
+	}
+	tests := map[string]struct {
+		owners  []metav1.OwnerReference
+		foreign bool
+		want    ForeignError
+	}{
+		"ours":                           {owners: reference("Probe", "owner", "new")},
+		"nobody's":                       {foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a"}},
+		"someone else's":                 {owners: reference("Deployment", "web", "x"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Deployment/web"}},
+		"another object's of our kind":   {owners: reference("Probe", "other", "x"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/other"}},
+		"our deleted predecessor's":      {owners: reference("Probe", "owner", "old"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/owner", Predecessor: true}},
+		"a namesake's, of another group": {owners: []metav1.OwnerReference{{APIVersion: "other/v1", Kind: "Probe", Name: "owner", UID: "x", Controller: &yes}}, foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/owner"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := child("a", "1", nil)
+			object.SetOwnerReferences(test.owners)
+			us := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Probe", "metadata": map[string]any{"name": "owner", "namespace": "shop", "uid": "new"}}}
+
+			err := foreignness(us, object, configMaps())
+			var foreign *ForeignError
+			if errors.As(err, &foreign) != test.foreign {
+				t.Fatalf("got %v, want foreign: %v", err, test.foreign)
+			}
+			if test.foreign {
+				same(t, *foreign, test.want)
+			}
+		})
+	}
+}
+
+func TestControllerOwner(t *testing.T) {
+	t.Parallel()
+	yes := true
+	kind := schema.Kind{Group: "test.example.com", Version: "v1", Kind: "Probe", Plural: "probes"}
+	tests := map[string]struct {
+		reference metav1.OwnerReference
+		want      []types.NamespacedName
+	}{
+		"the controller, of the kind":            {reference: metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: "Probe", Name: "owner", Controller: &yes}, want: []types.NamespacedName{owner()}},
+		"an earlier version of the kind":         {reference: metav1.OwnerReference{APIVersion: "test.example.com/v1beta1", Kind: "Probe", Name: "owner", Controller: &yes}, want: []types.NamespacedName{owner()}},
+		"an owner that is not its controller":    {reference: metav1.OwnerReference{APIVersion: "test.example.com/v1", Kind: "Probe", Name: "owner"}},
+		"a controller of another kind":           {reference: metav1.OwnerReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "owner", Controller: &yes}},
+		"a kind of the same name, another group": {reference: metav1.OwnerReference{APIVersion: "other/v1", Kind: "Probe", Name: "owner", Controller: &yes}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := child("a", "1", nil)
+			object.SetOwnerReferences([]metav1.OwnerReference{test.reference})
+			same(t, controllerOwner(object, kind), test.want)
+		})
+	}
+}
+
+func TestSameStatus(t *testing.T) {
+	t.Parallel()
+	ready, stalled := map[string]any{"type": "Ready", "status": "True"}, map[string]any{"type": "Stalled", "status": "False"}
+	tests := map[string]struct {
+		desired, present map[string]any
+		want             bool
+	}{
+		"none yet":                          {desired: map[string]any{"phase": "New"}, want: false},
+		"equal":                             {desired: map[string]any{"count": int64(1)}, present: map[string]any{"count": int64(1)}, want: true},
+		"a field is dropped":                {desired: map[string]any{}, present: map[string]any{"phase": "New"}, want: false},
+		"conditions in another order":       {desired: map[string]any{"conditions": []any{ready, stalled}}, present: map[string]any{"conditions": []any{stalled, ready}}, want: true},
+		"a condition is dropped":            {desired: map[string]any{"conditions": []any{ready}}, present: map[string]any{"conditions": []any{stalled, ready}}, want: false},
+		"another list's order does matter":  {desired: map[string]any{"members": []any{"a", "b"}}, present: map[string]any{"members": []any{"b", "a"}}, want: false},
+		"both say nothing, one of them nil": {desired: map[string]any{}, want: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := sameStatus(test.desired, test.present); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestSetCondition(t *testing.T) {
+	t.Parallel()
+	early, late := metav1.NewTime(time.Unix(100, 5).UTC()), metav1.NewTime(time.Unix(200, 0).UTC())
+	conditions := []metav1.Condition{}
+	SetCondition(&conditions, metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: "Creating", LastTransitionTime: early})
+	SetCondition(&conditions, metav1.Condition{Type: "Aspect", Status: metav1.ConditionTrue, Reason: "Set", LastTransitionTime: early})
+
+	SetCondition(&conditions, metav1.Condition{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: "Waiting", LastTransitionTime: late})
+	whole := metav1.NewTime(time.Unix(100, 0).UTC())
+	same(t, conditions, []metav1.Condition{
+		{Type: "Aspect", Status: metav1.ConditionTrue, Reason: "Set", LastTransitionTime: whole},
+		{Type: ConditionReady, Status: metav1.ConditionFalse, Reason: "Waiting", LastTransitionTime: whole},
+	})
+
+	SetCondition(&conditions, metav1.Condition{Type: ConditionReady, Status: metav1.ConditionTrue, Reason: "Done", LastTransitionTime: late})
+	same(t, conditions[1].LastTransitionTime, late)
+}
+
+func TestStateOf(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		status map[string]any
+		want   string
+	}{
+		"just made":                    {want: "New"},
+		"its phase":                    {status: map[string]any{"phase": "Degraded", "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}, want: "Degraded"},
+		"ready":                        {status: map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}, want: "Ready"},
+		"stuck":                        {status: map[string]any{"conditions": []any{map[string]any{"type": "Reconciling", "status": "True"}, map[string]any{"type": "Stalled", "status": "True"}}}, want: "Stalled"},
+		"on its way":                   {status: map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False"}, map[string]any{"type": "Reconciling", "status": "True"}}}, want: "Reconciling"},
+		"neither ready nor on its way": {status: map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}, want: "NotReady"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{Object: map[string]any{}}
+			if test.status != nil {
+				object.Object["status"] = test.status
+			}
+			if got := stateOf(object); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTrimMetadata(t *testing.T) {
+	t.Parallel()
+	object := child("a", "1", nil)
+	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"})
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate},
+		{Manager: ManagerChildren, Operation: metav1.ManagedFieldsOperationApply},
+		{Manager: ManagerChildren, Operation: metav1.ManagedFieldsOperationUpdate},
+		{Manager: "mysql-operator-role", Operation: metav1.ManagedFieldsOperationApply},
+		{Manager: ManagerStatus, Operation: metav1.ManagedFieldsOperationApply, Subresource: "status"},
+		{Manager: "mysql-operators-cousin", Operation: metav1.ManagedFieldsOperationApply},
+	})
+	for range 2 { // a transform may be applied twice
+		if _, err := TrimMetadata(object); err != nil {
+			t.Fatal(err)
+		}
+		same(t, object.GetAnnotations(), map[string]string{"kept": "yes"})
+		managers := []string{}
+		for _, entry := range object.GetManagedFields() {
+			managers = append(managers, entry.Manager)
+		}
+		same(t, managers, []string{ManagerChildren, "mysql-operator-role"})
+	}
+	if got, err := TrimMetadata("not an object"); err != nil || got != "not an object" {
+		t.Errorf("something else was not handed back as it is: %v, %v", got, err)
+	}
+}
+
+func TestRulesCoverWhatTheEngineDoesForAKind(t *testing.T) {
+	t.Parallel()
+	controller := Controller{
+		Kind:    schema.Kind{Group: "test.example.com", Version: "v1", Kind: "Probe", Plural: "probes"},
+		Watches: []Watch{{Resource: configMaps()}},
+	}
+	granted := map[string]bool{}
+	for _, rule := range Rules(controller) {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				granted[verb+" "+resource+"."+rule.APIGroups[0]] = true
+			}
+		}
+	}
+	for _, needed := range []string{"watch probes.test.example.com", "patch probes/status.test.example.com", "update probes/finalizers.test.example.com", "list configmaps.", "create events.events.k8s.io"} {
+		if !granted[needed] {
+			t.Errorf("the rules do not grant %q", needed)
+		}
+	}
+}

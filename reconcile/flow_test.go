@@ -1,0 +1,234 @@
+package reconcile
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/rest"
+)
+
+func TestSlowPassesDoNotKeepOthersWaiting(t *testing.T) {
+	t.Parallel()
+	limits := newSlots(1)
+	limits.after = time.Millisecond
+	hang, hanging := make(chan struct{}), make(chan struct{}, slowPerWorker)
+	ended := make(chan struct{}, slowPerWorker)
+	for range slowPerWorker {
+		if !limits.take(t.Context()) {
+			t.Fatal("no slot, though the slow passes before should have left theirs")
+		}
+		go limits.use(func() {
+			hanging <- struct{}{}
+			<-hang
+			ended <- struct{}{}
+		})
+		<-hanging
+	}
+	quick := make(chan struct{})
+	if !limits.take(t.Context()) {
+		t.Fatal("no slot for the quick pass")
+	}
+	limits.use(func() { close(quick) })
+	<-quick
+	close(hang)
+	for range slowPerWorker {
+		<-ended
+	}
+}
+
+func TestSlotsGiveAllBack(t *testing.T) {
+	t.Parallel()
+	limits := newSlots(2)
+	limits.after = time.Millisecond
+	for _, lasts := range []time.Duration{0, 5 * time.Millisecond, 0, 5 * time.Millisecond} {
+		if !limits.take(t.Context()) {
+			t.Fatal("no slot")
+		}
+		limits.use(func() { <-time.After(lasts) })
+	}
+	if held := len(limits.quick) + len(limits.slow); held != 0 {
+		t.Errorf("%d slots are still held", held)
+	}
+}
+
+func TestTellerTellsNewsOnly(t *testing.T) {
+	t.Parallel()
+	ready := Event{Type: Normal, Reason: "Ready", Note: "3 of 3 members"}
+	lost := Event{Type: Warning, Reason: "MemberLost", Note: "my-cluster-1"}
+	other := Event{Type: Warning, Reason: "MemberLost", Note: "my-cluster-2"}
+	tests := map[string]struct {
+		passes [][]Event
+		want   [][]Event
+	}{
+		"the same in every pass is told once": {
+			passes: [][]Event{{ready}, {ready}, {ready}},
+			want:   [][]Event{{ready}, {}, {}},
+		},
+		"what happens again after a pass without it is told again": {
+			passes: [][]Event{{lost}, {}, {lost}},
+			want:   [][]Event{{lost}, {}, {lost}},
+		},
+		"the same reason for something else is news": {
+			passes: [][]Event{{lost}, {lost, other}, {other}},
+			want:   [][]Event{{lost}, {other}, {}},
+		},
+		"twice in a pass is once": {
+			passes: [][]Event{{lost, lost}},
+			want:   [][]Event{{lost}},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			speaker := newTeller(nil, "test", func() time.Time { return time.Unix(1000, 0) })
+			got := [][]Event{}
+			for _, events := range test.passes {
+				got = append(got, speaker.news(owner(), events))
+			}
+			same(t, got, test.want)
+		})
+	}
+}
+
+func TestTellerBoundsAFlappingObject(t *testing.T) {
+	t.Parallel()
+	clock := time.Unix(1000, 0)
+	speaker := newTeller(nil, "test", func() time.Time { return clock })
+	told := 0
+	for flip := range 1000 {
+		told += len(speaker.news(owner(), []Event{{Reason: "Flipped", Note: fmt.Sprint(flip)}}))
+	}
+	if told != eventBurst {
+		t.Errorf("%d events were told at once, want %d", told, eventBurst)
+	}
+	clock = clock.Add(eventRefill)
+	if more := speaker.news(owner(), []Event{{Reason: "Flipped", Note: "later"}}); len(more) != 1 {
+		t.Errorf("%d events were told a minute later, want 1", len(more))
+	}
+}
+
+func TestCutKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"short": "short", "abcdefgh": "abcdef", "abcdeé": "abcde", "ééé": "ééé", "éééé": "ééé"} {
+		if got := cut(text, 6); got != want {
+			t.Errorf("cut(%q, 6) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestDescribeRequests(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		method, target, content string
+		want                    asked
+	}{
+		{method: "GET", target: "/api/v1/namespaces/shop/pods/db-0", want: asked{"get", "pods"}},
+		{method: "GET", target: "/api/v1/pods?labelSelector=a%3Db", want: asked{"list", "pods"}},
+		{method: "GET", target: "/apis/apps/v1/namespaces/shop/statefulsets?watch=true", want: asked{"watch", "statefulsets.apps"}},
+		{method: "PATCH", target: "/apis/apps/v1/namespaces/shop/statefulsets/db", content: "application/apply-patch+yaml", want: asked{"apply", "statefulsets.apps"}},
+		{method: "PATCH", target: "/apis/x.example.com/v1/namespaces/shop/probes/a/status", content: "application/merge-patch+json", want: asked{"patch", "probes.x.example.com/status"}},
+		{method: "POST", target: "/api/v1/namespaces/shop/pods/db-0/eviction", want: asked{"create", "pods/eviction"}},
+		{method: "GET", target: "/api/v1/namespaces/shop", want: asked{"get", "namespaces"}},
+		{method: "GET", target: "/api/v1/namespaces", want: asked{"list", "namespaces"}},
+		{method: "DELETE", target: "/api/v1/namespaces/shop/pods/db-0", want: asked{"delete", "pods"}},
+		{method: "GET", target: "/apis/apps/v1", want: asked{"get", "discovery"}},
+		{method: "GET", target: "/proxy/cluster/api/v1/namespaces/shop/pods/db-0", want: asked{"get", "pods"}},
+		{method: "GET", target: "/version", want: asked{"get", "other"}},
+	}
+	for _, test := range tests {
+		t.Run(test.method+" "+test.target, func(t *testing.T) {
+			t.Parallel()
+			request := httptest.NewRequestWithContext(t.Context(), test.method, test.target, nil)
+			request.Header.Set("Content-Type", test.content)
+			if got := describe(request); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestTransportBoundsRequestsButNotWatches(t *testing.T) {
+	t.Parallel()
+	arrived, answer := make(chan string, 4), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		arrived <- request.URL.Path
+		<-answer
+	}))
+	defer server.Close()
+	measured, err := newMetrics(prometheus.NewRegistry(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.HTTPClientFor(instrument(&rest.Config{Host: server.URL}, measured, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan struct{}, 4)
+	get := func(path string) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		answered <- struct{}{}
+	}
+
+	go get("/api/v1/pods/first")
+	first := <-arrived
+	go get("/api/v1/pods?watch=true")
+	watch := <-arrived
+	same(t, []string{first, watch}, []string{"/api/v1/pods/first", "/api/v1/pods"})
+	go get("/api/v1/pods/second")
+	select {
+	case path := <-arrived:
+		t.Errorf("%s was sent, though one request runs and one is allowed", path)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(answer)
+	for range 3 {
+		<-answered
+	}
+	same(t, testutil.ToFloat64(measured.requests.WithLabelValues("get", "pods", "200")), 2.0)
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	missing := fmt.Errorf("pods.v1 in all namespaces: no answer yet")
+	probes := &Health{}
+	probes.Add("definitions", func() error { return nil })
+	probes.Add("caches", func() error { return missing })
+	ask := func(path string) (int, string) {
+		answer := httptest.NewRecorder()
+		probes.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return answer.Code, answer.Body.String()
+	}
+
+	code, body := ask("/readyz")
+	if code != http.StatusServiceUnavailable || !strings.Contains(body, "[-] caches: pods.v1 in all namespaces") {
+		t.Errorf("not ready yet: got %d %q", code, body)
+	}
+	if code, _ := ask("/healthz"); code != http.StatusOK {
+		t.Errorf("a process that is not ready yet is healthy all the same: got %d", code)
+	}
+	missing = nil
+	if code, body := ask("/readyz"); code != http.StatusOK || body != "ok\n" {
+		t.Errorf("ready: got %d %q", code, body)
+	}
+	if _, body := ask("/readyz?verbose"); body != "[+] definitions: ok\n[+] caches: ok\n" {
+		t.Errorf("verbose: got %q", body)
+	}
+}

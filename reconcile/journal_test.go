@@ -1,0 +1,173 @@
+package reconcile
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// barrier is a journal over a cache of ConfigMaps that the test fills, and a clock it sets.
+type barrier struct {
+	*journal
+	store cache.Indexer
+	clock time.Time
+}
+
+func configMaps() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+}
+
+func owner() types.NamespacedName {
+	return types.NamespacedName{Namespace: "shop", Name: "owner"}
+}
+
+func newBarrier(t *testing.T, namespace, selector string) *barrier {
+	t.Helper()
+	selects, err := labels.Parse(selector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &barrier{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ownerIndex: controllerUID}), clock: time.Unix(1000, 0)}
+	cached := &view{resource: configMaps(), selector: selects, stores: map[string]cache.Indexer{namespace: b.store}}
+	b.journal = newJournal(map[apischema.GroupVersionResource]*view{configMaps(): cached}, func() time.Time { return b.clock })
+	return b
+}
+
+func (b *barrier) see(t *testing.T, objects ...*unstructured.Unstructured) {
+	t.Helper()
+	for _, object := range objects {
+		if err := b.store.Update(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func child(name, version string, set map[string]string) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	object.SetNamespace("shop")
+	object.SetName(name)
+	object.SetUID(types.UID("uid-" + name))
+	object.SetResourceVersion(version)
+	object.SetLabels(set)
+	return object
+}
+
+func TestBarrierHoldsUntilTheCacheShowsTheWrite(t *testing.T) {
+	t.Parallel()
+	b := newBarrier(t, metav1.NamespaceAll, "")
+	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	b.see(t, child("a", "9", nil))
+
+	b.wrote(ctx, configMaps(), child("a", "10", nil))
+	if _, waiting := b.pending(owner(), "1"); !waiting {
+		t.Fatal("the cache is at 9, 10 was written: the next pass must wait")
+	}
+	b.see(t, child("b", "11", nil))
+	if missing, waiting := b.pending(owner(), "1"); waiting {
+		t.Errorf("the cache has seen everything up to 11, yet the pass waits for %+v", missing)
+	}
+}
+
+func TestBarrierHoldsUntilADeletionShows(t *testing.T) {
+	t.Parallel()
+	b := newBarrier(t, metav1.NamespaceAll, "")
+	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	b.see(t, child("a", "9", nil))
+	b.deleted(ctx, configMaps(), child("a", "9", nil))
+	if _, waiting := b.pending(owner(), "1"); !waiting {
+		t.Fatal("the cache still shows the deleted object: the next pass must wait")
+	}
+
+	ending := child("a", "12", nil)
+	ending.SetDeletionTimestamp(&metav1.Time{Time: b.clock})
+	b.see(t, ending)
+	if _, waiting := b.pending(owner(), "1"); waiting {
+		t.Error("the cache shows that the object is being deleted, yet the pass waits")
+	}
+}
+
+func TestBarrierDoesNotWaitForWhatTheCacheWillNeverShow(t *testing.T) {
+	t.Parallel()
+	secrets := apischema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	tests := map[string]struct {
+		namespace, selector string
+		resource            apischema.GroupVersionResource
+		uid                 types.UID
+	}{
+		"a resource that is not watched":                {resource: secrets, uid: "1"},
+		"an object the selector leaves out":             {resource: configMaps(), selector: "app=db", uid: "1"},
+		"a namespace that is not watched":               {resource: configMaps(), namespace: "elsewhere", uid: "1"},
+		"what an earlier object of the same name wrote": {resource: configMaps(), uid: "2"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBarrier(t, test.namespace, test.selector)
+			b.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), test.resource, child("a", "10", nil))
+			if missing, waiting := b.pending(owner(), test.uid); waiting {
+				t.Errorf("the pass waits for %+v", missing)
+			}
+		})
+	}
+}
+
+func TestBarrierHasPatienceForHalfAMinute(t *testing.T) {
+	t.Parallel()
+	b := newBarrier(t, metav1.NamespaceAll, "")
+	b.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), configMaps(), child("a", "10", nil))
+	missing, _ := b.pending(owner(), "1")
+	b.clock = b.clock.Add(barrierPatience)
+	if b.overdue(missing) {
+		t.Error("patience ended early")
+	}
+	b.clock = b.clock.Add(time.Second)
+	if !b.overdue(missing) {
+		t.Error("patience did not end")
+	}
+	b.giveUp(owner())
+	if _, waiting := b.pending(owner(), "1"); waiting {
+		t.Error("a write that was given up is waited for")
+	}
+}
+
+func TestViewReadsOneStoreForEachNamespace(t *testing.T) {
+	t.Parallel()
+	stores := map[string]cache.Indexer{}
+	for _, namespace := range []string{"b", "a"} {
+		stores[namespace] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ownerIndex: controllerUID})
+		for _, name := range []string{"y", "x"} {
+			object := child(name, "1", nil)
+			object.SetNamespace(namespace)
+			yes := true
+			object.SetOwnerReferences([]metav1.OwnerReference{{UID: types.UID("owner-of-" + name), Controller: &yes}})
+			if err := stores[namespace].Add(object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cached := &view{resource: configMaps(), selector: labels.Everything(), stores: stores}
+
+	same(t, names(cached.List("")), []string{"a/x", "a/y", "b/x", "b/y"})
+	same(t, names(cached.List("b")), []string{"b/x", "b/y"})
+	same(t, names(cached.Owned("owner-of-y")), []string{"a/y", "b/y"})
+	if _, found := cached.Get("a", "x"); !found {
+		t.Error("a/x is not found")
+	}
+	if _, found := cached.Get("c", "x"); found {
+		t.Error("something was found in a namespace that is not watched")
+	}
+}
+
+func names(objects []*unstructured.Unstructured) []string {
+	found := []string{}
+	for _, object := range objects {
+		found = append(found, keyOf(object).String())
+	}
+	return found
+}
