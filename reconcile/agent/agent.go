@@ -41,8 +41,9 @@ type Agent struct {
 	status     replication.Status
 	// answered is when mysqld last answered, looked when the loop last turned; zero before the first time.
 	answered, looked time.Time
-	shortSince       time.Time
-	copying          bool
+	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
+	shortSince, heard time.Time
+	copying           bool
 }
 
 // New reads the member's state and accounts. Run does the work.
@@ -143,7 +144,13 @@ func (a *Agent) localView(observed mysql.Observed) replication.Local {
 	if a.status.Writable && observed.Server.SuperReadOnly {
 		a.status.Boot = rand.Text()
 	}
-	return replication.Local{Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server}
+	now := time.Now()
+	if observed.Server.Channel.IO == "Yes" {
+		a.heard = now
+	}
+	return replication.Local{
+		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Unheard: now.Sub(a.heard),
+	}
 }
 
 func (a *Agent) lookAtSource(ctx context.Context, assignment replication.Assignment) *replication.Source {

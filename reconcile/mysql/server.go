@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -88,7 +89,10 @@ func hasNumber(err error, number uint16) bool {
 }
 
 // IsDonorBusy says whether a clone failed because the donor serves another one; trying again later helps.
-func IsDonorBusy(err error) bool { return hasNumber(err, errTooManyClones) }
+func IsDonorBusy(err error) bool {
+	return hasNumber(err, errTooManyClones) ||
+		hasNumber(err, errCloneDonor) && strings.Contains(err.Error(), fmt.Sprintf(": %d :", errTooManyClones))
+}
 
 // IsAccessDenied says whether mysqld refused the account or its password.
 func IsAccessDenied(err error) bool { return hasNumber(err, errAccessDenied) }

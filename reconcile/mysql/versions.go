@@ -11,6 +11,8 @@ package mysql
 const (
 	// errRestartFailed is ER_RESTART_SERVER_FAILED: the copy is complete and mysqld stops since it has no supervisor.
 	errRestartFailed = 3707
+	// errCloneDonor is ER_CLONE_DONOR: the donor refused; its own error number stands in the text.
+	errCloneDonor = 3862
 	// errTooManyClones is ER_CLONE_TOO_MANY_CONCURRENT_CLONES: the donor is giving a copy to somebody else.
 	errTooManyClones = 3634
 	// errAccessDenied is ER_ACCESS_DENIED_ERROR.

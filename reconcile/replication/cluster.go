@@ -163,13 +163,16 @@ func assignments(c Cluster) map[string]Assignment {
 // acks is how many acknowledgements the primary is asked to wait for: what the Record promises, or more when enough replicas are
 // there to give them; the Record follows once that is in force.
 func acks(c Cluster) int {
-	possible := 0
+	possible, connected := 0, 0
+	if status := c.primaryStatus(); status != nil {
+		connected = status.AckClients
+	}
 	for _, member := range c.replicas() {
 		if c.wanted(member) && c.Record.Acknowledges(member.Name) && acknowledges(member) {
 			possible++
 		}
 	}
-	return max(c.Record.RequiredAcks, min(FullAcks(c.Replicas), possible))
+	return max(c.Record.RequiredAcks, min(FullAcks(c.Replicas), possible, connected))
 }
 
 func acknowledges(member Member) bool {

@@ -1,6 +1,9 @@
 package replication
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Server is what the agent saw of its own mysqld.
 type Server struct {
@@ -50,6 +53,8 @@ type Local struct {
 	Server Server
 	// Source is looked at only for a replica; nil before that.
 	Source *Source
+	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is.
+	Unheard time.Duration
 }
 
 // Verb is one thing an agent does to its mysqld.
@@ -183,7 +188,7 @@ func replicaStep(a Assignment, local Local) Step {
 	case server.Channel.running() && !server.Channel.follows(a):
 		return drain(server, StateCatchingUp)
 	case server.Channel.running():
-		return followStep(a, server)
+		return followStep(a, server, local.Unheard)
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
 		return brokenApplier(server.Channel)
 	case local.Source == nil:
@@ -229,7 +234,7 @@ func ackedStart(a Assignment, server Server) Step {
 }
 
 // followStep keeps a running replica as it is asked to be.
-func followStep(a Assignment, server Server) Step {
+func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	channel := server.Channel
 	switch {
 	case a.Acknowledge && !server.ReplicaAcks:
@@ -240,6 +245,8 @@ func followStep(a Assignment, server Server) Step {
 		return brokenApplier(channel)
 	case channel.IO == "No" && channel.IOErrno != 0:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
+	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
 	case channel.IO != "Yes":
 		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
 	case channel.SQL != "Yes":
@@ -250,7 +257,7 @@ func followStep(a Assignment, server Server) Step {
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
 
-// MaxServingLagSeconds is how far behind a replica may be and still serve reads.
+// MaxServingLagSeconds is how far behind a replica may be, and for how long it may be without its primary, and still serve reads.
 const MaxServingLagSeconds = 30
 
 func lagMessage(channel Channel) string {
