@@ -3,27 +3,74 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
 // elsewhere is the way out where no dev cluster can run.
-const elsewhere = "every other target works with any cluster: set KUBECONFIG to its kubeconfig"
+const elsewhere = "every other command works with any cluster: set KUBECONFIG to its kubeconfig"
 
 // possible tells, in one sentence, what is missing to run the cluster here.
 func possible(o Options) error {
+	return impossible(runtime.GOOS, os.Geteuid() == 0, o)
+}
+
+func impossible(system string, root bool, o Options) error {
 	switch {
-	case runtime.GOOS != "linux":
-		return errors.New("start cluster: a dev cluster needs Linux, and this is " + runtime.GOOS + "; " + elsewhere)
-	case !o.ControlPlaneOnly && os.Geteuid() != 0:
-		return errors.New("start cluster: nodes need root, for namespaces, mounts and network: run it with sudo, or use --control-plane-only; " + elsewhere)
+	case system != "linux":
+		return fmt.Errorf("start cluster: a dev cluster needs Linux and this is %s; %s", system, elsewhere)
+	case !o.ControlPlaneOnly && !root:
+		return errors.New("start cluster: nodes need root, for namespaces, mounts and a network of their own: run it as root or with sudo, or use --control-plane-only; " + elsewhere)
 	}
 	return nil
 }
 
-func (l *launcher) chooseNetwork() (plan.Network, error)     { return plan.Network{}, errors.New("todo") }
-func (l *launcher) prepareMachine(ctx context.Context) error { return nil }
-func (l *launcher) startNodes(ctx context.Context) error     { return nil }
-func (f folder) removeNetwork(ctx context.Context) error     { return nil }
+func (l *launcher) chooseNetwork() (plan.Network, error) {
+	taken, err := machine.PrefixesInUse()
+	if err != nil {
+		return plan.Network{}, err
+	}
+	return plan.Choose(taken)
+}
+
+// prepareMachine gives the machine what nodes need.
+func (l *launcher) prepareMachine(ctx context.Context) error {
+	if l.state.Network == nil {
+		return nil
+	}
+	if err := machine.Install(ctx, l.options.Progress); err != nil {
+		return fmt.Errorf("%w; %s", err, elsewhere)
+	}
+	return machine.EnsureBridge(ctx, *l.state.Network)
+}
+
+// survey finds out what the nodes' configuration depends on.
+func (l *launcher) survey() (render.Machine, error) {
+	containerd, err := exec.LookPath("containerd")
+	if err != nil {
+		return render.Machine{}, fmt.Errorf("find containerd: %w", err)
+	}
+	snapshotter, err := machine.Snapshotter(l.options.Dir)
+	if err != nil {
+		return render.Machine{}, err
+	}
+	return render.Machine{Containerd: containerd, CNI: machine.CNIFolder(), Snapshotter: snapshotter, OOMScore: machine.OOMScore()}, nil
+}
+
+// removeNetwork removes the cluster's bridge and control groups.
+func (f folder) removeNetwork(ctx context.Context) error {
+	s, found, err := f.load()
+	if err != nil || !found || s.Network == nil {
+		return err
+	}
+	if err := machine.RemoveBridge(ctx, *s.Network); err != nil {
+		return err
+	}
+	return machine.RemoveCgroup(ctx, "/"+s.Network.Bridge())
+}

@@ -28,6 +28,9 @@ type Spec struct {
 	Name string
 	Args []string // the first is the program's path
 	Env  []string // KEY=VALUE, all it gets
+	// Inputs is whatever else the program was started for, its configuration above
+	// all: a running one is started anew when it differs. Order does not matter.
+	Inputs []string
 	// Log is the file its output is appended to.
 	Log string
 	// OwnMachine gives the program, as process 1, process, mount, network, IPC and
@@ -41,7 +44,7 @@ type Spec struct {
 // hash tells whether a running program was started as the spec says.
 func (s Spec) hash() string {
 	sum := sha256.New()
-	for _, part := range slices.Concat([]string{s.Name, s.Log}, s.Args, s.Env) {
+	for _, part := range slices.Concat([]string{s.Name, s.Log}, s.Args, s.Env, slices.Sorted(slices.Values(s.Inputs))) {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:8])

@@ -23,7 +23,6 @@ type Machine struct {
 	Containerd  string // path of the binary
 	CNI         string // folder of the CNI plugins
 	Snapshotter string // of containerd: overlayfs, or native where overlays do not stack
-	CgroupV1    bool
 	// OOMScore is the out-of-memory score of the launcher. Without
 	// CAP_SYS_RESOURCE nothing may go below it.
 	OOMScore int

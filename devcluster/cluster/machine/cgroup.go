@@ -1,0 +1,208 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// removeWait bounds the wait for the kernel to let go of a control group whose
+// processes have just died.
+const removeWait = 10 * time.Second
+
+// CgroupV1 tells whether control groups are of version 1, or of both versions
+// with the controllers on version 1.
+func CgroupV1() bool {
+	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
+	return err != nil
+}
+
+// hierarchies are the roots of all mounted control-group hierarchies that carry
+// controllers, read from /proc/mounts.
+func hierarchies(mounts string) []string {
+	var v1, v2 []string
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) < 3:
+		case fields[2] == "cgroup":
+			v1 = append(v1, fields[1])
+		case fields[2] == "cgroup2" && fields[1] == cgroupRoot:
+			v2 = append(v2, fields[1])
+		}
+	}
+	return append(v2, v1...)
+}
+
+func mountedHierarchies() ([]string, error) {
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		return nil, fmt.Errorf("find control groups: %w", err)
+	}
+	list := hierarchies(string(mounts))
+	if len(list) == 0 {
+		return nil, errors.New("find control groups: none are mounted under " + cgroupRoot)
+	}
+	return list, nil
+}
+
+// EnsureCgroup makes the control group in every hierarchy, with the controllers
+// usable in it: kubelet wants its root to exist.
+func EnsureCgroup(group string) error {
+	roots, err := mountedHierarchies()
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if err := ensureIn(root, group); err != nil {
+			return fmt.Errorf("make control group %s: %w", group, err)
+		}
+	}
+	return nil
+}
+
+func ensureIn(root, group string) error {
+	dir := root
+	if !CgroupV1() {
+		if err := vacate(root); err != nil {
+			return err
+		}
+		if err := delegate(root); err != nil {
+			return err
+		}
+	}
+	for name := range strings.SplitSeq(strings.Trim(group, "/"), "/") {
+		parent := dir
+		dir = filepath.Join(dir, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if CgroupV1() {
+			if err := inheritCPUs(parent, dir); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := delegate(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// inheritCPUs fills in what a new version 1 cpuset group lacks: without CPUs
+// and memory nodes nothing can run in it (cgroups(7), cpuset).
+func inheritCPUs(parent, dir string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		have, err := os.ReadFile(filepath.Join(dir, file))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another controller's hierarchy
+		}
+		if err != nil {
+			return err
+		}
+		if strings.TrimSpace(string(have)) != "" {
+			continue
+		}
+		value, err := os.ReadFile(filepath.Join(parent, file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), value, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delegate lets a version 2 group's children use every controller it has.
+func delegate(dir string) error {
+	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+	for controller := range strings.FieldsSeq(string(available)) {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("enable controller %s in %s: %w", controller, dir, err)
+		}
+	}
+	return nil
+}
+
+// vacate moves the processes of a version 2 group into a child. A group below
+// the real root, as the root of a container is, may not have processes and
+// delegate controllers at once (cgroups(7), "no internal processes").
+func vacate(root string) error {
+	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
+		return nil // the real root
+	}
+	leaf := filepath.Join(root, "init")
+	if err := os.MkdirAll(leaf, 0o755); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(filepath.Join(root, "cgroup.procs"))
+	if err != nil {
+		return err
+	}
+	for pid := range strings.FieldsSeq(string(content)) {
+		err := os.WriteFile(filepath.Join(leaf, "cgroup.procs"), []byte(pid), 0o644)
+		if _, gone := os.Stat("/proc/" + pid); err != nil && gone == nil {
+			return fmt.Errorf("move process %s out of %s: %w", pid, root, err)
+		}
+	}
+	return nil
+}
+
+// RemoveCgroup removes the control group and all below it from every hierarchy.
+// Its processes must have died.
+func RemoveCgroup(ctx context.Context, group string) error {
+	roots, err := mountedHierarchies()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, removeWait)
+	defer cancel()
+	for _, root := range roots {
+		dir := filepath.Join(root, group)
+		for err := removeTree(dir); err != nil; err = removeTree(dir) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("remove control group %s: %w", dir, err)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// removeTree removes the groups from the leaves up. The files in them are the
+// kernel's and go with them.
+func removeTree(top string) error {
+	var dirs []string
+	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, dir := range slices.Backward(dirs) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

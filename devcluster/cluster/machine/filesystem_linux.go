@@ -1,0 +1,38 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// overlayMagic is the type of overlay filesystems (statfs(2)).
+const overlayMagic = 0x794c7630
+
+// Snapshotter is the containerd snapshotter for a folder: overlayfs, except on
+// an overlay, as in a container, where another cannot be put on top.
+func Snapshotter(dir string) (string, error) {
+	var info syscall.Statfs_t
+	if err := syscall.Statfs(dir, &info); err != nil {
+		return "", fmt.Errorf("look at the filesystem of %s: %w", dir, err)
+	}
+	if info.Type == overlayMagic {
+		return "native", nil
+	}
+	return "overlayfs", nil
+}
+
+// OOMScore is our own out-of-memory score adjustment (proc(5)).
+func OOMScore() int {
+	content, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		return 0
+	}
+	score, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil {
+		return 0
+	}
+	return score
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package machine
+
+import "errors"
+
+// The launcher refuses to run elsewhere than on Linux before it gets here;
+// these let it compile, to say so.
+
+// Snapshotter cannot be answered here.
+func Snapshotter(string) (string, error) { return "", errors.ErrUnsupported }
+
+// OOMScore is 0 here.
+func OOMScore() int { return 0 }

@@ -1,0 +1,226 @@
+package machine
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
+)
+
+// uplink is the name of a node's end of its cable to the bridge.
+const uplink = "eth0"
+
+// partitionMark tells our firewall rules from those of kube-proxy.
+const partitionMark = "devcluster-partition"
+
+// bridgeCommands, for "ip -batch", make the bridge that nodes are plugged into.
+func bridgeCommands(n plan.Network) string {
+	return fmt.Sprintf(`link add %[1]s address %[2]s type bridge
+addr add %[3]s/%[4]d dev %[1]s
+link set %[1]s up
+`, n.Bridge(), n.HostMAC(), n.Host(), n.Nodes().Bits())
+}
+
+// plugCommands make a node's cable and the way to its pods. Cluster IPs are
+// reached through the node too, whose kube-proxy translates them.
+func plugCommands(n plan.Network, node plan.Node, pid int) string {
+	return fmt.Sprintf(`link add %[1]s type veth peer name %[2]s address %[3]s netns %[4]d
+link set %[1]s master %[5]s up
+route replace %[6]s via %[7]s
+route replace %[8]s via %[7]s
+`, node.Link, uplink, node.MAC, pid, n.Bridge(), node.Pods, node.Address, n.Services())
+}
+
+// insideCommands set up the network inside a node: its address, and the ways to
+// the pods of all nodes there may ever be.
+func insideCommands(n plan.Network, node plan.Node) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "link set lo up\naddr add %s/%d dev %s\nlink set %s up\n", node.Address, n.Nodes().Bits(), uplink, uplink)
+	for j := 1; j <= plan.MaxNodes; j++ {
+		if other := n.Node(j); j != node.Number {
+			fmt.Fprintf(&b, "route add %s via %s\n", other.Pods, other.Address)
+		}
+	}
+	return b.String()
+}
+
+// EnsureBridge makes the cluster's bridge unless it is there.
+func EnsureBridge(ctx context.Context, n plan.Network) error {
+	if _, err := net.InterfaceByName(n.Bridge()); err == nil {
+		return nil
+	}
+	if _, err := Output(ctx, bridgeCommands(n), "ip", "-batch", "-"); err != nil {
+		return fmt.Errorf("make bridge %s: %w", n.Bridge(), err)
+	}
+	return nil
+}
+
+// RemoveBridge removes the bridge, and with it the addresses and routes on it.
+func RemoveBridge(ctx context.Context, n plan.Network) error {
+	if _, err := net.InterfaceByName(n.Bridge()); err != nil {
+		return nil //nolint:nilerr // it is gone already
+	}
+	if err := Run(ctx, "ip", "link", "del", n.Bridge()); err != nil {
+		return fmt.Errorf("remove bridge %s: %w", n.Bridge(), err)
+	}
+	return nil
+}
+
+// Plug connects a node, given by its first process, to the bridge.
+func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
+	if _, err := net.InterfaceByName(node.Link); err == nil {
+		// The cable of an earlier life of the node, if the kernel is still clearing up.
+		if err := Run(ctx, "ip", "link", "del", node.Link); err != nil {
+			return fmt.Errorf("plug in %s: %w", node.Name, err)
+		}
+	}
+	if _, err := Output(ctx, plugCommands(n, node, pid), "ip", "-batch", "-"); err != nil {
+		return fmt.Errorf("plug in %s: %w", node.Name, err)
+	}
+	if _, err := Output(ctx, insideCommands(n, node), inNetwork(pid, "ip", "-batch", "-")...); err != nil {
+		return fmt.Errorf("set up network of %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// RouteServices sends cluster IPs through the node.
+func RouteServices(ctx context.Context, n plan.Network, through plan.Node) error {
+	return Run(ctx, "ip", "route", "replace", n.Services().String(), "via", through.Address.String())
+}
+
+// partitionRules drop, without a word as a torn cable does, all traffic between
+// the node and the given others, or everything if none are given. Each rule is
+// table, chain and match.
+func partitionRules(from []plan.Node) [][]string {
+	if len(from) == 0 {
+		return [][]string{{"raw", "PREROUTING", "-i", uplink}, {"mangle", "POSTROUTING", "-o", uplink}}
+	}
+	var rules [][]string
+	for _, other := range from {
+		for _, prefix := range []string{other.Address.String() + "/32", other.Pods.String()} {
+			rules = append(rules,
+				[]string{"raw", "PREROUTING", "-i", uplink, "-s", prefix},
+				[]string{"mangle", "POSTROUTING", "-o", uplink, "-d", prefix},
+			)
+		}
+	}
+	return rules
+}
+
+// Partition cuts the node, given by its first process, off from others, or from
+// everything including the control plane if none are given. It replaces an
+// earlier partition of the node.
+func Partition(ctx context.Context, pid int, from []plan.Node) error {
+	if err := Heal(ctx, pid); err != nil {
+		return err
+	}
+	for _, r := range partitionRules(from) {
+		args := append([]string{"iptables", "-w", "10", "-t", r[0], "-I", r[1]}, r[2:]...)
+		args = append(args, "-m", "comment", "--comment", partitionMark, "-j", "DROP")
+		if err := Run(ctx, inNetwork(pid, args...)...); err != nil {
+			return fmt.Errorf("partition node: %w", err)
+		}
+	}
+	return nil
+}
+
+// Heal ends a partition.
+func Heal(ctx context.Context, pid int) error {
+	for _, table := range []string{"raw", "mangle"} {
+		rules, err := Output(ctx, "", inNetwork(pid, "iptables", "-w", "10", "-t", table, "-S")...)
+		if err != nil {
+			return fmt.Errorf("heal node: %w", err)
+		}
+		for _, remove := range removals(rules) {
+			args := append([]string{"iptables", "-w", "10", "-t", table}, remove...)
+			if err := Run(ctx, inNetwork(pid, args...)...); err != nil {
+				return fmt.Errorf("heal node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// removals turns those lines of "iptables -S" that are ours into the arguments
+// that delete them.
+func removals(rules string) [][]string {
+	var list [][]string
+	for line := range strings.Lines(rules) {
+		fields := strings.Fields(line)
+		if len(fields) > 1 && fields[0] == "-A" && strings.Contains(line, partitionMark) {
+			list = append(list, append([]string{"-D"}, fields[1:]...))
+		}
+	}
+	return list
+}
+
+// Partitioned tells whether the node is cut off from anything.
+func Partitioned(ctx context.Context, pid int) (bool, error) {
+	rules, err := Output(ctx, "", inNetwork(pid, "iptables", "-w", "10", "-t", "raw", "-S")...)
+	return strings.Contains(rules, partitionMark), err
+}
+
+// inNetwork runs a command in the network of a process.
+func inNetwork(pid int, command ...string) []string {
+	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net"}, command...)
+}
+
+// Inside runs a command in all namespaces of a process.
+func Inside(pid int, command ...string) []string {
+	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid"}, command...)
+}
+
+// PrefixesInUse are the networks this machine has addresses in or routes to.
+func PrefixesInUse() ([]netip.Prefix, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("read addresses of this machine: %w", err)
+	}
+	var used []netip.Prefix
+	for _, a := range addresses {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			used = append(used, prefix.Masked())
+		}
+	}
+	content, err := os.ReadFile("/proc/net/route")
+	if err != nil {
+		return nil, fmt.Errorf("read routes of this machine: %w", err)
+	}
+	routes, err := parseRoutes(string(content))
+	return append(used, routes...), err
+}
+
+// parseRoutes reads /proc/net/route (proc_net(5)): destination and mask are
+// hexadecimal in the byte order of the machine. Default routes cover all and
+// claim nothing.
+func parseRoutes(table string) ([]netip.Prefix, error) {
+	var routes []netip.Prefix
+	lines := bufio.NewScanner(strings.NewReader(table))
+	lines.Scan() // the heading
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 8 {
+			return nil, fmt.Errorf("read routes of this machine: %q has %d fields", lines.Text(), len(fields))
+		}
+		destination, err1 := strconv.ParseUint(fields[1], 16, 32)
+		mask, err2 := strconv.ParseUint(fields[7], 16, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("read routes of this machine: %w", err)
+		}
+		var address, bits [4]byte
+		binary.NativeEndian.PutUint32(address[:], uint32(destination))
+		binary.NativeEndian.PutUint32(bits[:], uint32(mask))
+		if ones, _ := net.IPMask(bits[:]).Size(); ones > 0 {
+			routes = append(routes, netip.PrefixFrom(netip.AddrFrom4(address), ones))
+		}
+	}
+	return routes, nil
+}

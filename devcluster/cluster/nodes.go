@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/pki"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
+)
+
+// startNodes starts all nodes that do not run, ends partitions, and waits until
+// every node is Ready.
+func (l *launcher) startNodes(ctx context.Context) error {
+	if l.state.Network == nil {
+		return nil
+	}
+	pack := []string{l.cluster.Kubernetes, "image-pack", "--store=" + l.cluster.Images(), "--binary=" + l.binaries.Pause, "--name=" + render.SandboxImage}
+	if err := machine.Run(ctx, pack...); err != nil {
+		return fmt.Errorf("make the pods' sandbox image: %w", err)
+	}
+	surveyed, err := l.survey()
+	if err != nil {
+		return err
+	}
+	nodes := l.nodes(surveyed)
+	for _, n := range nodes {
+		if err := l.configureNode(n); err != nil {
+			return err
+		}
+	}
+	if err := each(nodes, func(n render.Node) error { return l.bringUp(ctx, n) }); err != nil {
+		return err
+	}
+	return machine.RouteServices(ctx, *l.state.Network, nodes[0].Node)
+}
+
+// nodes are all nodes of the cluster.
+func (l *launcher) nodes(m render.Machine) []render.Node {
+	var list []render.Node
+	for j := 1; j <= l.state.Nodes; j++ {
+		list = append(list, render.Node{Node: l.state.Network.Node(j), Cluster: l.cluster, Machine: m})
+	}
+	return list
+}
+
+// configureNode writes the node's certificates and configuration.
+func (l *launcher) configureNode(n render.Node) error {
+	if err := pki.Ensure(l.cluster.PKI(), n.Certificates(), time.Now()); err != nil {
+		return err
+	}
+	if err := l.writeKubeconfig(l.cluster.KubeconfigFile(n.Name), n.Name); err != nil {
+		return err
+	}
+	for path, content := range n.Files() {
+		if err := writeFile(path, content, 0o644); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{n.Volumes(), filepath.Join(n.Dir(), "log")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make folder of %s: %w", n.Name, err)
+		}
+	}
+	return nil
+}
+
+// bringUp starts the node, or heals it, and waits until it is Ready.
+func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
+	if err := machine.EnsureCgroup(n.Cgroup()); err != nil {
+		return err
+	}
+	started, err := l.keeper.Ensure(ctx, l.nodeSpec(ctx, n), 0)
+	if err != nil {
+		return err
+	}
+	process, _, err := l.keeper.Find(n.Name)
+	if err != nil {
+		return err
+	}
+	if !started {
+		if err := machine.Heal(ctx, process.PID); err != nil {
+			return err
+		}
+	}
+	ready := func(ctx context.Context) error { return l.nodeReady(ctx, n.Name, process.Started) }
+	if err := l.await(ctx, n.Name, readyLimit, []string{n.Name}, ready); err != nil {
+		return fmt.Errorf("%w%s", err, daemon.Tail(filepath.Join(l.folder.logs(), n.Name+"-kubelet.log")))
+	}
+	l.say("%s Ready after %s", n.Name, l.elapsed())
+	return nil
+}
+
+// nodeSpec is the node's first process. The network is plugged in from outside
+// before it goes on to start anything.
+func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
+	var inputs []string
+	for path, content := range n.Files() {
+		inputs = append(inputs, path+"\n"+content)
+	}
+	return daemon.Spec{
+		Name:       n.Name,
+		Args:       []string{l.cluster.Kubernetes, "node", "--config=" + n.ConfigFile()},
+		Env:        environment(),
+		Inputs:     inputs,
+		Log:        filepath.Join(l.folder.logs(), n.Name+".log"),
+		OwnMachine: true,
+		Ready: func(pid int, input *os.File) error {
+			if err := machine.Plug(ctx, *l.state.Network, n.Node, pid); err != nil {
+				return err
+			}
+			_, err := input.WriteString("\n")
+			return err
+		},
+	}
+}
+
+// nodeReady tells whether the node is Ready and says so since it was started:
+// one that was killed counts as Ready until its silence is noticed.
+func (l *launcher) nodeReady(ctx context.Context, name string, started time.Time) error {
+	var node struct {
+		Status struct {
+			Conditions []condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := l.client.Get(ctx, "/api/v1/nodes/"+name, &node); err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type != "Ready" {
+			continue
+		}
+		// The API server keeps whole seconds.
+		if c.Status == "True" && !c.LastHeartbeatTime.Before(started.Truncate(time.Second)) {
+			return nil
+		}
+		return fmt.Errorf("%s is not Ready: %s", name, c.Message)
+	}
+	return fmt.Errorf("%s has not reported yet", name)
+}
+
+type condition struct {
+	Type              string    `json:"type"`
+	Status            string    `json:"status"`
+	Message           string    `json:"message"`
+	LastHeartbeatTime time.Time `json:"lastHeartbeatTime"`
+}
+
+// each does the same to all nodes at once and returns what failed.
+func each(nodes []render.Node, do func(render.Node) error) error {
+	failures := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { failures[i] = do(n) })
+	}
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// node finds a node of the cluster by name.
+func (l *launcher) node(name string) (render.Node, error) {
+	if l.state.Network == nil {
+		return render.Node{}, errors.New("find node: the cluster is a control plane alone")
+	}
+	surveyed, err := l.survey()
+	if err != nil {
+		return render.Node{}, err
+	}
+	var known []string
+	for _, n := range l.nodes(surveyed) {
+		if n.Name == name {
+			return n, nil
+		}
+		known = append(known, n.Name)
+	}
+	return render.Node{}, fmt.Errorf("find node %q: the cluster has %s", name, strings.Join(known, ", "))
+}
