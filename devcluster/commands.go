@@ -21,7 +21,15 @@ func commands() []command {
 	return []command{
 		{"up", "[--nodes N] [--control-plane-only]", "start a cluster, or complete one that is there", up},
 		{"down", "", "end the cluster and remove all it made", down},
+		{"status", "", "show what runs and what does not", status},
+		{"load", "IMAGE.tar [NAME…]", "bring a docker-archive's images to every node", load},
 		{"kubeconfig", "", "print where the administrator's kubeconfig is", kubeconfig},
+		{"kubectl", "-- ARGUMENTS…", "run kubectl on the cluster", kubectl},
+		{"kill-node", "NODE", "pull a node's plug", killNode},
+		{"start-node", "NODE", "boot a node that was killed", startNode},
+		{"partition-node", "NODE [OTHER…]", "cut a node off from others, or from everything", partitionNode},
+		{"heal-node", "NODE", "end a node's partition", healNode},
+		{"on", "NODE -- COMMAND…", "run a command inside a node, as if on it", onNode},
 	}
 }
 
@@ -41,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 
 func usage(all []command) string {
 	var b strings.Builder
-	b.WriteString("usage: go run ./devcluster COMMAND [--dir DIR]\n\n")
+	b.WriteString("usage: go run ./devcluster COMMAND [--dir DIR] …\n\n")
 	for _, c := range all {
 		fmt.Fprintf(&b, "  %-52s %s\n", c.name+" "+c.arguments, c.does)
 	}

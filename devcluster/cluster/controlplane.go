@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/devcluster/cluster/api"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/pki"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
@@ -102,15 +101,13 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 	if err := l.ensure(ctx, servers); err != nil {
 		return err
 	}
-	client, err := api.New(l.cluster.APIAddress().String(), l.cluster.PKI())
-	if err != nil {
+	if err := l.connect(); err != nil {
 		return err
 	}
-	l.client = client
-	if err := l.await(ctx, "the API server", readyLimit, names(servers), client.Ready); err != nil {
+	if err := l.await(ctx, "the API server", readyLimit, names(servers), l.client.Ready); err != nil {
 		return err
 	}
-	if err := applyBootstrap(ctx, client); err != nil {
+	if err := applyBootstrap(ctx, l.client); err != nil {
 		return err
 	}
 	clients := l.state.clients(l.cluster)

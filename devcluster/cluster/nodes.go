@@ -39,7 +39,7 @@ func (l *launcher) startNodes(ctx context.Context) error {
 	if err := each(nodes, func(n render.Node) error { return l.bringUp(ctx, n) }); err != nil {
 		return err
 	}
-	return machine.RouteServices(ctx, *l.state.Network, nodes[0].Node)
+	return l.routeServices(ctx)
 }
 
 // nodes are all nodes of the cluster.

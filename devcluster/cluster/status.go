@@ -1,11 +1,27 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/api"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
+
+// Line is one row of a cluster's status.
+type Line struct {
+	Name  string
+	State string // running, dead, or for nodes what the API server knows
+	PID   int
+	Since time.Time
+	Log   string
+}
 
 // Kubeconfig is the path of the administrator's kubeconfig of the cluster in the
 // folder; an error if there is none.
@@ -16,7 +32,80 @@ func Kubeconfig(dir string) (string, error) {
 	}
 	path := folder(o.Dir).kubeconfig()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("find kubeconfig: no cluster in %s: start one with \"go run ./devcluster up\"", o.Dir)
+		return "", fmt.Errorf("look in %s: %w", o.Dir, errNoCluster)
 	}
 	return path, nil
+}
+
+// Status describes every program of the cluster in the folder. It changes and
+// waits for nothing.
+func Status(ctx context.Context, dir string) ([]Line, error) {
+	o, err := Options{Dir: dir}.complete()
+	if err != nil {
+		return nil, err
+	}
+	f := folder(o.Dir)
+	s, found, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("look in %s: %w", o.Dir, errNoCluster)
+	}
+	l := &launcher{options: o, folder: f, keeper: f.keeper(), state: s, cluster: f.rendered(s, "")}
+	connectErr := l.connect()
+	var lines []Line
+	for _, name := range s.programs(l.cluster) {
+		line, err := l.line(name)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case line.State != "running":
+		case name == "kube-apiserver" && connectErr == nil && l.client.Ready(ctx) != nil:
+			line.State = "running, not ready"
+		case strings.HasPrefix(name, "node-") && connectErr == nil:
+			line.State = l.nodeState(ctx, name, line)
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+// programs are the names of all that the cluster consists of.
+func (s state) programs(c render.Cluster) []string {
+	list := append(names(s.servers(c)), names(s.clients(c))...)
+	for j := 1; s.Network != nil && j <= s.Nodes; j++ {
+		list = append(list, s.Network.Node(j).Name)
+	}
+	return list
+}
+
+func (l *launcher) line(name string) (Line, error) {
+	process, alive, err := l.keeper.Find(name)
+	if err != nil {
+		return Line{}, err
+	}
+	if !alive {
+		return Line{Name: name, State: "dead", Log: process.Log}, nil
+	}
+	return Line{Name: name, State: "running", PID: process.PID, Since: process.Started, Log: process.Log}, nil
+}
+
+func (l *launcher) nodeState(ctx context.Context, name string, line Line) string {
+	state := "Ready"
+	if err := l.nodeReady(ctx, name, line.Since); err != nil {
+		state = "NotReady"
+	}
+	if cut, err := machine.Partitioned(ctx, line.PID); err == nil && cut {
+		state += ", partitioned"
+	}
+	return state
+}
+
+// connect makes the launcher speak to the API server of a cluster that is there.
+func (l *launcher) connect() error {
+	client, err := api.New(l.cluster.APIAddress().String(), l.cluster.PKI())
+	l.client = client
+	return err
 }
