@@ -1,0 +1,195 @@
+// Command demo shows the whole path on a cluster: the operator started with kubectl run under its service account, its definitions
+// registered by itself, the founding my-cluster applied, real MySQL replicating in real Pods, rows written and read through the Services.
+// Every command is one that a person could type, and is shown. It is safe to repeat.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/kube"
+)
+
+const (
+	namespace = "default"
+	password  = "demo-Passw0rd"
+	secret    = `apiVersion: v1
+kind: Secret
+metadata:
+  name: my-secret
+stringData:
+  password: ` + password + "\n"
+	withBackup = `apiVersion: cr.mysqloperator.grtl.github.com/v1
+kind: MySQLCluster
+metadata:
+  name: "my-cluster"
+spec:
+  secret: "my-secret"
+  fromBackup: "my-backup-2017-12-14-01-22"
+  port: 3306
+  replicas: 2
+  storage: "1Gi"
+  image: "mysql:latest"
+`
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+	fmt.Println("demo: ok")
+}
+
+func run(ctx context.Context) error {
+	kubectl, err := kube.FromEnvironment()
+	if err != nil {
+		return err
+	}
+	kubectl.Echo = os.Stdout
+	d := demo{kubectl: kubectl, quiet: kubectl}
+	d.quiet.Echo = nil
+	for _, part := range []struct {
+		title string
+		show  func(context.Context) error
+	}{
+		{"Start the operator: one image, under a service account with just the rights it needs", d.operator},
+		{"Kubernetes understands MySQL now", d.definitions},
+		{"The founding document's my-cluster, unchanged: its backup does not exist, so it waits and says so", d.waits},
+		{"The same without fromBackup: an empty cluster of two", d.ready},
+		{"Write through the Service my-cluster, read through my-cluster-read", d.rows},
+		{"What there is now", d.look},
+	} {
+		fmt.Printf("\n=== %s\n", part.title)
+		if err := part.show(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type demo struct{ kubectl, quiet kube.Kubectl }
+
+func (d demo) operator(ctx context.Context) error {
+	return kube.OperatorFromEnvironment(namespace).Run(ctx, d.kubectl)
+}
+
+func (d demo) definitions(ctx context.Context) error {
+	if _, err := d.kubectl.Run(ctx, "get", "crd", "-l", "app.kubernetes.io/managed-by=mysql-operator"); err != nil {
+		return err
+	}
+	_, err := d.kubectl.Run(ctx, "explain", "mysqlcluster.spec.storage")
+	return err
+}
+
+func (d demo) waits(ctx context.Context) error {
+	// What an earlier demo left would hide what is to be shown; its volumes are the demo's own.
+	if _, err := d.quiet.Run(ctx, "delete", "mysqlcluster", "my-cluster", "-n", namespace, "--ignore-not-found", "--wait"); err != nil {
+		return err
+	}
+	if _, err := d.quiet.Run(ctx, "delete", "pvc", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "--wait=false"); err != nil {
+		return err
+	}
+	if _, err := d.kubectl.Apply(ctx, secret, "-n", namespace); err != nil {
+		return err
+	}
+	if _, err := d.kubectl.Apply(ctx, withBackup, "-n", namespace); err != nil {
+		return err
+	}
+	if err := d.condition(ctx, "False BackupNotFound", time.Minute); err != nil {
+		return err
+	}
+	_, err := d.kubectl.Run(ctx, "get", "mc", "my-cluster", "-n", namespace, "-o", "wide")
+	return err
+}
+
+func (d demo) ready(ctx context.Context) error {
+	without := strings.ReplaceAll(withBackup, "  fromBackup: \"my-backup-2017-12-14-01-22\"\n", "")
+	started := time.Now()
+	if _, err := d.kubectl.Apply(ctx, without, "-n", namespace); err != nil {
+		return err
+	}
+	if err := d.condition(ctx, "True AllMembersReady", 5*time.Minute); err != nil {
+		_, _ = d.kubectl.Run(ctx, "describe", "mc", "my-cluster", "-n", namespace)
+		return err
+	}
+	fmt.Printf("Ready after %.1f s\n", time.Since(started).Seconds())
+	_, err := d.kubectl.Run(ctx, "get", "mc", "my-cluster", "-n", namespace)
+	return err
+}
+
+// condition waits until the Ready condition has this status and reason, showing each state on the way once.
+func (d demo) condition(ctx context.Context, want string, limit time.Duration) error {
+	last := ""
+	return kube.Wait(ctx, "my-cluster to be "+want, limit, func(ctx context.Context) (bool, string) {
+		seen, err := d.quiet.Run(ctx, "get", "mc", "my-cluster", "-n", namespace, "-o",
+			`jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}`)
+		if err == nil && seen != last && len(seen) > len(" : ") {
+			fmt.Println("  …", seen)
+			last = seen
+		}
+		return strings.HasPrefix(seen, want), seen
+	})
+}
+
+func (d demo) rows(ctx context.Context) error {
+	if err := d.client(ctx); err != nil {
+		return err
+	}
+	if _, err := d.mysql(ctx, "my-cluster", "CREATE DATABASE IF NOT EXISTS demo; CREATE TABLE IF NOT EXISTS demo.greeting (id INT AUTO_INCREMENT PRIMARY KEY, words VARCHAR(100)); INSERT INTO demo.greeting (words) VALUES ('hello from the primary'); SELECT @@hostname, COUNT(*) AS row_count FROM demo.greeting"); err != nil {
+		return err
+	}
+	var seen string
+	err := kube.Wait(ctx, "the row on the replica", 30*time.Second, func(ctx context.Context) (bool, string) {
+		quiet := demo{kubectl: d.quiet, quiet: d.quiet}
+		seen, _ = quiet.mysql(ctx, "my-cluster-read", "SELECT COUNT(*) FROM demo.greeting")
+		return strings.Contains(seen, "1"), seen
+	})
+	if err != nil {
+		return err
+	}
+	seen, err = d.mysql(ctx, "my-cluster-read", "SELECT @@hostname, words, @@super_read_only FROM demo.greeting")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(seen, "hello from the primary") || !strings.Contains(seen, "my-cluster-1") {
+		return fmt.Errorf("the read Service did not answer with the replica's row: %s", seen)
+	}
+	return nil
+}
+
+// client starts a Pod with a mysql client, the way a person would.
+func (d demo) client(ctx context.Context) error {
+	if _, err := d.quiet.Run(ctx, "get", "pod", "mysql-client", "-n", namespace); err == nil {
+		return nil
+	}
+	if _, err := d.kubectl.Run(ctx, "run", "mysql-client", "-n", namespace, "--image=mysql:latest", "--env=MYSQL_PWD="+password, "--command", "--", "tail", "-f", "/dev/null"); err != nil {
+		return err
+	}
+	_, err := d.kubectl.Run(ctx, "wait", "pod/mysql-client", "-n", namespace, "--for=condition=Ready", "--timeout=90s")
+	return err
+}
+
+func (d demo) mysql(ctx context.Context, host, statement string) (string, error) {
+	return d.kubectl.Run(ctx, "exec", "mysql-client", "-n", namespace, "--", "mysql", "-h", host, "-uroot", "--table", "-e", statement)
+}
+
+func (d demo) look(ctx context.Context) error {
+	for _, arguments := range [][]string{
+		{"get", "mc,sts,svc,pvc,pod", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster"},
+		{"get", "mc", "my-cluster", "-n", namespace, "-o", `jsonpath={range .status.members[*]}{.name}{"\t"}{.role}{"\t"}{.state}{"\t"}{.message}{"\n"}{end}`},
+		{"get", "pods", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "-L", "cr.mysqloperator.grtl.github.com/role"},
+	} {
+		if _, err := d.kubectl.Run(ctx, arguments...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"context"
+	"testing"
+)
+
+// TestMembersComeBack kills everything that can be killed, under writes: each comes back in its role by itself, nothing acknowledged is
+// lost, clients go on.
+func TestMembersComeBack(t *testing.T) {
+	p := newPlace(t)
+	p.start(3)
+	w := p.startWriter()
+	primary, replica := p.cluster+"-0", p.cluster+"-1"
+	stories := []struct {
+		name  string
+		fault func()
+	}{
+		{"the replica's agent is killed", func() { kill(t, replica, "mysql-operator") }},
+		{"the primary's agent is killed", func() { kill(t, primary, "mysql-operator") }},
+		{"the replica's mysqld is killed", func() { kill(t, replica, "mysqld") }},
+		{"the primary's mysqld is killed", func() { kill(t, primary, "mysqld") }},
+		{"the replica's Pod is deleted", func() { p.run("delete", "pod", replica, "-n", p.namespace, "--wait=false") }},
+		{"the primary's Pod is deleted", func() { p.run("delete", "pod", primary, "-n", p.namespace, "--wait=false") }},
+		{"the primary's Pod is deleted without grace", func() {
+			p.run("delete", "pod", primary, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
+		}},
+		{"the operator is killed and started again", func() { kill(t, "mysql-operator", "mysql-operator") }},
+	}
+	for _, story := range stories {
+		t.Log(story.name)
+		p.goesOn(w)
+		before := p.restarts()
+		story.fault()
+		p.wait("the fault to show", changeLimit, func(context.Context) (bool, string) {
+			now := p.restarts()
+			return now != before, now
+		})
+		p.settled(3)
+		p.goesOn(w)
+	}
+	w.end()
+	p.nothingLost(w, p.open(p.cluster, p.password))
+	if got := p.run("get", "mc", p.cluster, "-n", p.namespace, "-o", "jsonpath={.status.primary} {.status.epoch}"); got != primary+" 1" {
+		t.Errorf("the primary stays the primary: %s", got)
+	}
+}
+
+// restarts changes whenever a container restarts or a Pod is replaced, the operator's too.
+func (p *place) restarts() string {
+	p.t.Helper()
+	const path = `jsonpath={range .items[*]}{.metadata.uid}{" "}{.status.containerStatuses[*].restartCount}{"\n"}{end}`
+	operator := `jsonpath={.status.containerStatuses[*].restartCount}`
+	return p.run("get", "pods", "-n", p.namespace, "-o", path) + p.run("get", "pod", "mysql-operator", "-n", operatorNamespace, "-o", operator)
+}

@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/kube"
+)
+
+// operatorNamespace is where the operator under test runs, as in the README.
+const operatorNamespace = "default"
+
+const (
+	readyLimit  = 4 * time.Minute
+	changeLimit = 2 * time.Minute
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code, err := setUp(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func setUp(m *testing.M) (int, error) {
+	if err := os.Chdir("../.."); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	kubectl, err := kube.FromEnvironment()
+	if err != nil {
+		return 0, err
+	}
+	// An operator that was deployed for playing would reconcile the same resources.
+	if _, err := kubectl.Run(ctx, "delete", "deployment", "mysql-operator", "--namespace", "mysql-operator", "--ignore-not-found"); err != nil {
+		return 0, err
+	}
+	if err := startOperator(ctx, kubectl); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+func startOperator(ctx context.Context, kubectl kube.Kubectl) error {
+	operator := kube.OperatorFromEnvironment(operatorNamespace)
+	operator.Kinds = "all"
+	return operator.Run(ctx, kubectl)
+}
+
+// place is one test's own namespace with a MySQL cluster of its own name.
+type place struct {
+	t       *testing.T
+	kubectl kube.Kubectl
+	// namespace and cluster differ between tests, also in the processes that tests look for on the machine.
+	namespace, cluster, password string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	kubectl, err := kube.FromEnvironment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := strings.ToLower(rand.Text()[:6])
+	p := &place{t: t, kubectl: kubectl, namespace: "e2e-" + suffix, cluster: "c" + suffix, password: `it's "quoted" \ and übel`}
+	p.run("create", "namespace", p.namespace)
+	p.run("label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
+	t.Cleanup(p.tearDown)
+	return p
+}
+
+// tearDown shows what a failed test left, and removes it.
+func (p *place) tearDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	defer cancel()
+	if p.t.Failed() {
+		for _, arguments := range [][]string{
+			{"get", "mc,sts,pods,pvc,svc", "-n", p.namespace, "-o", "wide"},
+			{"get", "mc", "-n", p.namespace, "-o", "yaml"},
+			{"get", "events", "-n", p.namespace, "--sort-by=.lastTimestamp"},
+			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
+		} {
+			text, _ := p.kubectl.Run(ctx, arguments...)
+			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), text)
+		}
+	}
+	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s"); err != nil {
+		p.t.Errorf("the namespace does not go away: %v", err)
+	}
+}
+
+func (p *place) context(limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(p.t.Context(), limit)
+}
+
+func (p *place) run(arguments ...string) string {
+	p.t.Helper()
+	ctx, cancel := p.context(changeLimit)
+	defer cancel()
+	text, err := p.kubectl.Run(ctx, arguments...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
+}
+
+// try runs kubectl in the test's namespace and hands its error over.
+func (p *place) try(arguments ...string) (string, error) {
+	ctx, cancel := p.context(changeLimit)
+	defer cancel()
+	return p.kubectl.Run(ctx, append(arguments, "-n", p.namespace)...)
+}
+
+func (p *place) apply(manifest string) error {
+	ctx, cancel := p.context(changeLimit)
+	defer cancel()
+	_, err := p.kubectl.Apply(ctx, manifest, "-n", p.namespace)
+	return err
+}
+
+func (p *place) mustApply(manifest string) {
+	p.t.Helper()
+	if err := p.apply(manifest); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *place) wait(what string, limit time.Duration, check func(context.Context) (bool, string)) {
+	p.t.Helper()
+	if err := kube.Wait(p.t.Context(), what, limit, check); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// secret is the manifest of the Secret with a root password.
+func secret(password string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata:\n  name: my-secret\nstringData:\n  password: %q\n", password)
+}
+
+// manifest is the founding document's, under the test's own name, with further lines of spec.
+func (p *place) manifest(lines ...string) string {
+	text := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata:\n  name: %s\nspec:\n  secret: my-secret\n", p.cluster)
+	for _, line := range lines {
+		text += "  " + line + "\n"
+	}
+	return text
+}
+
+// field reads a field of the cluster resource.
+func (p *place) field(ctx context.Context, path string) string {
+	text, err := p.kubectl.Run(ctx, "get", "mc", p.cluster, "-n", p.namespace, "-o", "jsonpath="+path)
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+const readyPath = `{.status.conditions[?(@.type=="Ready")].status} {.status.conditions[?(@.type=="Ready")].reason} {.status.conditions[?(@.type=="Ready")].message} gen={.metadata.generation}/{.status.observedGeneration}`
+
+// waitReady waits until the Ready condition begins with what is wanted, for the present generation.
+func (p *place) waitReady(want string, limit time.Duration) string {
+	p.t.Helper()
+	last := ""
+	p.wait("Ready to be "+want, limit, func(ctx context.Context) (bool, string) {
+		last = p.field(ctx, readyPath)
+		_, generations, _ := strings.Cut(last, " gen=")
+		now, observed, _ := strings.Cut(generations, "/")
+		return strings.HasPrefix(last, want) && now == observed, last
+	})
+	return last
+}
+
+// start makes a ready cluster.
+func (p *place) start(replicas int, lines ...string) {
+	p.t.Helper()
+	p.mustApply(secret(p.password))
+	p.mustApply(p.manifest(append(lines, fmt.Sprintf("replicas: %d", replicas))...))
+	p.settled(replicas)
+}
+
+// settled waits until all members serve and acknowledge.
+func (p *place) settled(replicas int) {
+	p.t.Helper()
+	p.waitReady("True AllMembersReady", readyLimit)
+	p.wait("commits to be replicated", changeLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, `{.status.readySummary} {.status.requiredAcks} {.status.conditions[?(@.type=="Durable")].status}`)
+		return seen == fmt.Sprintf("%d/%d %s True", replicas, replicas, acksText(replicas)), seen
+	})
+}
+
+// acksText is how kubectl prints the acknowledgements of a whole cluster: a zero is left out.
+func acksText(replicas int) string {
+	if replicas < 2 {
+		return ""
+	}
+	return fmt.Sprint(replicas / 2)
+}

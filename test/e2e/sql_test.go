@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// open connects as root to a Service of the cluster, over TLS with the server's name verified, as a careful client would.
+func (p *place) open(service, password string) *sql.DB {
+	p.t.Helper()
+	address := p.run("get", "service", service, "-n", p.namespace, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+	encoded := p.run("get", "secret", p.cluster+"-tls", "-n", p.namespace, "-o", `jsonpath={.data.ca\.crt}`)
+	ca, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(ca) {
+		p.t.Fatal("the cluster's CA is not a certificate")
+	}
+	config := driver.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr = "root", password, "tcp", address
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = 2*time.Second, 20*time.Second, 20*time.Second
+	config.TLS = &tls.Config{RootCAs: pool, ServerName: service + "." + p.namespace + ".svc", MinVersion: tls.VersionTLS12}
+	config.Logger = &driver.NopLogger{}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	p.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (p *place) exec(db *sql.DB, statements ...string) {
+	p.t.Helper()
+	ctx, cancel := p.context(30 * time.Second)
+	defer cancel()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			p.t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// value reads one value as text.
+func value(ctx context.Context, db *sql.DB, query string) (string, error) {
+	var text string
+	err := db.QueryRowContext(ctx, query).Scan(&text)
+	return text, err
+}
+
+// waitValue waits until a query answers what is wanted.
+func (p *place) waitValue(db *sql.DB, query, want string, limit time.Duration) {
+	p.t.Helper()
+	p.wait(query+" to be "+want, limit, func(ctx context.Context) (bool, string) {
+		got, err := value(ctx, db, query)
+		if err != nil {
+			return false, err.Error()
+		}
+		return got == want, got
+	})
+}
+
+// writer inserts numbered rows through the write Service, one after the other, and remembers which were acknowledged. It goes on through
+// errors, as a client with a connection pool does.
+type writer struct {
+	db   *sql.DB
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu    sync.Mutex
+	acked map[int]bool
+	last  time.Time
+	gap   time.Duration
+}
+
+func (p *place) startWriter() *writer {
+	p.t.Helper()
+	db := p.open(p.cluster, p.password)
+	p.exec(db, "CREATE DATABASE IF NOT EXISTS test", "CREATE TABLE IF NOT EXISTS test.numbers (id INT PRIMARY KEY, note VARCHAR(64))")
+	ctx, stop := context.WithCancel(p.t.Context())
+	w := &writer{db: db, stop: stop, done: make(chan struct{}), acked: map[int]bool{}, last: time.Now()}
+	go w.run(ctx)
+	p.t.Cleanup(w.end)
+	return w
+}
+
+func (w *writer) run(ctx context.Context) {
+	defer close(w.done)
+	for id := 1; ctx.Err() == nil; id++ {
+		bounded, cancel := context.WithTimeout(ctx, 15*time.Second)
+		_, err := w.db.ExecContext(bounded, "INSERT INTO test.numbers VALUES (?, 'written by a test')", id)
+		cancel()
+		if err == nil {
+			w.acknowledge(id)
+		}
+		pause := 5 * time.Millisecond
+		if err != nil {
+			pause = 50 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *writer) acknowledge(id int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.gap = max(w.gap, now.Sub(w.last))
+	w.acked[id], w.last = true, now
+}
+
+func (w *writer) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.acked)
+}
+
+// longestGap is the longest time between two acknowledged writes so far.
+func (w *writer) longestGap() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.gap
+}
+
+func (w *writer) end() {
+	w.stop()
+	<-w.done
+}
+
+// goesOn waits until further writes were acknowledged.
+func (p *place) goesOn(w *writer) {
+	p.t.Helper()
+	before := w.count()
+	p.wait("clients to write again", changeLimit, func(context.Context) (bool, string) {
+		now := w.count()
+		return now >= before+20, fmt.Sprintf("%d writes since", now-before)
+	})
+}
+
+// nothingLost checks that every acknowledged row is there.
+func (p *place) nothingLost(w *writer, db *sql.DB) {
+	p.t.Helper()
+	ctx, cancel := p.context(time.Minute)
+	defer cancel()
+	rows, err := db.QueryContext(ctx, "SELECT id FROM test.numbers")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer rows.Close()
+	present := map[int]bool{}
+	for rows.Next() {
+		var id int
+		if err := rows.Scan(&id); err != nil {
+			p.t.Fatal(err)
+		}
+		present[id] = true
+	}
+	if err := rows.Err(); err != nil {
+		p.t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.acked {
+		if !present[id] {
+			p.t.Errorf("write %d was acknowledged and is lost", id)
+		}
+	}
+	p.t.Logf("%d writes acknowledged, longest gap %s", len(w.acked), w.gap.Round(time.Millisecond))
+}
+

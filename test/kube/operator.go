@@ -1,0 +1,83 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// Operator is how to start the operator the way the README says.
+type Operator struct {
+	// Image is the operator's image, Namespace where it runs, Kinds its --kinds; empty takes the default.
+	Image, Namespace, Kinds string
+	// Binary is the same operator as a program on this machine, for its manifests.
+	Binary string
+}
+
+// OperatorFromEnvironment takes the image that make names in IMG and the binary that it built.
+func OperatorFromEnvironment(namespace string) Operator {
+	image := os.Getenv("IMG")
+	if image == "" {
+		image = "mysql-operator:latest"
+	}
+	return Operator{Image: image, Namespace: namespace, Binary: "bin/mysql-operator"}
+}
+
+// Manifests are what an administrator applies before: the service account and its rights.
+func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
+	arguments := []string{"manifests", what, "--namespace", o.Namespace, "--image", o.Image}
+	if o.Kinds != "" {
+		arguments = append(arguments, "--kinds", o.Kinds)
+	}
+	output, err := exec.CommandContext(ctx, o.Binary, arguments...).Output()
+	if err != nil {
+		return "", fmt.Errorf("mysql-operator manifests %s: %w", what, err)
+	}
+	return string(output), nil
+}
+
+// Run starts the operator with kubectl run under its service account, and waits until it is ready. An operator that runs already is replaced, so
+// that the image of now is what runs.
+func (o Operator) Run(ctx context.Context, kubectl Kubectl) error {
+	rights, err := o.Manifests(ctx, "rbac")
+	if err != nil {
+		return err
+	}
+	if _, err := kubectl.Apply(ctx, rights); err != nil {
+		return err
+	}
+	if _, err := kubectl.Run(ctx, "delete", "pod", "mysql-operator", "--namespace", o.Namespace, "--ignore-not-found"); err != nil {
+		return err
+	}
+	arguments := []string{"run", "mysql-operator", "--namespace", o.Namespace, "--image=" + o.Image, "--overrides=" + o.overrides()}
+	if o.Kinds != "" {
+		arguments = append(arguments, "--env=MYSQL_OPERATOR_KINDS="+o.Kinds)
+	}
+	if _, err := kubectl.Run(ctx, arguments...); err != nil {
+		return err
+	}
+	return o.waitReady(ctx, kubectl)
+}
+
+// overrides names the service account, which kubectl run has no flag for.
+func (o Operator) overrides() string {
+	content, _ := json.Marshal(map[string]any{"spec": map[string]any{"serviceAccountName": "mysql-operator"}})
+	return string(content)
+}
+
+func (o Operator) waitReady(ctx context.Context, kubectl Kubectl) error {
+	quiet := kubectl
+	quiet.Echo = nil
+	err := Wait(ctx, "the operator to serve its definitions", 2*time.Minute, func(ctx context.Context) (bool, string) {
+		seen, err := quiet.Run(ctx, "get", "crd", "mysqlclusters.cr.mysqloperator.grtl.github.com", "-o", `jsonpath={.status.conditions[?(@.type=="Established")].status}`)
+		return err == nil && seen == "True", seen
+	})
+	if err != nil {
+		logs, _ := quiet.Run(ctx, "logs", "mysql-operator", "--namespace", o.Namespace, "--tail=20")
+		return fmt.Errorf("%w\nthe operator says:\n%s", err, logs)
+	}
+	return nil
+}
