@@ -139,11 +139,12 @@ docker-push: ## push the operator's image [IMG=]
 generate: ## write the generated Go files anew
 	go generate ./...
 
+# Without the version of the moment: the files are kept in git and must not change with every commit.
 .PHONY: manifests
 manifests: ## write the manifests in deploy/ anew
-	$(operator) manifests crds >deploy/crds.yaml
-	$(operator) manifests rbac >deploy/rbac.yaml
-	$(operator) manifests operator >deploy/operator.yaml
+	go run ./cmd/mysql-operator manifests crds >deploy/crds.yaml
+	go run ./cmd/mysql-operator manifests rbac >deploy/rbac.yaml
+	go run ./cmd/mysql-operator manifests operator >deploy/operator.yaml
 
 .PHONY: clean
 clean: dev-down ## remove everything built, the dev cluster included
