@@ -17,9 +17,6 @@ func (i Installer) check(ctx context.Context, definition Definition) (Decision, 
 	if err := i.waitUntilServed(ctx, definition); err != nil {
 		return Decision{}, fmt.Errorf("%w: have an administrator apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", err)
 	}
-	if decision.Reason != ReasonUnchanged {
-		i.Log.Info("definition is used as it is", "name", definition.Name(), "reason", decision.Reason, "message", decision.Message)
-	}
 	return decision, nil
 }
 

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,7 +28,7 @@ type Installer struct {
 	API API
 	// Timeout bounds one call as a whole; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Log gets one line per definition that was changed or is kept for a reason worth knowing.
+	// Log gets a line when a wait begins that may be long. What was done is in the results.
 	Log logr.Logger
 }
 
@@ -68,11 +69,7 @@ type work func(ctx context.Context, definition Definition) (Decision, error)
 
 // each does the work for all definitions at the same time.
 func (i Installer) each(ctx context.Context, definitions []Definition, do work) ([]Result, error) {
-	timeout := i.Timeout
-	if timeout == 0 {
-		timeout = DefaultTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
+	ctx, cancel := i.bounded(ctx)
 	defer cancel()
 
 	results, faults := make([]Result, len(definitions)), make([]error, len(definitions))
@@ -93,6 +90,11 @@ func (i Installer) each(ctx context.Context, definitions []Definition, do work) 
 		}
 	}
 	return succeeded, errors.Join(faults...)
+}
+
+func (i Installer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	timeout := cmp.Or(i.Timeout, DefaultTimeout)
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 }
 
 func (i Installer) ensure(ctx context.Context, definition Definition) (Decision, error) {
@@ -121,7 +123,6 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Decision,
 			return Decision{}, err
 		}
 		if settled {
-			i.report(definition, done)
 			return done, nil
 		}
 	}
@@ -221,13 +222,6 @@ func (i Installer) settle(ctx context.Context, definition Definition) (settled b
 		return false, err
 	}
 	return true, i.waitUntilServed(ctx, definition)
-}
-
-func (i Installer) report(definition Definition, done Decision) {
-	if done.Reason == ReasonUnchanged {
-		return
-	}
-	i.Log.Info("definition is served", "name", definition.Name(), "op", done.Action, "reason", done.Reason, "message", done.Message)
 }
 
 // waitUntilServed looks at discovery, because an established definition may not be served yet, or only in its former form.

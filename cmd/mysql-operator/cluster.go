@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/mysql-operator/mysql-operator/deploy"
+)
+
+// connection is the cluster a subcommand works on.
+type connection struct {
+	rest *rest.Config
+	// namespace is the operator's own: the Pod's, or the kubeconfig's current one.
+	namespace string
+}
+
+// connect finds the cluster: the kubeconfig given, else KUBECONFIG or ~/.kube/config, else the service account of the Pod. It sends nothing.
+func connect(kubeconfig string) (connection, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	found, err := config.ClientConfig()
+	if err != nil {
+		return connection{}, fmt.Errorf("find the Kubernetes cluster: %w: name one with --kubeconfig, or run in a Pod with a service account token", err)
+	}
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return connection{}, fmt.Errorf("find the operator's namespace: %w", err)
+	}
+	found.UserAgent = "mysql-operator/" + programVersion()
+	return connection{rest: found, namespace: namespace}, nil
+}
+
+// ownImage returns the image this process runs from, as its own Pod names it: a Pod's host name is its name.
+func ownImage(ctx context.Context, c connection) (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("find the operator's Pod: %w: name the image with --agent-image", err)
+	}
+	client, err := v1.NewForConfig(c.rest)
+	if err != nil {
+		return "", fmt.Errorf("make a client for Pods: %w", err)
+	}
+	pod, err := client.Pods(c.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the operator's image from its Pod %s/%s: %w: outside of a Pod, or with hostNetwork, name the image with --agent-image", c.namespace, name, err)
+	}
+	return imageOf(pod)
+}
+
+// imageOf returns the image of the operator's container: the only one, or the one that has its name.
+func imageOf(pod *corev1.Pod) (string, error) {
+	containers := pod.Spec.Containers
+	if len(containers) == 1 {
+		return containers[0].Image, nil
+	}
+	for _, container := range containers {
+		if container.Name == deploy.Name {
+			return container.Image, nil
+		}
+	}
+	return "", fmt.Errorf("find the operator's container in Pod %s: it has %d and none is called %s: name the image with --agent-image", pod.Name, len(containers), deploy.Name)
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/deploy"
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	"github.com/mysql-operator/mysql-operator/schema"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
+type makeController func(kind schema.Kind, agentImage string) reconcile.Controller
+
+// makers are the controllers by kind: a new kind is one row.
+func makers() map[string]makeController {
+	return map[string]makeController{
+		"MySQLCluster": mysqlcluster.Controller,
+	}
+}
+
+// controllers returns the controllers of the kinds.
+func controllers(kinds []schema.Kind, agentImage string) ([]reconcile.Controller, error) {
+	made, known := []reconcile.Controller{}, makers()
+	for _, kind := range kinds {
+		maker, found := known[kind.Kind]
+		if !found {
+			return nil, fmt.Errorf("reconcile %s: this build has no controller for it: choose other kinds with --kinds", kind.Kind)
+		}
+		made = append(made, maker(kind, agentImage))
+	}
+	return made, nil
+}
+
+// rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
+func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
+	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
+	made, err := controllers(kinds, "")
+	if err != nil {
+		return needed, err
+	}
+	for _, one := range made {
+		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
+	}
+	if crdsMode == crdsApply {
+		definitions, err := crds.Load(kinds)
+		if err != nil {
+			return needed, err
+		}
+		needed.Definitions = crds.Rules(definitions)
+	}
+	return needed, nil
+}
+
+// ownPodRule is for reading the operator's image from its own Pod.
+func ownPodRule() rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"get"}}
+}

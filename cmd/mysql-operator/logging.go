@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"github.com/spf13/pflag"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/klog/v2"
+)
+
+// logOptions say what is logged and how.
+type logOptions struct {
+	level, format string
+}
+
+func (o *logOptions) register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.level, "log-level", "info", "error, info (something changed), debug (every pass) or trace (details)")
+	flags.StringVar(&o.format, "log-format", "json", "json or console")
+}
+
+// logger returns a logger that writes to out, and sends there what client-go logs through klog.
+func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
+	// logr's V(1) is zap's level -1, and so on (github.com/go-logr/zapr).
+	levels := map[string]zapcore.Level{"error": zapcore.ErrorLevel, "info": 0, "debug": -1, "trace": -2}
+	level, known := levels[o.level]
+	if !known {
+		return logr.Discard(), badUsage("--log-level=%s: use one of error, info, debug, trace", o.level)
+	}
+	if err := oneOf("log-format", o.format, "json", "console"); err != nil {
+		return logr.Discard(), err
+	}
+	core := zapcore.NewCore(o.encoder(), zapcore.Lock(zapcore.AddSync(out)), zap.NewAtomicLevelAt(level))
+	logger := zapr.NewLoggerWithOptions(zap.New(core), zapr.ErrorKey("error"))
+	klog.SetLoggerWithOptions(logger.WithName("client"), klog.ContextualLogger(true))
+	return logger, nil
+}
+
+func (o *logOptions) encoder() zapcore.Encoder {
+	config := zap.NewProductionEncoderConfig()
+	config.TimeKey, config.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
+	config.EncodeDuration = zapcore.StringDurationEncoder
+	config.EncodeLevel = levelName
+	if o.format == "console" {
+		return zapcore.NewConsoleEncoder(config)
+	}
+	return zapcore.NewJSONEncoder(config)
+}
+
+// levelName writes levels as --log-level names them.
+func levelName(level zapcore.Level, to zapcore.PrimitiveArrayEncoder) {
+	switch {
+	case level == -1:
+		to.AppendString("debug")
+	case level < -1:
+		to.AppendString(fmt.Sprintf("trace%d", -level-1))
+	default:
+		to.AppendString(level.String())
+	}
+}

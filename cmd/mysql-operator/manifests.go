@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/deploy"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// manifestOptions are the flags of manifests.
+type manifestOptions struct {
+	kinds, namespaces []string
+	crds, image       string
+	account           deploy.Account
+}
+
+func (o *manifestOptions) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("mysql-operator manifests", pflag.ContinueOnError)
+	kindsFlag(flags, &o.kinds)
+	namespacesFlag(flags, &o.namespaces)
+	crdsFlag(flags, &o.crds)
+	flags.StringVar(&o.account.Namespace, "namespace", deploy.Name, "namespace the operator runs in")
+	flags.StringVar(&o.account.Name, "service-account", deploy.Name, "service account it runs as")
+	flags.StringVar(&o.image, "image", "mysql-operator:latest", "the operator's image")
+	return flags
+}
+
+// runManifests prints what an administrator applies, from the very definitions and rules the operator uses.
+func runManifests(_ context.Context, p process) error {
+	o := manifestOptions{}
+	parts, err := parse(o.flags(), p)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		parts = []string{"all"}
+	}
+	if err := oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff); err != nil {
+		return err
+	}
+	kinds, err := schema.Select(o.kinds)
+	if err != nil {
+		return &usageError{err}
+	}
+	documents := [][]byte{}
+	for _, part := range parts {
+		rendered, err := o.render(part, kinds)
+		if err != nil {
+			return err
+		}
+		documents = append(documents, rendered...)
+	}
+	_, err = p.out.Write(bytes.Join(documents, []byte("---\n")))
+	return err
+}
+
+func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, error) {
+	switch part {
+	case "crds":
+		return o.definitions(kinds)
+	case "rbac":
+		return o.rbac(kinds)
+	case "operator":
+		document, err := deploy.Render(deploy.Operator(o.account, o.image, o.arguments()))
+		return [][]byte{document}, err
+	case "all":
+		everything := [][]byte{}
+		for _, each := range []string{"crds", "rbac", "operator"} {
+			documents, err := o.render(each, kinds)
+			if err != nil {
+				return nil, err
+			}
+			everything = append(everything, documents...)
+		}
+		return everything, nil
+	default:
+		return nil, badUsage("manifests knows crds, rbac, operator and all, not %q", part)
+	}
+}
+
+func (o manifestOptions) definitions(kinds []schema.Kind) ([][]byte, error) {
+	definitions, err := crds.Load(kinds)
+	if err != nil {
+		return nil, err
+	}
+	documents := [][]byte{}
+	for _, definition := range definitions {
+		document, err := definition.YAML()
+		if err != nil {
+			return nil, err
+		}
+		documents = append(documents, document)
+	}
+	return documents, nil
+}
+
+func (o manifestOptions) rbac(kinds []schema.Kind) ([][]byte, error) {
+	needed, err := rights(kinds, o.crds)
+	if err != nil {
+		return nil, err
+	}
+	document, err := deploy.Render(deploy.RBAC(o.account, o.namespaces, needed))
+	return [][]byte{document}, err
+}
+
+// arguments are the flags of run that make the Deployment's operator the one the manifests are for.
+func (o manifestOptions) arguments() []string {
+	arguments := []string{}
+	add := func(flag string, values []string) {
+		if len(values) > 0 {
+			arguments = append(arguments, "--"+flag+"="+strings.Join(values, ","))
+		}
+	}
+	add("kinds", o.kinds)
+	add("namespaces", slices.Sorted(slices.Values(o.namespaces)))
+	if o.crds != crdsApply {
+		add("crds", []string{o.crds})
+	}
+	return arguments
+}

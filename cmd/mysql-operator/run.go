@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	kinds, namespaces             []string
+	crds, kubeconfig, agentImage  string
+	leaderElect                   bool
+	metricsAddress, healthAddress string
+	log                           logOptions
+}
+
+func (o *runOptions) flags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("mysql-operator run", pflag.ContinueOnError)
+	kindsFlag(flags, &o.kinds)
+	namespacesFlag(flags, &o.namespaces)
+	crdsFlag(flags, &o.crds)
+	kubeconfigFlag(flags, &o.kubeconfig)
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several operators do not work at once")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; empty for nowhere")
+	flags.StringVar(&o.healthAddress, "health-address", ":8081", "where /healthz and /readyz are served; empty for nowhere")
+	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agents in the members' Pods (default: this Pod's own)")
+	o.log.register(flags)
+	return flags
+}
+
+// operator is a run under way.
+type operator struct {
+	options  runOptions
+	cluster  connection
+	kinds    []schema.Kind
+	log      logr.Logger
+	p        process
+	health   *reconcile.Health
+	registry *prometheus.Registry
+}
+
+func runOperator(ctx context.Context, p process) error {
+	o := runOptions{}
+	rest, err := parse(o.flags(), p)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return badUsage("run takes no argument %q", strings.Join(rest, " "))
+	}
+	if err := oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff); err != nil {
+		return err
+	}
+	kinds, err := schema.Select(o.kinds)
+	if err != nil {
+		return &usageError{err}
+	}
+	log, err := o.log.logger(p.err)
+	if err != nil {
+		return err
+	}
+	cluster, err := connect(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	one := operator{options: o, cluster: cluster, kinds: kinds, log: log, p: p, health: &reconcile.Health{}, registry: prometheus.NewRegistry()}
+	return one.run(ctx)
+}
+
+// run serves metrics and health at once, and meanwhile brings the definitions, makes sure of the rights, and reconciles.
+func (o operator) run(ctx context.Context) error {
+	o.log.Info("starting", "version", programVersion(), "kinds", names(o.kinds), "namespaces", o.options.namespaces, "crds", o.options.crds)
+	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	group, ctx := errgroup.WithContext(ctx)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	serveMetrics := http.NewServeMux()
+	serveMetrics.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{Registry: o.registry}))
+	for _, server := range []reconcile.Server{{Address: o.options.metricsAddress, Handler: serveMetrics}, {Address: o.options.healthAddress, Handler: o.health.Handler()}} {
+		if server.Address == "" {
+			continue
+		}
+		listener, err := server.Listen(ctx)
+		if err != nil {
+			return errors.Join(err, stopped(stop, group))
+		}
+		group.Go(func() error { return server.Serve(ctx, listener) })
+	}
+	group.Go(func() error {
+		defer stop()
+		return o.work(ctx)
+	})
+	return group.Wait()
+}
+
+// stopped ends what was started and returns how that went.
+func stopped(stop context.CancelFunc, group *errgroup.Group) error {
+	stop()
+	return group.Wait()
+}
+
+// work is what the operator does, in this order: definitions, rights, own image, reconciling. It returns nil when ctx ends.
+func (o operator) work(ctx context.Context) error {
+	served := o.gate("definitions", "they are not known to be served yet")
+	permitted := o.gate("rights", "they are not known to suffice yet")
+	if err := o.ensureDefinitions(ctx, permitted); err != nil {
+		return ignoreStop(ctx, err)
+	}
+	served.open()
+	if err := o.awaitRights(ctx, permitted); err != nil {
+		return ignoreStop(ctx, err)
+	}
+	permitted.open()
+	image, err := o.agentImage(ctx)
+	if err != nil {
+		return ignoreStop(ctx, err)
+	}
+	made, err := controllers(o.kinds, image)
+	if err != nil {
+		return err
+	}
+	manager, err := reconcile.New(reconcile.Config{
+		Rest: o.cluster.rest, Namespaces: o.options.namespaces, LeaderElect: o.options.leaderElect, LeaseNamespace: o.cluster.namespace,
+		Logger: o.log, Registry: o.registry, Version: programVersion(),
+	}, made)
+	if err != nil {
+		return err
+	}
+	o.health.Add("caches", manager.CachesSynced)
+	return manager.Run(ctx)
+}
+
+// ensureDefinitions makes sure the definitions are served, in the way --crds says. Where a right is missing, it waits for it.
+func (o operator) ensureDefinitions(ctx context.Context, permitted *gate) error {
+	if o.options.crds == crdsOff {
+		return nil
+	}
+	definitions, err := crds.Load(o.kinds)
+	if err != nil {
+		return err
+	}
+	api, err := crds.NewAPI(o.cluster.rest)
+	if err != nil {
+		return err
+	}
+	installer := crds.Installer{API: api, Log: o.log.WithName("crds")}
+	ensure := installer.Ensure
+	if o.options.crds == crdsCheck {
+		ensure = installer.Check
+	}
+	results, err := ensure(ctx, definitions)
+	if forbidden := (*crds.ForbiddenError)(nil); errors.As(err, &forbidden) {
+		if err := o.awaitRights(ctx, permitted); err != nil {
+			return err
+		}
+		results, err = ensure(ctx, definitions)
+	}
+	if err != nil {
+		return err
+	}
+	for _, result := range results {
+		o.log.Info("definition served", "name", result.Definition.Name(), "op", result.Decision.Action, "reason", result.Decision.Reason, "message", result.Decision.Message, "duration", result.Took)
+	}
+	return nil
+}
+
+// agentImage returns the image for what the operator puts into Pods.
+func (o operator) agentImage(ctx context.Context) (string, error) {
+	if o.options.agentImage != "" {
+		return o.options.agentImage, nil
+	}
+	return ownImage(ctx, o.cluster)
+}
+
+// ignoreStop turns an error that is only the end of the run into success.
+func ignoreStop(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// gate is a condition of being ready, closed with a reason until it is opened.
+type gate struct {
+	closed atomic.Pointer[string]
+}
+
+func (o operator) gate(name, why string) *gate {
+	one := &gate{}
+	one.say(why)
+	o.health.Add(name, func() error {
+		if why := one.closed.Load(); why != nil {
+			return fmt.Errorf("%s", *why)
+		}
+		return nil
+	})
+	return one
+}
+
+func (g *gate) say(why string) { g.closed.Store(&why) }
+func (g *gate) open()          { g.closed.Store(nil) }
+
+func names(kinds []schema.Kind) []string {
+	list := []string{}
+	for _, kind := range kinds {
+		list = append(list, kind.Kind)
+	}
+	return list
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// version is set when the binary is linked (-X main.version=…); the build knows it, the code cannot.
+var version string //nolint:gochecknoglobals // the linker can only set a package variable
+
+// programVersion returns what the build was told, or else what Go recorded of the source.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	info, known := debug.ReadBuildInfo()
+	if !known || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+func runVersion(_ context.Context, p process) error {
+	_, err := fmt.Fprintf(p.out, "mysql-operator %s (%s, %s/%s)\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
