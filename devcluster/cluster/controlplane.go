@@ -69,15 +69,16 @@ func (l *launcher) writeKubeconfig(path, certificate string) error {
 
 // component is a program of the control plane.
 type component struct {
-	name string
-	args []string
+	name   string
+	args   []string
+	inputs []string // contents of the files it reads at its start
 }
 
 // servers come first, clients need a ready API server.
 func (s state) servers(c render.Cluster) []component {
-	list := []component{{"etcd", render.Etcd(c)}, {"kube-apiserver", render.APIServer(c)}}
+	list := []component{{name: "etcd", args: render.Etcd(c)}, {name: "kube-apiserver", args: render.APIServer(c), inputs: []string{render.AuditPolicy()}}}
 	if s.Network != nil {
-		list = append(list, component{"registry", render.Registry(c)})
+		list = append(list, component{name: "registry", args: render.Registry(c)})
 	}
 	return list
 }
@@ -85,13 +86,15 @@ func (s state) servers(c render.Cluster) []component {
 func (s state) clients(c render.Cluster) []component {
 	var list []component
 	if s.ControllerManager {
-		list = append(list, component{"kube-controller-manager", render.ControllerManager(c)})
+		list = append(list, component{name: "kube-controller-manager", args: render.ControllerManager(c)})
 	}
 	if s.Scheduler {
-		list = append(list, component{"kube-scheduler", render.Scheduler(c)})
+		list = append(list, component{name: "kube-scheduler", args: render.Scheduler(c)})
 	}
 	if s.Network != nil {
-		list = append(list, component{"local-provisioner", render.Provisioner(c)}, component{"coredns", render.CoreDNS(c)})
+		list = append(list,
+			component{name: "local-provisioner", args: render.Provisioner(c)},
+			component{name: "coredns", args: render.CoreDNS(c), inputs: []string{render.Corefile(c)}})
 	}
 	return list
 }
@@ -128,18 +131,12 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 // ensure starts those of the components that do not run.
 func (l *launcher) ensure(ctx context.Context, components []component) error {
 	for _, c := range components {
-		spec := daemon.Spec{Name: c.name, Args: c.args, Env: environment(), Log: filepath.Join(l.folder.logs(), c.name+".log")}
+		spec := daemon.Spec{Name: c.name, Args: c.args, Inputs: c.inputs, Env: render.Environment(), Log: filepath.Join(l.folder.logs(), c.name+".log")}
 		if _, err := l.keeper.Ensure(ctx, spec, stopGrace); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// environment is all that components get of ours: above all no proxy, as they
-// only talk to this machine.
-func environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 }
 
 // defaultServiceAccount tells whether pods can be made in the default

@@ -108,7 +108,7 @@ func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 	return daemon.Spec{
 		Name:       n.Name,
 		Args:       []string{l.cluster.Kubernetes, "node", "--config=" + n.ConfigFile()},
-		Env:        environment(),
+		Env:        render.Environment(),
 		Inputs:     inputs,
 		Log:        filepath.Join(l.folder.logs(), n.Name+".log"),
 		OwnMachine: true,

@@ -238,9 +238,10 @@ func CoreDNS(c Cluster) []string {
 
 // Corefile serves the cluster's own names. Pods have no way out of the machine,
 // so every other name is known not to exist, at once, rather than after the
-// time-outs of servers that cannot be reached.
+// time-outs of servers that cannot be reached. The two are servers of their own:
+// within one, CoreDNS's order of plugins would answer for the cluster's names too.
 func Corefile(c Cluster) string {
-	return fmt.Sprintf(`.:53 {
+	return fmt.Sprintf(`%[3]s:53 in-addr.arpa:53 ip6.arpa:53 {
     bind %[1]s
     errors
     ready %[1]s:%[2]d
@@ -251,6 +252,10 @@ func Corefile(c Cluster) string {
     }
     cache 30
     loadbalance
+}
+.:53 {
+    bind %[1]s
+    errors
     template ANY ANY {
         rcode NXDOMAIN
     }

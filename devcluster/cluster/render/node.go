@@ -182,12 +182,16 @@ func (n Node) proxyConfig() string {
 	})
 }
 
+// Environment is what every program of a cluster gets, and all it gets.
+func Environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
+}
+
 // initConfig is read by the node's first process (package node of the nested
 // module).
 func (n Node) initConfig() string {
-	environment := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
 	process := func(name, needs string, args ...string) map[string]any {
-		p := map[string]any{"name": name, "args": args, "env": environment, "log": filepath.Join(n.Cluster.Logs, n.Name+"-"+name+".log")}
+		p := map[string]any{"name": name, "args": args, "env": Environment(), "log": filepath.Join(n.Cluster.Logs, n.Name+"-"+name+".log")}
 		if needs != "" {
 			p["needs"] = needs
 		}
