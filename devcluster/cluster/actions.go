@@ -111,6 +111,9 @@ func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 			return err
 		}
 		l.say("%s is dead", name)
+		if err := machine.Unplug(ctx, n.Node); err != nil {
+			return err
+		}
 		if err := machine.RemoveCgroup(ctx, n.Cgroup()); err != nil {
 			return err
 		}

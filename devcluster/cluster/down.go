@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/filelock"
 )
 
@@ -44,6 +47,17 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	// Nodes are processes like the others; killing one takes all it runs along.
+	// They go first: connections of theirs end cleanly while someone answers.
+	isNode := func(p daemon.Process) bool { return strings.HasPrefix(p.Name, "node-") }
+	slices.SortStableFunc(programs, func(a, b daemon.Process) int {
+		switch {
+		case isNode(a) == isNode(b):
+			return 0
+		case isNode(a):
+			return -1
+		}
+		return 1
+	})
 	for _, p := range programs {
 		fmt.Fprintf(progress, "ending %s\n", p.Name)
 		if err := f.keeper().Stop(ctx, p.Name, 0); err != nil {

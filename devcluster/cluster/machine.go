@@ -69,6 +69,11 @@ func (f folder) removeNetwork(ctx context.Context) error {
 	if err != nil || !found || s.Network == nil {
 		return err
 	}
+	for j := 1; j <= s.Nodes; j++ {
+		if err := machine.Unplug(ctx, s.Network.Node(j)); err != nil {
+			return err
+		}
+	}
 	if err := machine.RemoveBridge(ctx, *s.Network); err != nil {
 		return err
 	}

@@ -25,21 +25,18 @@ func CgroupV1() bool {
 	return err != nil
 }
 
-// hierarchies are the roots of all mounted control-group hierarchies that carry
-// controllers, read from /proc/mounts.
+// hierarchies are the roots of all mounted control-group hierarchies, read from
+// /proc/mounts: one for version 2, several for version 1, and both where the
+// versions are mixed.
 func hierarchies(mounts string) []string {
-	var v1, v2 []string
+	var roots []string
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
-		switch {
-		case len(fields) < 3:
-		case fields[2] == "cgroup":
-			v1 = append(v1, fields[1])
-		case fields[2] == "cgroup2" && fields[1] == cgroupRoot:
-			v2 = append(v2, fields[1])
+		if len(fields) > 2 && (fields[2] == "cgroup" || fields[2] == "cgroup2") {
+			roots = append(roots, fields[1])
 		}
 	}
-	return append(v2, v1...)
+	return roots
 }
 
 func mountedHierarchies() ([]string, error) {

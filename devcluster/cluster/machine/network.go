@@ -65,22 +65,31 @@ func EnsureBridge(ctx context.Context, n plan.Network) error {
 
 // RemoveBridge removes the bridge, and with it the addresses and routes on it.
 func RemoveBridge(ctx context.Context, n plan.Network) error {
-	if _, err := net.InterfaceByName(n.Bridge()); err != nil {
+	return removeLink(ctx, n.Bridge())
+}
+
+// Unplug removes the cable of a dead node. The kernel would do so by itself,
+// but not before the last connection of the node has timed out.
+func Unplug(ctx context.Context, node plan.Node) error {
+	return removeLink(ctx, node.Link)
+}
+
+func removeLink(ctx context.Context, name string) error {
+	if _, err := net.InterfaceByName(name); err != nil {
 		return nil //nolint:nilerr // it is gone already
 	}
-	if err := Run(ctx, "ip", "link", "del", n.Bridge()); err != nil {
-		return fmt.Errorf("remove bridge %s: %w", n.Bridge(), err)
+	err := Run(ctx, "ip", "link", "del", name)
+	if _, left := net.InterfaceByName(name); err != nil && left == nil {
+		return fmt.Errorf("remove network interface %s: %w", name, err)
 	}
 	return nil
 }
 
 // Plug connects a node, given by its first process, to the bridge.
 func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
-	if _, err := net.InterfaceByName(node.Link); err == nil {
-		// The cable of an earlier life of the node, if the kernel is still clearing up.
-		if err := Run(ctx, "ip", "link", "del", node.Link); err != nil {
-			return fmt.Errorf("plug in %s: %w", node.Name, err)
-		}
+	// The cable of an earlier life may still be there if the node died by itself.
+	if err := Unplug(ctx, node); err != nil {
+		return err
 	}
 	if _, err := Output(ctx, plugCommands(n, node, pid), "ip", "-batch", "-"); err != nil {
 		return fmt.Errorf("plug in %s: %w", node.Name, err)

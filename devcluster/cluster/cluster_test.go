@@ -1,0 +1,175 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
+)
+
+// needBinary skips tests of real clusters where Kubernetes has not been built:
+// that takes minutes, which nobody expects of a test.
+func needBinary(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a real cluster: not in short mode")
+	}
+	if _, err := os.Stat("../../.dev/bin/kubernetes"); err != nil {
+		t.Skip("Kubernetes is not built: run \"go run ./devcluster up\" once")
+	}
+}
+
+func TestControlPlaneOnly(t *testing.T) {
+	t.Parallel()
+	needBinary(t)
+	dir := t.TempDir()
+	c := up(t, cluster.Options{Dir: dir, ControlPlaneOnly: true})
+
+	c.kubectl(t, "create", "namespace", "shop")
+	c.kubectl(t, "create", "configmap", "prices", "--namespace=shop")
+	// Only the controller manager makes this work.
+	c.kubectl(t, "delete", "namespace", "shop", "--timeout=30s")
+
+	if c.Kubeconfig != filepath.Join(dir, "kubeconfig") {
+		t.Errorf("kubeconfig at %s", c.Kubeconfig)
+	}
+	writes := auditedWrites(t, c.AuditLog, "configmaps", "prices")
+	if len(writes) == 0 || writes[0] != "create" {
+		t.Errorf("the audit log has %v for the ConfigMap that was created", writes)
+	}
+	if again := up(t, cluster.Options{Dir: dir, ControlPlaneOnly: true}); again.Kubeconfig != c.Kubeconfig {
+		t.Errorf("a second start moved the kubeconfig to %s", again.Kubeconfig)
+	}
+	if _, err := cluster.Up(t.Context(), cluster.Options{Dir: dir, Nodes: 1}); err == nil {
+		t.Error("a control plane alone was turned into a cluster with nodes")
+	}
+}
+
+// A component that died is started again, and nothing is lost.
+func TestUpHeals(t *testing.T) {
+	t.Parallel()
+	needBinary(t)
+	dir := t.TempDir()
+	o := cluster.Options{Dir: dir, ControlPlaneOnly: true, WithoutControllerManager: true}
+	c := up(t, o)
+	c.kubectl(t, "create", "configmap", "kept", "--namespace=kube-system")
+	for _, line := range status(t, dir) {
+		if err := exec.Command("kill", "-9", fmt.Sprint(line.PID)).Run(); err != nil {
+			t.Fatalf("kill %s: %v", line.Name, err)
+		}
+	}
+	c = up(t, o)
+	c.kubectl(t, "get", "configmap", "kept", "--namespace=kube-system")
+	for _, line := range status(t, dir) {
+		if line.State != "running" {
+			t.Errorf("%s is %s", line.Name, line.State)
+		}
+	}
+}
+
+func TestDownWithoutClusterIsFine(t *testing.T) {
+	t.Parallel()
+	if err := cluster.Down(t.Context(), t.TempDir(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// running is a cluster that a test started.
+type running struct{ *cluster.Cluster }
+
+// up starts a cluster that ends with the test.
+func up(t *testing.T, o cluster.Options) running {
+	t.Helper()
+	o.Progress = t.Output()
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := cluster.Down(context.WithoutCancel(t.Context()), o.Dir, t.Output()); err != nil {
+			t.Errorf("take cluster down: %v", err)
+		}
+	})
+	c, err := cluster.Up(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running{c}
+}
+
+func status(t *testing.T, dir string) []cluster.Line {
+	t.Helper()
+	lines, err := cluster.Status(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+// kubectl must succeed.
+func (c running) kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	output, err := c.try(t, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return output
+}
+
+// try runs kubectl, which may fail.
+func (c running) try(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), c.Kubectl, args...)
+	command.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "NO_PROXY=*")
+	output, err := command.Output()
+	if failure := (*exec.ExitError)(nil); errors.As(err, &failure) {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, failure.Stderr)
+	}
+	return strings.TrimSpace(string(output)), err
+}
+
+// auditedWrites are the verbs of the writes to an object, oldest first.
+func auditedWrites(t *testing.T, log, resource, name string) []string {
+	t.Helper()
+	content, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verbs []string
+	for line := range strings.Lines(string(content)) {
+		var event struct {
+			Verb      string
+			ObjectRef struct{ Resource, Name string }
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			t.Fatalf("audit log: %v", err)
+		}
+		if event.ObjectRef.Resource == resource && event.ObjectRef.Name == name {
+			verbs = append(verbs, event.Verb)
+		}
+	}
+	return verbs
+}
+
+// eventually asks until the answer is no error, for at most the limit.
+func eventually(t *testing.T, what string, limit time.Duration, ask func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %v", what, limit, err)
+		}
+		<-tick.C
+	}
+}

@@ -1,0 +1,296 @@
+package cluster_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
+)
+
+// TestNodes is the life of a cluster with two nodes, from up to down.
+//
+//nolint:paralleltest // its steps build on each other
+func TestNodes(t *testing.T) {
+	needBinary(t)
+	if os.Geteuid() != 0 {
+		t.Skip("nodes need root")
+	}
+	dir := t.TempDir()
+	c := up(t, cluster.Options{Dir: dir, Nodes: 2})
+	if _, err := cluster.Load(t.Context(), dir, probeArchive(t), []string{"probe"}, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "apply", "-f", "testdata/web.yaml")
+	c.kubectl(t, "rollout", "status", "statefulset/web", "--timeout=60s")
+
+	t.Run("pods reach each other across nodes, by name and through Services", c.network)
+	t.Run("logs and port-forward", c.logsAndForward)
+	t.Run("an image nobody loaded is not found, at once", c.missingImage)
+	t.Run("a volume grows", c.expansion)
+	t.Run("a partition is silent and can be healed", func(t *testing.T) { c.partition(t, dir) })
+	t.Run("a killed node comes back with its data", func(t *testing.T) { c.killedNode(t, dir) })
+	t.Run("a deleted claim takes its folder along", func(t *testing.T) { c.reclaim(t, dir) })
+	t.Run("down leaves nothing", func(t *testing.T) { nothingLeft(t, dir) })
+}
+
+func (c running) ask(t *testing.T, pod, url string) (string, error) {
+	t.Helper()
+	return c.try(t, "exec", pod, "--", "/probe", "get", url)
+}
+
+func (c running) network(t *testing.T) {
+	nodes := strings.Fields(c.kubectl(t, "get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].spec.nodeName}"))
+	if len(nodes) != 2 || nodes[0] == nodes[1] {
+		t.Fatalf("the pods are on %v, want one on each node", nodes)
+	}
+	for _, pair := range [][2]string{{"web-0", "web-1"}, {"web-1", "web-0"}} {
+		eventually(t, pair[0]+" reaches "+pair[1], 20*time.Second, func() error {
+			got, err := c.ask(t, pair[0], "http://"+pair[1]+".web-pods:8080")
+			if err == nil && got != pair[1] {
+				err = fmt.Errorf("%q answered", got)
+			}
+			return err
+		})
+	}
+	// Through the Service a pod reaches the other one, and itself.
+	answered := map[string]bool{}
+	eventually(t, "both pods answer through the Service", 20*time.Second, func() error {
+		got, err := c.ask(t, "web-0", "http://web.default.svc.cluster.local")
+		if answered[got] = err == nil; err == nil && !(answered["web-0"] && answered["web-1"]) {
+			err = fmt.Errorf("only %s so far", got)
+		}
+		return err
+	})
+	if out, err := c.ask(t, "web-0", "http://no-such-name.example.com"); err == nil || !strings.Contains(err.Error(), "no such host") {
+		t.Errorf("a name outside the cluster: %q, %v", out, err)
+	}
+	// From the machine too.
+	address := c.kubectl(t, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
+	connection, err := net.DialTimeout("tcp", net.JoinHostPort(address, "80"), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connection.Close()
+}
+
+func (c running) logsAndForward(t *testing.T) {
+	if got := c.kubectl(t, "logs", "web-1"); got != "serving as web-1" {
+		t.Errorf("logs: %q", got)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	forward := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "port-forward", "web-1", "18437:8080")
+	if err := forward.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { stop(); _ = forward.Wait() }()
+	eventually(t, "port-forward", 20*time.Second, func() error {
+		connection, err := net.DialTimeout("tcp", "127.0.0.1:18437", time.Second)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
+}
+
+func (c running) missingImage(t *testing.T) {
+	c.kubectl(t, "run", "lost", "--image=registry.example.com/nobody/nothing:1")
+	eventually(t, "the pod tells", 20*time.Second, func() error {
+		reason, err := c.try(t, "get", "pod", "lost", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
+		if err == nil && reason != "ErrImagePull" && reason != "ImagePullBackOff" {
+			err = fmt.Errorf("it waits because of %q", reason)
+		}
+		return err
+	})
+	c.kubectl(t, "delete", "pod", "lost", "--force")
+}
+
+func (c running) expansion(t *testing.T) {
+	c.kubectl(t, "patch", "pvc", "data-web-0", "-p", `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+	c.kubectl(t, "wait", "pvc/data-web-0", "--for=jsonpath={.status.capacity.storage}=2Gi", "--timeout=20s")
+}
+
+func (c running) partition(t *testing.T, dir string) {
+	if err := cluster.PartitionNode(t.Context(), dir, c.nodeOf(t, "web-1"), []string{c.nodeOf(t, "web-0")}, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	address := c.kubectl(t, "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
+	if out, err := c.ask(t, "web-0", "http://"+address+":8080"); err == nil || !strings.Contains(err.Error(), "deadline") {
+		t.Errorf("across the partition: %q, %v; want silence", out, err)
+	}
+	if err := cluster.HealNode(t.Context(), dir, c.nodeOf(t, "web-1"), t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.ask(t, "web-0", "http://"+address+":8080"); err != nil {
+		t.Errorf("after healing: %v", err)
+	}
+}
+
+func (c running) nodeOf(t *testing.T, pod string) string {
+	t.Helper()
+	return c.kubectl(t, "get", "pod", pod, "-o", "jsonpath={.spec.nodeName}")
+}
+
+func (c running) killedNode(t *testing.T, dir string) {
+	node := c.nodeOf(t, "web-1")
+	address := c.kubectl(t, "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
+	if err := cluster.KillNode(t.Context(), dir, node, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.ask(t, "web-0", "http://"+address+":8080"); err == nil {
+		t.Errorf("a pod of a dead node answers %q", out)
+	}
+	if err := cluster.StartNode(t.Context(), dir, node, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pod is back with what it wrote before", 60*time.Second, func() error {
+		starts, err := c.ask(t, "web-0", "http://web-1.web-pods:8080/starts")
+		if err == nil && strings.Count(starts, "started") != 2 {
+			err = fmt.Errorf("it has %q", starts)
+		}
+		return err
+	})
+}
+
+func (c running) reclaim(t *testing.T, dir string) {
+	volume := c.kubectl(t, "get", "pvc", "data-web-1", "-o", "jsonpath={.spec.volumeName}")
+	kept := c.kubectl(t, "get", "pvc", "data-web-0", "-o", "jsonpath={.spec.volumeName}")
+	path := c.kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
+	c.kubectl(t, "delete", "statefulset", "web")
+	c.kubectl(t, "delete", "pvc", "data-web-1", "--timeout=30s")
+	c.kubectl(t, "wait", "pv/"+volume, "--for=delete", "--timeout=30s")
+	if _, err := os.Stat(path); err == nil {
+		t.Errorf("%s is still there", path)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "cluster", "volumes", "*", kept, "starts")); len(left) != 1 {
+		t.Errorf("the other claim's data is at %v", left)
+	}
+}
+
+// nothingLeft compares the machine's mounts, processes, network and control
+// groups with what the cluster in the folder had.
+func nothingLeft(t *testing.T, dir string) {
+	content, err := os.ReadFile(filepath.Join(dir, "cluster", "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state struct{ Network struct{ Index int } }
+	if err := json.Unmarshal(content, &state); err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("devcluster%d", state.Network.Index)
+	if err := cluster.Down(t.Context(), dir, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		if i.Name == name || strings.HasPrefix(i.Name, fmt.Sprintf("devc%dn", state.Network.Index)) {
+			t.Errorf("network interface %s is left", i.Name)
+		}
+	}
+	for pattern, what := range map[string]string{
+		"/sys/fs/cgroup/" + name:         "control group",
+		"/sys/fs/cgroup/*/" + name:       "control group",
+		filepath.Join(dir, "cluster"):    "state",
+		filepath.Join(dir, "kubeconfig"): "kubeconfig",
+	} {
+		if left, _ := filepath.Glob(pattern); len(left) > 0 {
+			t.Errorf("%s left: %v", what, left)
+		}
+	}
+	for _, file := range []string{"/proc/mounts", "/proc/net/route"} {
+		mounts, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(mounts), dir) || strings.Contains(string(mounts), name) {
+			t.Errorf("%s still has entries of the cluster", file)
+		}
+	}
+	for _, process := range processesNaming(t, dir) {
+		t.Errorf("process left: %s", process)
+	}
+}
+
+func processesNaming(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(content, []byte(dir)) {
+			found = append(found, string(bytes.ReplaceAll(content, []byte{0}, []byte{' '})))
+		}
+	}
+	return found
+}
+
+// probeArchive is a docker-archive, as "docker save" writes it, with one static
+// binary.
+func probeArchive(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "probe")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./testdata/probe")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build probe: %v\n%s", err, output)
+	}
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer := tarOf(t, file{"probe", content})
+	config, err := json.Marshal(map[string]any{
+		"architecture": "amd64", "os": "linux", "config": map[string]any{"Entrypoint": []string{"/probe"}},
+		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest := []byte(`[{"Config":"config.json","RepoTags":["example.com/team/probe:1"],"Layers":["layer.tar"]}]`)
+	archive := filepath.Join(dir, "probe.tar")
+	if err := os.WriteFile(archive, tarOf(t, file{"layer.tar", layer}, file{"config.json", config}, file{"manifest.json", manifest}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+type file struct {
+	name    string
+	content []byte
+}
+
+func tarOf(t *testing.T, files ...file) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	writer := tar.NewWriter(&out)
+	for _, f := range files {
+		if err := writer.WriteHeader(&tar.Header{Name: f.name, Mode: 0o755, Size: int64(len(f.content))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writer.Write(f.content); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
