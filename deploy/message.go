@@ -27,19 +27,19 @@ func (s Shortage) Message(grant []byte) string {
 	for _, line := range s.Lines() {
 		fmt.Fprintf(&text, "  %s\n", line)
 	}
+	if account, known := AccountOf(s.User); known && account.Name == "default" {
+		fmt.Fprintf(&text, "\nEvery Pod of namespace %s without an account of its own has the rights of this one: better give the operator its own\n"+
+			"(mysql-operator manifests rbac --namespace=%s), and run it under that: kubectl run … --overrides='{\"spec\":{\"serviceAccountName\":\"%s\"}}'\n", account.Namespace, account.Namespace, Name)
+	}
 	fmt.Fprintf(&text, "\nAn administrator can grant them; the operator goes on as soon as it has them:\n\nkubectl apply --server-side -f - <<'EOF'\n%sEOF\n\n", grant)
 	return text.String()
 }
 
 func describe(rule rbacv1.PolicyRule) string {
-	resources := []string{}
-	for _, resource := range rule.Resources {
-		if group := rule.APIGroups[0]; group != "" {
-			resource += "." + group
-		}
-		resources = append(resources, resource)
+	text := fmt.Sprintf("%s on %s", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "))
+	if group := rule.APIGroups[0]; group != "" {
+		text += " of " + group
 	}
-	text := fmt.Sprintf("%s on %s", strings.Join(rule.Verbs, ", "), strings.Join(resources, ", "))
 	if len(rule.ResourceNames) > 0 {
 		text += " named " + strings.Join(rule.ResourceNames, ", ")
 	}

@@ -22,21 +22,32 @@ func (o *logOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.format, "log-format", "json", "json or console")
 }
 
-// logger returns a logger that writes to out, and sends there what client-go logs through klog.
+// logger returns a logger that writes to out, and sends there what client-go logs through klog. klog is one for the whole process.
 func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
+	core, err := o.core(out)
+	if err != nil {
+		return logr.Discard(), err
+	}
+	logger := newLogger(core)
+	klog.SetLoggerWithOptions(logger.WithName("client"), klog.ContextualLogger(true))
+	return logger, nil
+}
+
+func newLogger(core zapcore.Core) logr.Logger {
+	return zapr.NewLoggerWithOptions(zap.New(core), zapr.ErrorKey("error"))
+}
+
+func (o *logOptions) core(out io.Writer) (zapcore.Core, error) {
 	// logr's V(1) is zap's level -1, and so on (github.com/go-logr/zapr).
 	levels := map[string]zapcore.Level{"error": zapcore.ErrorLevel, "info": 0, "debug": -1, "trace": -2}
 	level, known := levels[o.level]
 	if !known {
-		return logr.Discard(), badUsage("--log-level=%s: use one of error, info, debug, trace", o.level)
+		return nil, badUsage("--log-level=%s: use one of error, info, debug, trace", o.level)
 	}
 	if err := oneOf("log-format", o.format, "json", "console"); err != nil {
-		return logr.Discard(), err
+		return nil, err
 	}
-	core := zapcore.NewCore(o.encoder(), zapcore.Lock(zapcore.AddSync(out)), zap.NewAtomicLevelAt(level))
-	logger := zapr.NewLoggerWithOptions(zap.New(core), zapr.ErrorKey("error"))
-	klog.SetLoggerWithOptions(logger.WithName("client"), klog.ContextualLogger(true))
-	return logger, nil
+	return zapcore.NewCore(o.encoder(), zapcore.Lock(zapcore.AddSync(out)), zap.NewAtomicLevelAt(level)), nil
 }
 
 func (o *logOptions) encoder() zapcore.Encoder {

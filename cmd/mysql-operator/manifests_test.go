@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// called runs the program and returns its exit status and what it printed.
+func called(t *testing.T, environment map[string]string, arguments ...string) (status int, out, err string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	get := func(name string) string { return environment[name] }
+	status = execute(t.Context(), process{arguments: arguments, environment: get, out: &stdout, err: &stderr})
+	return status, stdout.String(), stderr.String()
+}
+
+// roles returns the rules of every Role and ClusterRole printed.
+func roles(t *testing.T, manifests string) []rbacv1.PolicyRule {
+	t.Helper()
+	rules := []rbacv1.PolicyRule{}
+	for _, document := range strings.Split(manifests, "---\n") {
+		role := rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(role.Kind, "Role") {
+			rules = append(rules, role.Rules...)
+		}
+	}
+	return rules
+}
+
+// TestRightsAreTheLeast holds the generated rights to what docs/security promises.
+func TestRightsAreTheLeast(t *testing.T) {
+	t.Parallel()
+	_, out, _ := called(t, nil, "manifests", "rbac")
+	rules := roles(t, out)
+	if len(rules) < 5 {
+		t.Fatalf("only %d rules in:\n%s", len(rules), out)
+	}
+	for _, rule := range rules {
+		everything := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames)
+		if slices.ContainsFunc(everything, func(word string) bool { return strings.Contains(word, "*") }) {
+			t.Errorf("a wildcard in %v", rule)
+		}
+		for _, verb := range []string{"escalate", "bind", "impersonate", "deletecollection"} {
+			if slices.Contains(rule.Verbs, verb) {
+				t.Errorf("%s in %v", verb, rule)
+			}
+		}
+		if slices.Contains(rule.Resources, "secrets") && (slices.Contains(rule.Verbs, "list") || slices.Contains(rule.Verbs, "watch")) {
+			t.Errorf("secrets are listed: %v", rule)
+		}
+		if slices.Contains(rule.Resources, "pods/exec") {
+			t.Errorf("exec: %v", rule)
+		}
+		if slices.Contains(rule.Resources, "customresourcedefinitions") && (len(rule.ResourceNames) == 0 || slices.Contains(rule.Verbs, "delete")) {
+			t.Errorf("definitions: %v", rule)
+		}
+	}
+}
+
+func TestManifestsForNamespacesGrantNothingClusterWide(t *testing.T) {
+	t.Parallel()
+	_, out, _ := called(t, nil, "manifests", "rbac", "--namespaces=a,b", "--crds=check")
+	if strings.Contains(out, "ClusterRole") {
+		t.Errorf("cluster-wide rights in:\n%s", out)
+	}
+	_, out, _ = called(t, nil, "manifests", "rbac", "--namespaces=a,b")
+	if found := strings.Count(out, "kind: ClusterRole\nmetadata"); found != 1 {
+		t.Errorf("%d ClusterRoles, want the one on definitions:\n%s", found, out)
+	}
+}
+
+// TestDeploymentRunsWhatTheManifestsAreFor: its arguments are understood by run, and say the same.
+func TestDeploymentRunsWhatTheManifestsAreFor(t *testing.T) {
+	t.Parallel()
+	_, out, _ := called(t, nil, "manifests", "operator", "--namespaces=b,a", "--kinds=MySQLCluster", "--crds=check", "--image=i:1", "--namespace=n")
+	deployment := appsv1.Deployment{}
+	if err := yaml.UnmarshalStrict([]byte(out), &deployment); err != nil {
+		t.Fatal(err)
+	}
+	container := deployment.Spec.Template.Spec.Containers[0]
+	o := runOptions{}
+	rest, err := parse(o.flags(), process{arguments: container.Args[1:], environment: func(string) string { return "" }})
+	if err != nil || len(rest) > 0 || container.Args[0] != "run" {
+		t.Fatalf("arguments %v: rest %v, error %v", container.Args, rest, err)
+	}
+	if !slices.Equal(o.namespaces, []string{"a", "b"}) || !slices.Equal(o.kinds, []string{"MySQLCluster"}) || o.crds != crdsCheck {
+		t.Errorf("the arguments are read as %+v", o)
+	}
+	if container.Image != "i:1" || deployment.Namespace != "n" {
+		t.Errorf("image %s in namespace %s", container.Image, deployment.Namespace)
+	}
+}
+
+func TestManifestsAllIsEveryPart(t *testing.T) {
+	t.Parallel()
+	parts := []string{}
+	for _, part := range []string{"crds", "rbac", "operator"} {
+		_, out, _ := called(t, nil, "manifests", part)
+		parts = append(parts, out)
+	}
+	_, all, _ := called(t, nil, "manifests")
+	if all != strings.Join(parts, "---\n") {
+		t.Error("all is not crds, rbac and operator one after the other")
+	}
+}
+
+func TestManifestsOfDefinitionsAreStamped(t *testing.T) {
+	t.Parallel()
+	_, out, _ := called(t, nil, "manifests", "crds")
+	for _, kind := range schema.Kinds() {
+		if kind.Default != strings.Contains(out, "name: "+kind.DefinitionName()+"\n") {
+			t.Errorf("%s: default %t", kind.DefinitionName(), kind.Default)
+		}
+	}
+	if !strings.Contains(out, "/schema-hash: ") || !strings.Contains(out, "app.kubernetes.io/managed-by: mysql-operator") {
+		t.Error("the definitions carry no marks")
+	}
+}
