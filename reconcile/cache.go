@@ -53,7 +53,7 @@ func (v *view) List(namespace string) []*unstructured.Unstructured {
 
 // Owned implements Lister.
 func (v *view) Owned(owner types.UID) []*unstructured.Unstructured {
-	found := []*unstructured.Unstructured{}
+	found := make([]*unstructured.Unstructured, 0, len(v.stores))
 	for _, store := range v.stores {
 		items, err := store.ByIndex(ownerIndex, string(owner))
 		if err != nil {

@@ -124,12 +124,8 @@ func (c *Client) Patch(ctx context.Context, resource apischema.GroupVersionResou
 // PodDisruptionBudget forbids it. The Pod is only evicted if it is the very one given; one that is gone already is no error.
 func (c *Client) Evict(ctx context.Context, pod *unstructured.Unstructured) error {
 	pods := apischema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	eviction := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion":    "policy/v1",
-		"kind":          "Eviction",
-		"metadata":      map[string]any{"name": pod.GetName(), "namespace": pod.GetNamespace()},
-		"deleteOptions": map[string]any{"preconditions": map[string]any{"uid": string(pod.GetUID())}},
-	}}
+	eviction := newObject("policy/v1", "Eviction", keyOf(pod))
+	eviction.Object["deleteOptions"] = map[string]any{"preconditions": map[string]any{"uid": string(pod.GetUID())}}
 	_, err := c.resource(pods, pod).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -148,7 +144,7 @@ func (c *Client) resource(resource apischema.GroupVersionResource, object *unstr
 // withPreconditions returns changes with the UID and resourceVersion the patched object must have.
 func withPreconditions(changes map[string]any, object *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{}
-	if given, ok := changes["metadata"].(map[string]any); ok {
+	if given, ok := changes[metadataField].(map[string]any); ok {
 		maps.Copy(metadata, given)
 	}
 	metadata["uid"] = string(object.GetUID())
@@ -158,6 +154,6 @@ func withPreconditions(changes map[string]any, object *unstructured.Unstructured
 	if patch == nil {
 		patch = map[string]any{}
 	}
-	patch["metadata"] = metadata
+	patch[metadataField] = metadata
 	return patch
 }

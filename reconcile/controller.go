@@ -62,7 +62,9 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 		if _, twice := c.caches[watch.Resource]; twice {
 			return nil, fmt.Errorf("reconcile %s: %s is watched twice: use one watch with a wider selector", spec.Kind.Kind, watch.Resource.GroupResource())
 		}
-		owners := func(child *unstructured.Unstructured) []types.NamespacedName { return controllerOwner(child, spec.Kind) }
+		owners := func(child *unstructured.Unstructured) []types.NamespacedName {
+			return controllerOwner(child, spec.Kind)
+		}
 		if watch.Owners != nil {
 			owners = func(child *unstructured.Unstructured) []types.NamespacedName { return watch.Owners(child, c.own) }
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -114,10 +115,8 @@ func (t *teller) document(object *unstructured.Unstructured, event Event) *unstr
 		"uid":             string(object.GetUID()),
 		"resourceVersion": object.GetResourceVersion(),
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion":          "events.k8s.io/v1",
-		"kind":                "Event",
-		"metadata":            map[string]any{"name": name, "namespace": cmp.Or(object.GetNamespace(), metav1.NamespaceDefault)},
+	document := newObject("events.k8s.io/v1", "Event", types.NamespacedName{Namespace: cmp.Or(object.GetNamespace(), metav1.NamespaceDefault), Name: name})
+	maps.Copy(document.Object, map[string]any{
 		"eventTime":           now.UTC().Format(metav1.RFC3339Micro),
 		"type":                cmp.Or(event.Type, Normal),
 		"reason":              cut(event.Reason, maxReason),
@@ -126,7 +125,8 @@ func (t *teller) document(object *unstructured.Unstructured, event Event) *unstr
 		"regarding":           regarding,
 		"reportingController": ManagerChildren,
 		"reportingInstance":   cut(t.instance, maxInstance),
-	}}
+	})
+	return document
 }
 
 // cut shortens text to at most limit bytes, never within a character.

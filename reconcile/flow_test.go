@@ -172,7 +172,7 @@ func TestTransportBoundsRequestsButNotWatches(t *testing.T) {
 	}
 	answered := make(chan struct{}, 4)
 	get := func(path string) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, http.NoBody)
 		if err != nil {
 			t.Error(err)
 			return

@@ -89,7 +89,7 @@ func (m *Manager) work(ctx context.Context, lost <-chan struct{}) error {
 	work, cancelPasses := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelPasses()
 
-	terms := []*term{}
+	terms := make([]*term, 0, len(m.controllers))
 	var running sync.WaitGroup
 	for _, c := range m.controllers {
 		begun := newTerm(c, m)
@@ -189,7 +189,7 @@ func (m *Manager) logLeader(identity string) {
 }
 
 func kindsOf(terms []*term) []string {
-	names := []string{}
+	names := make([]string, 0, len(terms))
 	for _, one := range terms {
 		names = append(names, one.controller.Kind.Kind)
 	}

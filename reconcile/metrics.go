@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -45,12 +44,10 @@ func newMetrics(registry prometheus.Registerer, version string) (*metrics, error
 	}, func() float64 { return 1 })
 
 	all := append([]prometheus.Collector{m.passes, m.durations, m.panics, m.writes, m.leader, m.requests, m.latencies, info}, queue.collectors()...)
-	var failures []error
 	for _, collector := range all {
-		failures = append(failures, registry.Register(collector))
-	}
-	if err := errors.Join(failures...); err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
+		if err := registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
 	}
 	return m, nil
 }
@@ -68,7 +65,7 @@ func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricsPrefix + name, Help: help, Buckets: buckets}, labels)
 }
 
-func (m *metrics) passed(kind string, result string, took time.Duration) {
+func (m *metrics) passed(kind, result string, took time.Duration) {
 	m.passes.WithLabelValues(kind, result).Inc()
 	m.durations.WithLabelValues(kind).Observe(took.Seconds())
 }
@@ -139,7 +136,7 @@ type objectStates struct {
 }
 
 func newObjectStates(caches map[string]Lister) *objectStates {
-	description := prometheus.NewDesc(metricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{"kind", "state"}, nil)
+	description := prometheus.NewDesc(metricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{logKind, "state"}, nil)
 	return &objectStates{description: description, caches: caches}
 }
 

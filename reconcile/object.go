@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -56,6 +57,19 @@ func toUnstructured(object any) (*unstructured.Unstructured, error) {
 		return nil, fmt.Errorf("encode %T: %w", object, errUnnamed)
 	}
 	return desired, nil
+}
+
+// metadataField is where an object of any kind says which it is.
+const metadataField = "metadata"
+
+// newObject makes the beginning of an object.
+func newObject(apiVersion, kind string, key types.NamespacedName) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{}}
+	made.SetAPIVersion(apiVersion)
+	made.SetKind(kind)
+	made.SetNamespace(key.Namespace)
+	made.SetName(key.Name)
+	return made
 }
 
 var errUnnamed = errors.New("apiVersion, kind and metadata.name must be set")

@@ -25,7 +25,7 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 			continue
 		}
 		fields := ownership{}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			return nil, false
 		}
 		return fields, true
@@ -40,12 +40,12 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 func difference(desired, live *unstructured.Unstructured, owned ownership) string {
 	wanted := map[string]any{}
 	for field, value := range desired.Object {
-		if field != "apiVersion" && field != "kind" && field != "metadata" {
+		if field != "apiVersion" && field != "kind" && field != metadataField {
 			wanted[field] = value
 		}
 	}
-	if metadata, ok := desired.Object["metadata"].(map[string]any); ok {
-		wanted["metadata"] = withoutIdentity(metadata)
+	if metadata, ok := desired.Object[metadataField].(map[string]any); ok {
+		wanted[metadataField] = withoutIdentity(metadata)
 	}
 	return differenceInMap(wanted, live.Object, owned, "")
 }
@@ -85,7 +85,7 @@ func differenceIn(desired, live any, owned ownership, path string) string {
 
 func differenceInMap(desired, live map[string]any, owned ownership, path string) string {
 	for field, value := range desired {
-		if value == nil || (path == "" && field == "metadata" && reflect.DeepEqual(value, map[string]any{})) {
+		if value == nil || (path == "" && field == metadataField && reflect.DeepEqual(value, map[string]any{})) {
 			continue
 		}
 		fields, ok := owned["f:"+field].(map[string]any)

@@ -24,7 +24,7 @@ func canonicaliseIn(content any) {
 	case map[string]any:
 		for field, inner := range value {
 			switch field {
-			case "metadata":
+			case metadataField:
 				// Labels and annotations may bear any name.
 			case "requests", "limits", "hard", "capacity":
 				canonicaliseValues(inner)

@@ -9,7 +9,7 @@ import (
 func Rules(controller Controller) []rbacv1.PolicyRule {
 	kind := controller.Kind
 	rules := []rbacv1.PolicyRule{
-		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"get", "list", "watch"}},
+		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: reading()},
 		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/status"}, Verbs: []string{"patch"}},
 		// Children name their owner with blockOwnerDeletion, which some clusters allow only to who may finalize the owner
 		// (Kubernetes documentation, "Admission Controllers": OwnerReferencesPermissionEnforcement).
@@ -18,9 +18,14 @@ func Rules(controller Controller) []rbacv1.PolicyRule {
 	}
 	for _, watch := range controller.Watches {
 		resource := watch.Resource
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"}})
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: reading()})
 	}
 	return append(rules, controller.Rules...)
+}
+
+// reading returns the verbs of a cache.
+func reading() []string {
+	return []string{"get", "list", verbWatch}
 }
 
 // LeaseRules returns the permissions leader election needs in the operator's own namespace.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -31,7 +32,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 	child := appliedTo{manager: ManagerStatus, uid: object.GetUID()}
 	wanted := fingerprint(desired)
 	if last, ok := c.journal.lastApplied(ctx, child); ok && last == (applied{desired: wanted, owned: fingerprint(present)}) {
-		// The definition prunes or defaults part of this status: writing it again would bring nothing.
+		// The definition defaults part of this status: writing it again would bring nothing.
 		return nil
 	}
 	resource := c.names.resourceFor(object.GroupVersionKind())
@@ -46,17 +47,11 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 }
 
 func statusDocument(object *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": object.GetAPIVersion(),
-		"kind":       object.GetKind(),
-		"metadata": map[string]any{
-			"name":            object.GetName(),
-			"namespace":       object.GetNamespace(),
-			"uid":             string(object.GetUID()),
-			"resourceVersion": object.GetResourceVersion(),
-		},
-		"status": status,
-	}}
+	document := newObject(object.GetAPIVersion(), object.GetKind(), keyOf(object))
+	document.SetUID(object.GetUID())
+	document.SetResourceVersion(object.GetResourceVersion())
+	document.Object["status"] = status
+	return document
 }
 
 // sameStatus compares two statuses. Conditions are a map by type, so their order says nothing: the API server keeps its own.
@@ -66,9 +61,7 @@ func sameStatus(desired, present map[string]any) bool {
 
 func withSortedConditions(status map[string]any) map[string]any {
 	copied := make(map[string]any, len(status))
-	for field, value := range status {
-		copied[field] = value
-	}
+	maps.Copy(copied, status)
 	conditions, ok := status["conditions"].([]any)
 	if !ok {
 		return copied

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // closingTime is how long the status and the events of a pass may take to write, apart from the pass's own time.
@@ -160,8 +160,7 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		}
 		return err
 	})
-	var panicked *panicError
-	if errors.As(err, &panicked) {
+	if panicked, ok := errors.AsType[*panicError](err); ok {
 		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
 		outcome = Outcome{Events: []Event{{Type: Warning, Reason: "Panicked", Action: "Reconcile", Note: panicNote(panicked)}}}
 	}
@@ -288,7 +287,7 @@ func (t *term) follow(key types.NamespacedName, reached verdict) {
 	case resultUnavailable:
 		t.unavailable(reached.err)
 		// Not all at once when it is back.
-		t.queue.AddAfter(key, reached.again+rand.N(reached.again))
+		t.queue.AddAfter(key, wait.Jitter(reached.again, 1))
 	case resultConflict, resultFailed, resultPanicked:
 		t.queue.AddRateLimited(key)
 	}
@@ -306,8 +305,7 @@ func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
 		logger.V(1).Info("pass "+string(reached.result), logReason, string(reached.result))
 		return
 	}
-	var panicked *panicError
-	if errors.As(reached.err, &panicked) {
+	if panicked, ok := errors.AsType[*panicError](reached.err); ok {
 		logger = logger.WithValues("stack", string(panicked.stack))
 	}
 	logger.Error(reached.err, "pass "+string(reached.result), logReason, string(reached.result))

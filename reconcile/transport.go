@@ -11,6 +11,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
+// verbWatch is RBAC's word for a request that goes on, and the API's for its query parameter.
+const verbWatch = "watch"
+
 // transport counts and bounds the requests to the API server. client-go's own throttle is off: it delays in the dark, while the API
 // server's priority and fairness knows what it can bear. A cap on how many requests run at once keeps memory and sockets in bounds.
 type transport struct {
@@ -36,7 +39,7 @@ func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	asked := describe(request)
-	if t.slots != nil && asked.verb != "watch" {
+	if t.slots != nil && asked.verb != verbWatch {
 		if err := t.take(request.Context()); err != nil {
 			return nil, err
 		}
@@ -50,7 +53,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		code = response.StatusCode
 	}
 	t.metrics.requests.WithLabelValues(asked.verb, asked.resource, strconv.Itoa(code)).Inc()
-	if asked.verb != "watch" {
+	if asked.verb != verbWatch {
 		t.metrics.latencies.WithLabelValues(asked.verb).Observe(time.Since(began).Seconds())
 	}
 	return response, err
@@ -78,33 +81,33 @@ func describe(request *http.Request) asked {
 	if start < 0 {
 		return asked{verb: strings.ToLower(request.Method), resource: "other"}
 	}
-	group, rest := "", parts[start+1:]
-	if parts[start] == "apis" && len(rest) > 0 {
-		group, rest = rest[0], rest[1:]
+	group, path := "", parts[start+1:]
+	if parts[start] == "apis" && len(path) > 0 {
+		group, path = path[0], path[1:]
 	}
-	if len(rest) < 2 {
+	if len(path) < 2 {
 		return asked{verb: "get", resource: "discovery"}
 	}
-	rest = rest[1:]
-	if rest[0] == "namespaces" && len(rest) > 2 {
-		rest = rest[2:]
+	path = path[1:]
+	if path[0] == "namespaces" && len(path) > 2 {
+		path = path[2:]
 	}
 
-	resource := rest[0]
+	resource := path[0]
 	if group != "" {
 		resource += "." + group
 	}
-	if len(rest) > 2 {
-		resource += "/" + rest[2]
+	if len(path) > 2 {
+		resource += "/" + path[2]
 	}
-	return asked{verb: verbOf(request, len(rest) > 1), resource: resource}
+	return asked{verb: verbOf(request, len(path) > 1), resource: resource}
 }
 
 func verbOf(request *http.Request, named bool) string {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead:
-		if request.URL.Query().Get("watch") == "true" || request.URL.Query().Get("watch") == "1" {
-			return "watch"
+		if request.URL.Query().Get(verbWatch) == "true" || request.URL.Query().Get(verbWatch) == "1" {
+			return verbWatch
 		}
 		if named {
 			return "get"

@@ -2,7 +2,6 @@
 package integration
 
 import (
-	"os"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
@@ -12,5 +11,5 @@ import (
 var pool apiserver.Pool //nolint:gochecknoglobals // TestMain cannot hand anything to tests
 
 func TestMain(m *testing.M) {
-	os.Exit(pool.Run(m))
+	pool.Run(m)
 }

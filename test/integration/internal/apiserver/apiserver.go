@@ -45,39 +45,42 @@ type Pool struct {
 	once   sync.Once
 	server *Server
 	err    error
-	remove bool
+	stop   func() error
 }
 
-// Run runs a package's tests and then ends what they shared: call it in TestMain, and os.Exit with its result.
-func (p *Pool) Run(m *testing.M) int {
-	code := m.Run()
-	if p.server == nil || !p.remove {
-		return code
+// Run runs a package's tests and then ends what they shared. It is all that TestMain has to do.
+func (p *Pool) Run(m *testing.M) {
+	m.Run()
+	if p.stop == nil {
+		return
 	}
-	if err := p.server.down(context.Background()); err != nil {
+	if err := p.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
 	}
-	return code
 }
 
 // Shared returns the control plane that the package's tests share, started by the first that asks.
 func (p *Pool) Shared(t *testing.T) *Server {
 	t.Helper()
-	p.once.Do(func() {
-		dir := os.Getenv(keepVariable)
-		if dir == "" {
-			p.remove = true
-			dir, p.err = os.MkdirTemp("", "control-plane-")
-		}
-		if p.err == nil {
-			p.server, p.err = start(context.WithoutCancel(t.Context()), dir)
-		}
-	})
+	p.once.Do(func() { p.start(context.WithoutCancel(t.Context()), os.Getenv(keepVariable)) })
 	if p.err != nil {
 		t.Fatal(p.err)
 	}
 	return p.server
+}
+
+func (p *Pool) start(ctx context.Context, dir string) {
+	kept := dir != ""
+	if !kept {
+		dir, p.err = os.MkdirTemp("", "control-plane-")
+	}
+	if p.err != nil {
+		return
+	}
+	p.server, p.err = start(ctx, dir)
+	if p.err == nil && !kept {
+		p.stop = func() error { return p.server.down(ctx) }
+	}
 }
 
 // Own starts a control plane that is this test's alone, and ends it with the test.
