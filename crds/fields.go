@@ -14,24 +14,28 @@ func missingFields(has, wants *apiextensionsv1.JSONSchemaProps, path string) []s
 	if has.XPreserveUnknownFields != nil && *has.XPreserveUnknownFields {
 		return nil
 	}
+	missing := missingProperties(has, wants, path)
+	if inner, wanted := itemsOf(has), itemsOf(wants); inner != nil && wanted != nil {
+		missing = append(missing, missingFields(inner, wanted, path+"[]")...)
+	}
+	if wants.AdditionalProperties != nil && !acceptsAnyName(has) {
+		missing = append(missing, path[1:]+"{}")
+	}
+	return missing
+}
+
+func missingProperties(has, wants *apiextensionsv1.JSONSchemaProps, path string) []string {
 	missing := []string{}
 	for _, name := range slices.Sorted(maps.Keys(wants.Properties)) {
 		below, inner := path+"."+name, wants.Properties[name]
 		known, found := has.Properties[name]
 		switch {
 		case path == "" && isAlwaysThere(name):
-			continue
-		case !found && !acceptsAnyName(has):
-			missing = append(missing, below[1:])
 		case found:
 			missing = append(missing, missingFields(&known, &inner, below)...)
+		case !acceptsAnyName(has):
+			missing = append(missing, below[1:])
 		}
-	}
-	if has.Items != nil && has.Items.Schema != nil && wants.Items != nil && wants.Items.Schema != nil {
-		missing = append(missing, missingFields(has.Items.Schema, wants.Items.Schema, path+"[]")...)
-	}
-	if wants.AdditionalProperties != nil && !acceptsAnyName(has) {
-		missing = append(missing, path[1:]+"{}")
 	}
 	return missing
 }
@@ -42,4 +46,11 @@ func isAlwaysThere(rootField string) bool {
 
 func acceptsAnyName(props *apiextensionsv1.JSONSchemaProps) bool {
 	return props.AdditionalProperties != nil && (props.AdditionalProperties.Allows || props.AdditionalProperties.Schema != nil)
+}
+
+func itemsOf(props *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	if props.Items == nil {
+		return nil
+	}
+	return props.Items.Schema
 }

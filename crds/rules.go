@@ -19,7 +19,7 @@ func CheckRules(definitions []Definition) []rbacv1.PolicyRule {
 }
 
 func rule(definitions []Definition, verbs ...string) rbacv1.PolicyRule {
-	names := []string{}
+	names := make([]string, 0, len(definitions))
 	for _, definition := range definitions {
 		names = append(names, definition.Name())
 	}

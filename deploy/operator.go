@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// MetricsPort and HealthPort are where the operator in a Deployment serves its metrics and answers probes.
+	// MetricsPort is where the operator in a Deployment serves its metrics.
 	MetricsPort = 8080
-	HealthPort  = 8081
+	// HealthPort is where it answers probes.
+	HealthPort = 8081
 
 	// operatorUser is the numeric user of the image, so that runAsNonRoot can be checked.
 	operatorUser = 65532

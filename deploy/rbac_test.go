@@ -28,7 +28,7 @@ func listed(t *testing.T, objects []any) []string {
 		t.Fatal(err)
 	}
 	lines := []string{}
-	for _, part := range strings.Split(string(document), "---\n") {
+	for part := range strings.SplitSeq(string(document), "---\n") {
 		object := unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(part), &object.Object); err != nil {
 			t.Fatal(err)

@@ -76,7 +76,7 @@ func Compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		merged := permission{group: key.group, name: strings.Join(names[key], " "), verb: key.verb}
 		resources[merged] = append(resources[merged], key.resource)
 	}
-	compact := []rbacv1.PolicyRule{}
+	compact := make([]rbacv1.PolicyRule, 0, len(resources))
 	for merged, of := range resources {
 		compact = append(compact, rbacv1.PolicyRule{
 			APIGroups: []string{merged.group}, Resources: of, ResourceNames: strings.Fields(merged.name), Verbs: strings.Fields(merged.verb),

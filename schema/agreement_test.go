@@ -95,12 +95,21 @@ func compare(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, path s
 	}
 
 	switch goType.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Struct:
+		return compareComposite(goType, props, path)
 	case reflect.String:
 		return expect(path, "type", props.Type, "string")
 	case reflect.Bool:
 		return expect(path, "type", props.Type, "boolean")
 	case reflect.Int32, reflect.Int64:
 		return append(expect(path, "type", props.Type, "integer"), expect(path, "format", props.Format, goType.Kind().String())...)
+	default:
+		return []string{fmt.Sprintf("%s: a %s does not belong in a kind's type", path, goType)}
+	}
+}
+
+func compareComposite(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, path string) []string {
+	switch goType.Kind() {
 	case reflect.Slice:
 		if props.Items == nil || props.Items.Schema == nil {
 			return []string{path + ": the definition has no items"}
@@ -111,10 +120,8 @@ func compare(goType reflect.Type, props *apiextensionsv1.JSONSchemaProps, path s
 			return []string{path + ": the definition has no additionalProperties"}
 		}
 		return append(expect(path, "type", props.Type, "object"), compare(goType.Elem(), props.AdditionalProperties.Schema, path+"{}")...)
-	case reflect.Struct:
-		return compareFields(goType, props, path)
 	default:
-		return []string{fmt.Sprintf("%s: a %s does not belong in a kind's type", path, goType)}
+		return compareFields(goType, props, path)
 	}
 }
 

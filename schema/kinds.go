@@ -71,15 +71,16 @@ func Select(names []string) ([]Kind, error) {
 
 // KindNames returns the names of all kinds in the table, for help texts and error messages.
 func KindNames() []string {
-	names := []string{}
-	for _, kind := range Kinds() {
+	kinds := Kinds()
+	names := make([]string, 0, len(kinds))
+	for _, kind := range kinds {
 		names = append(names, kind.Kind)
 	}
 	return names
 }
 
 func (k Kind) isCalled(lowerName string) bool {
-	return lowerName == strings.ToLower(k.Kind) || lowerName == k.Plural
+	return strings.EqualFold(lowerName, k.Kind) || lowerName == k.Plural
 }
 
 func isUnknown(lowerName string) bool {

@@ -22,25 +22,31 @@ func TestDefinitionsReadWell(t *testing.T) {
 			if len(definition.Spec.Names.ShortNames) == 0 {
 				t.Error("no short name")
 			}
-			served := false
-			for _, version := range definition.Spec.Versions {
-				served = served || (version.Name == kind.Version && version.Served && version.Storage)
-				if version.Subresources == nil || version.Subresources.Status == nil {
-					t.Errorf("%s has no status subresource: the operator's status writes would change the generation", version.Name)
-				}
-				for _, column := range version.AdditionalPrinterColumns {
-					if column.Description == "" {
-						t.Errorf("column %s has no description", column.Name)
-					}
-				}
-				for _, fault := range unexplained(version.Schema.OpenAPIV3Schema, "") {
-					t.Error(fault)
-				}
+			used := func(version apiextensionsv1.CustomResourceDefinitionVersion) bool {
+				return version.Name == kind.Version && version.Served && version.Storage
 			}
-			if !served {
+			if !slices.ContainsFunc(definition.Spec.Versions, used) {
 				t.Errorf("version %s of the table is not the one served and stored", kind.Version)
 			}
+			for _, version := range definition.Spec.Versions {
+				checkVersion(t, version)
+			}
 		})
+	}
+}
+
+func checkVersion(t *testing.T, version apiextensionsv1.CustomResourceDefinitionVersion) {
+	t.Helper()
+	if version.Subresources == nil || version.Subresources.Status == nil {
+		t.Errorf("%s has no status subresource: the operator's status writes would change the generation", version.Name)
+	}
+	for _, column := range version.AdditionalPrinterColumns {
+		if column.Description == "" {
+			t.Errorf("column %s has no description", column.Name)
+		}
+	}
+	for _, fault := range unexplained(version.Schema.OpenAPIV3Schema, "") {
+		t.Error(fault)
 	}
 }
 

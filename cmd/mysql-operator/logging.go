@@ -29,6 +29,7 @@ func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
 		return logr.Discard(), err
 	}
 	logger := newLogger(core)
+	//nolint:forbidigo // the one place where klog, which client-go logs through, is led into our log
 	klog.SetLoggerWithOptions(logger.WithName("client"), klog.ContextualLogger(true))
 	return logger, nil
 }

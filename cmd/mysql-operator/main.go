@@ -72,15 +72,15 @@ func execute(ctx context.Context, p process) int {
 	return exitUsage
 }
 
-func statusOf(err error, errors io.Writer) int {
+func statusOf(err error, out io.Writer) int {
 	switch {
 	case err == nil, isHelp(err):
 		return 0
 	case isUsage(err):
-		fmt.Fprintf(errors, "mysql-operator: %v\n", err)
+		fmt.Fprintf(out, "mysql-operator: %v\n", err)
 		return exitUsage
 	default:
-		fmt.Fprintf(errors, "mysql-operator: %v\n", err)
+		fmt.Fprintf(out, "mysql-operator: %v\n", err)
 		return exitFailure
 	}
 }

@@ -189,10 +189,12 @@ func (o operator) agentImage(ctx context.Context) (string, error) {
 
 // ignoreStop turns an error that is only the end of the run into success.
 func ignoreStop(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // gate is a condition of being ready, closed with a reason until it is opened.
@@ -216,7 +218,7 @@ func (g *gate) say(why string) { g.closed.Store(&why) }
 func (g *gate) open()          { g.closed.Store(nil) }
 
 func names(kinds []schema.Kind) []string {
-	list := []string{}
+	list := make([]string, 0, len(kinds))
 	for _, kind := range kinds {
 		list = append(list, kind.Kind)
 	}

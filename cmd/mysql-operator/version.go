@@ -8,7 +8,7 @@ import (
 )
 
 // version is set when the binary is linked (-X main.version=…); the build knows it, the code cannot.
-var version string //nolint:gochecknoglobals // the linker can only set a package variable
+var version string
 
 // programVersion returns what the build was told, or else what Go recorded of the source.
 func programVersion() string {

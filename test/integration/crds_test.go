@@ -101,6 +101,7 @@ func (r registry) patch(kind types.PatchType, body string, subresources ...strin
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
+	//nolint:paralleltest // each step goes on from where the one before left the cluster
 	for _, step := range []struct {
 		story string
 		test  func(registry)
@@ -115,8 +116,7 @@ func TestDefinitions(t *testing.T) {
 		{"the manifests' rights are enough, and enough only for ours", leastRights},
 		{"the documents of the seed apply, bad ones are refused", applyDocuments},
 	} {
-		// Each step goes on from where the one before left the cluster.
-		t.Run(step.story, func(t *testing.T) { step.test(newRegistry(t, server)) }) //nolint:paralleltest // see above
+		t.Run(step.story, func(t *testing.T) { step.test(newRegistry(t, server)) })
 	}
 }
 
@@ -277,7 +277,7 @@ func (r registry) applyObjects(objects []any) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, part := range strings.Split(string(document), "---\n") {
+	for part := range strings.SplitSeq(string(document), "---\n") {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(part), &object.Object); err != nil {
 			r.t.Fatal(err)
