@@ -1,0 +1,110 @@
+package configmonitor
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// rollout is how far a workload has replaced its Pods.
+type rollout struct {
+	// stamp is what the workload's Pod template says of the ConfigMap: the hash it was last restarted for; empty if it never was.
+	stamp string
+	// done says that every Pod is made from the current template and available.
+	done bool
+	// refuses is why the workload does not replace its Pods when their template changes, and what a person can do; empty if it does.
+	refuses string
+	// remark is what there is to say of the progress: what is waited for, or what the workload leaves out.
+	remark string
+	// stuck says that the workload does not get on without a person's help.
+	stuck bool
+}
+
+// onDelete is the word of a workload whose Pods are only replaced when somebody deletes them: somebody wants to choose the moment.
+func onDelete(kind, name string) string {
+	return fmt.Sprintf("%s %s has the update strategy OnDelete, so that its Pods are replaced when somebody deletes them: delete them one by one", kind, name)
+}
+
+// rolloutOfDeployment reads the progress as the Kubernetes documentation has it ("Deployments", "Deployment status").
+func rolloutOfDeployment(deployment appsv1.Deployment, key string) rollout {
+	want, status := replicasOr1(deployment.Spec.Replicas), deployment.Status
+	found := rollout{stamp: deployment.Spec.Template.Annotations[key]}
+	seen := status.ObservedGeneration >= deployment.Generation
+	found.done = seen && status.UpdatedReplicas == want && status.Replicas == want && status.AvailableReplicas == want
+	switch {
+	case found.done:
+	case deployment.Spec.Paused:
+		found.stuck = true
+		found.remark = fmt.Sprintf("is paused: kubectl rollout resume deployment/%s", deployment.Name)
+	case seen && missedDeadline(status.Conditions):
+		found.stuck = true
+		found.remark = fmt.Sprintf("its new Pods do not become available, the old ones stay: look at them (kubectl describe, kubectl logs) and correct the data or the Deployment %s", deployment.Name)
+	default:
+		found.remark = progress(status.UpdatedReplicas, want)
+	}
+	return found
+}
+
+// missedDeadline says that a Deployment gave up waiting for its Pods (spec.progressDeadlineSeconds).
+func missedDeadline(conditions []appsv1.DeploymentCondition) bool {
+	for _, condition := range conditions {
+		if condition.Type == appsv1.DeploymentProgressing {
+			return condition.Status == corev1.ConditionFalse && condition.Reason == "ProgressDeadlineExceeded"
+		}
+	}
+	return false
+}
+
+// rolloutOfStatefulSet reads the progress as the Kubernetes documentation has it ("StatefulSets", "Update strategies"). Pods below a
+// partition keep the old template.
+func rolloutOfStatefulSet(set appsv1.StatefulSet, key string) rollout {
+	want, status := replicasOr1(set.Spec.Replicas), set.Status
+	found := rollout{stamp: set.Spec.Template.Annotations[key]}
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		found.refuses = onDelete(kindStatefulSet, set.Name)
+		return found
+	}
+	partition := int32(0)
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		partition = min(*rolling.Partition, want)
+	}
+	toUpdate := want - partition
+	updated := status.UpdatedReplicas >= toUpdate && (partition > 0 || status.CurrentRevision == status.UpdateRevision)
+	found.done = status.ObservedGeneration >= set.Generation && updated && status.Replicas == want && status.ReadyReplicas == want
+	switch {
+	case !found.done:
+		found.remark = progress(min(status.UpdatedReplicas, toUpdate), toUpdate)
+	case partition > 0:
+		found.remark = fmt.Sprintf("the %d Pods below spec.updateStrategy.rollingUpdate.partition keep the old data", partition)
+	}
+	return found
+}
+
+// rolloutOfDaemonSet reads the progress from the fields that the API reference gives for it (DaemonSetStatus).
+func rolloutOfDaemonSet(set appsv1.DaemonSet, key string) rollout {
+	status := set.Status
+	found := rollout{stamp: set.Spec.Template.Annotations[key]}
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {
+		found.refuses = onDelete(kindDaemonSet, set.Name)
+		return found
+	}
+	want := status.DesiredNumberScheduled
+	found.done = status.ObservedGeneration >= set.Generation && status.UpdatedNumberScheduled >= want && status.NumberAvailable >= want
+	if !found.done {
+		found.remark = progress(status.UpdatedNumberScheduled, want)
+	}
+	return found
+}
+
+func progress(updated, want int32) string {
+	return fmt.Sprintf("%d of %d Pods replaced", min(updated, want), want)
+}
+
+// replicasOr1 is the number of Pods wanted; the API server's default is 1.
+func replicasOr1(replicas *int32) int32 {
+	if replicas == nil {
+		return 1
+	}
+	return *replicas
+}

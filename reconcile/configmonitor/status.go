@@ -1,0 +1,248 @@
+package configmonitor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
+)
+
+// The reasons of the Ready condition. Status, events and docs/configmonitor.md use the same words.
+const (
+	reasonWatching   = "Watching"
+	reasonRestarting = "Restarting"
+	// reasonPodsLeftAlone: at the last restart some Pods were not restarted. The workloads' messages say why.
+	reasonPodsLeftAlone = "PodsLeftAlone"
+
+	reasonConfigMapNotFound = "ConfigMapNotFound"
+	reasonRestartStuck      = "RestartStuck"
+	reasonTooManyPods       = "TooManyPods"
+	reasonForbidden         = "Forbidden"
+	reasonRejected          = "Rejected"
+)
+
+// The reasons of events that tell the end of a restart.
+const (
+	reasonRestarted        = "Restarted"
+	reasonNothingToRestart = "NothingToRestart"
+	actionRestart          = "Restart"
+)
+
+// reasonDataChanged is the reason of a restart.
+const reasonDataChanged = "DataChanged"
+
+// problem is something that keeps a monitor from its work and that does not pass without somebody's help.
+type problem struct {
+	reason, message string
+}
+
+// carried is the part of the status that stays as it is until something is known to be otherwise.
+func carried(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
+	status := monitor.Status
+	status.ObservedGeneration = monitor.Generation
+	status.Conditions = slices.Clone(monitor.Status.Conditions)
+	if restart := monitor.Status.LastRestart; restart != nil {
+		copied := *restart
+		copied.Workloads = slices.Clone(restart.Workloads)
+		status.LastRestart = &copied
+	}
+	return status
+}
+
+// adopted is the status of a monitor that sees its ConfigMap for the first time: what the Pods run with is taken to be its data. A
+// restart for another ConfigMap that was under way is given up.
+func adopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMonitorStatus {
+	status := carried(monitor)
+	status.ObservedConfigMap, status.ObservedHash = found.name, found.hash
+	if isUnderWay(status.LastRestart) {
+		for i, entry := range status.LastRestart.Workloads {
+			if !isDone(entry) {
+				status.LastRestart.Workloads[i] = with(entry, v1.ActionAbandoned, "", now)
+			}
+		}
+		completed := second(now)
+		status.LastRestart.CompletionTime = &completed
+	}
+	setReady(&status, now)
+	return status
+}
+
+// begun is the status of a monitor that has planned a restart and done nothing of it.
+func begun(monitor v1.ConfigMonitor, found config, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
+	status := carried(monitor)
+	status.LastRestart = &v1.Restart{
+		Time: second(now), Reason: reasonDataChanged, Generation: monitor.Generation,
+		Hash: found.hash, ConfigMapResourceVersion: found.version, Workloads: workloads,
+	}
+	concluded(&status, now)
+	setReady(&status, now)
+	return status
+}
+
+// continued is the status of a monitor whose restart has come to this.
+func continued(monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
+	status := carried(monitor)
+	status.LastRestart.Workloads = workloads
+	concluded(&status, now)
+	setReady(&status, now)
+	return status
+}
+
+// concluded ends the restart if every workload is done. This, and nothing before, says that the Pods are in line with the data.
+func concluded(status *v1.ConfigMonitorStatus, now time.Time) {
+	restart := status.LastRestart
+	if slices.ContainsFunc(restart.Workloads, func(entry v1.RestartedWorkload) bool { return !isDone(entry) }) {
+		return
+	}
+	completed := second(now)
+	restart.CompletionTime = &completed
+	status.ObservedHash = restart.Hash
+}
+
+// rested is the status of a monitor that has nothing to do.
+func rested(monitor v1.ConfigMonitor, now time.Time) v1.ConfigMonitorStatus {
+	status := carried(monitor)
+	setReady(&status, now)
+	return status
+}
+
+// setReady sets the conditions of a monitor that has no problem, by the rest of its status.
+func setReady(status *v1.ConfigMonitorStatus, now time.Time) {
+	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
+	if isUnderWay(status.LastRestart) {
+		message := fmt.Sprintf("the data of ConfigMap %q changed: %s", status.ObservedConfigMap, remaining(status.LastRestart.Workloads))
+		set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: reasonRestarting, Message: message}, now)
+		set(status, metav1.Condition{Type: v1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: reasonRestarting, Message: message}, now)
+		return
+	}
+	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
+	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonWatching, Message: fmt.Sprintf("watches ConfigMap %q", status.ObservedConfigMap)}
+	if left := leftAlone(status.LastRestart); left != "" {
+		ready.Reason = reasonPodsLeftAlone
+		ready.Message += "; at the last restart were left alone: " + left
+	}
+	set(status, ready, now)
+}
+
+// setProblem sets the conditions of a monitor that needs somebody's help.
+func setProblem(status *v1.ConfigMonitorStatus, found problem, now time.Time) {
+	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
+	set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message}, now)
+	set(status, metav1.Condition{Type: v1.ConditionStalled, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}, now)
+}
+
+func set(status *v1.ConfigMonitorStatus, condition metav1.Condition, now time.Time) {
+	condition.ObservedGeneration = status.ObservedGeneration
+	condition.LastTransitionTime = metav1.NewTime(now)
+	reconcile.SetCondition(&status.Conditions, condition)
+}
+
+func notFound(monitor v1.ConfigMonitor) problem {
+	return problem{reasonConfigMapNotFound, fmt.Sprintf("spec.configMap: ConfigMap %q does not exist in namespace %q; nothing is restarted until it does: create it, or name another", monitor.Spec.ConfigMapName(), monitor.Namespace)}
+}
+
+func tooManyPods(count int) problem {
+	return problem{reasonTooManyPods, fmt.Sprintf("spec.podSelector selects %d workloads, more than the %d that one restart can keep record of: select fewer by more labels, or run the Pods by Deployments", count, maxWorkloads)}
+}
+
+func stuckAt(entry v1.RestartedWorkload) problem {
+	return problem{reasonRestartStuck, fmt.Sprintf("the restart does not get on: %s", described(entry))}
+}
+
+// remaining says how far a restart is, and what it is at.
+func remaining(workloads []v1.RestartedWorkload) string {
+	open := slices.DeleteFunc(slices.Clone(workloads), isDone)
+	at := slices.IndexFunc(open, func(entry v1.RestartedWorkload) bool { return entry.Action != v1.ActionPending || entry.Message != "" })
+	if len(open) == 0 {
+		return "done"
+	}
+	return fmt.Sprintf("%d of %d workloads to restart, now %s", len(open), len(workloads), described(open[max(at, 0)]))
+}
+
+func described(entry v1.RestartedWorkload) string {
+	said := fmt.Sprintf("%s %s: %s", entry.Kind, entry.Name, entry.Action)
+	if entry.Message != "" {
+		said += ", " + entry.Message
+	}
+	return said
+}
+
+// maxNamed is how many workloads a sentence names.
+const maxNamed = 5
+
+func leftAlone(restart *v1.Restart) string {
+	return named(restart, func(entry v1.RestartedWorkload) bool { return entry.Action == v1.ActionLeftAlone })
+}
+
+func restarted(restart *v1.Restart) string {
+	return named(restart, func(entry v1.RestartedWorkload) bool {
+		return entry.Action == v1.ActionRolled || entry.Action == v1.ActionReplaced
+	})
+}
+
+// named lists the workloads of a restart that are of some sort.
+func named(restart *v1.Restart, sort func(v1.RestartedWorkload) bool) string {
+	if restart == nil {
+		return ""
+	}
+	names := []string{}
+	for _, entry := range restart.Workloads {
+		if !sort(entry) {
+			continue
+		}
+		name := entry.Kind + " " + entry.Name
+		if entry.Message != "" {
+			name += " (" + entry.Message + ")"
+		}
+		names = append(names, name)
+	}
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// tell turns what changed into events: nothing changed, nothing told.
+func tell(before, after v1.ConfigMonitorStatus) []reconcile.Event {
+	if hasCompleted(before.LastRestart, after) {
+		return tellRestart(after)
+	}
+	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+		return nil
+	}
+	kind := reconcile.Normal
+	if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) {
+		kind = reconcile.Warning
+	}
+	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
+}
+
+// hasCompleted says that a restart was not complete before and is now; one that was abandoned is not.
+func hasCompleted(before *v1.Restart, after v1.ConfigMonitorStatus) bool {
+	restart := after.LastRestart
+	if restart == nil || isUnderWay(restart) || restart.Hash != after.ObservedHash {
+		return false
+	}
+	return before == nil || isUnderWay(before) || before.Hash != restart.Hash || !before.CompletionTime.Equal(restart.CompletionTime)
+}
+
+func tellRestart(after v1.ConfigMonitorStatus) []reconcile.Event {
+	because := fmt.Sprintf("the data of ConfigMap %q changed", after.ObservedConfigMap)
+	told := reconcile.Event{Type: reconcile.Normal, Reason: reasonNothingToRestart, Action: actionRestart, Note: because + "; nothing was restarted"}
+	if what := restarted(after.LastRestart); what != "" {
+		told.Reason, told.Note = reasonRestarted, because+"; restarted: "+what
+	}
+	events := []reconcile.Event{told}
+	if left := leftAlone(after.LastRestart); left != "" {
+		events = append(events, reconcile.Event{Type: reconcile.Warning, Reason: reasonPodsLeftAlone, Action: actionRestart, Note: because + "; left alone: " + left})
+	}
+	return events
+}
