@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/mysql-operator/mysql-operator/deploy"
 )
 
@@ -29,25 +31,35 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate) error {
 	defer cancel()
 	told := ""
 	for {
-		shortage, err := deploy.FindShortage(ctx, o.cluster.rest, needs)
-		if err != nil {
-			return err
-		}
-		if shortage.None() {
-			return nil
-		}
-		missing := strings.Join(shortage.Lines(), "; ")
-		permitted.say("the operator lacks " + missing)
-		if missing != told {
-			if err := o.tellShortage(shortage, account, needed); err != nil {
-				return err
+		missing, err := o.lookAtRights(ctx, needs, func(shortage deploy.Shortage, missing string) error {
+			permitted.say("the operator lacks " + missing)
+			if missing == told {
+				return nil
 			}
 			told = missing
+			return o.tellShortage(shortage, account, needed)
+		})
+		if err != nil || missing == "" {
+			return err
 		}
 		if err := pause(ctx, rightsPause); err != nil {
 			return fmt.Errorf("wait for rights: %w: %s", err, missing)
 		}
 	}
+}
+
+// lookAtRights asks once what is missing and hands it to tell; an API server that does not answer is asked again later.
+func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.Shortage, string) error) (missing string, err error) {
+	shortage, err := deploy.FindShortage(ctx, o.cluster.rest, needs)
+	if err != nil {
+		o.log.Info("cannot ask for rights, trying again", "reason", "APIServerUnavailable", "error", err.Error())
+		return err.Error(), nil
+	}
+	if shortage.None() {
+		return "", nil
+	}
+	missing = strings.Join(shortage.Lines(), "; ")
+	return missing, tell(shortage, missing)
 }
 
 // tellShortage writes, for a person, what is missing and the command that grants it.
