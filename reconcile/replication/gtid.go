@@ -97,13 +97,18 @@ func isUUID(text string) bool {
 	return true
 }
 
-// isTag says whether an element of a set is a tag: it starts with a letter or an underscore, an interval with a digit.
+// isTag says whether an element of a set is a tag: up to 32 letters, digits and underscores, no digit first (manual, "GTID
+// Format"). An interval starts with a digit.
 func isTag(text string) bool {
-	if text == "" || len(text) > 32 {
+	if text == "" || len(text) > 32 || text[0] >= '0' && text[0] <= '9' {
 		return false
 	}
-	r := text[0]
-	return r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+	for _, r := range text {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
+			return false
+		}
+	}
+	return true
 }
 
 // normalise sorts intervals and joins those that touch or overlap.

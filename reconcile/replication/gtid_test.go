@@ -1,0 +1,201 @@
+package replication
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const (
+	uuidA = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+	uuidB = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+)
+
+func gtids(t *testing.T, text string) GTIDSet {
+	t.Helper()
+	set, err := ParseGTIDSet(strings.NewReplacer("A", uuidA, "B", uuidB).Replace(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func TestParseGTIDSet(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"a new server has none":                          {"", ""},
+		"only white space":                               {" \n ", ""},
+		"one transaction":                                {uuidA + ":1", uuidA + ":1"},
+		"a range":                                        {uuidA + ":1-5", uuidA + ":1-5"},
+		"gaps, as after a failed parallel applier":       {uuidA + ":1-5:8:11-20", uuidA + ":1-5:8:11-20"},
+		"two servers on two lines, as gtid_executed has": {uuidB + ":1-5,\n" + uuidA + ":7", uuidA + ":7," + uuidB + ":1-5"},
+		"intervals that touch are joined":                {uuidA + ":1-5:6-9", uuidA + ":1-9"},
+		"intervals that overlap are joined":              {uuidA + ":4-9:1-5", uuidA + ":1-9"},
+		"a server named twice":                           {uuidA + ":1," + uuidA + ":2", uuidA + ":1-2"},
+		"capitals are the same server":                   {strings.ToUpper(uuidA) + ":1", uuidA + ":1"},
+		"a tag, since MySQL 8.3":                         {uuidA + ":backup:1-3", uuidA + ":backup:1-3"},
+		"untagged and tagged of one server":              {uuidA + ":1-4:backup:1-3:load:7", uuidA + ":1-4:backup:1-3:load:7"},
+		"tags know no capitals":                          {uuidA + ":Backup:1:bACKUP:2", uuidA + ":backup:1-2"},
+		"a tag that looks like a word of SQL":            {uuidA + ":_null:1", uuidA + ":_null:1"},
+		"the greatest number there is":                   {uuidA + ":9223372036854775806", uuidA + ":9223372036854775806"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, err := ParseGTIDSet(test.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := set.String(); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestParseGTIDSetRefusesWhatMySQLNeverPrints(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"no interval":             uuidA,
+		"an empty interval":       uuidA + ":",
+		"not a UUID":              "server-one:1",
+		"a UUID without dashes":   strings.ReplaceAll(uuidA, "-", "") + "0000:1",
+		"number zero":             uuidA + ":0",
+		"a negative number":       uuidA + ":-3",
+		"a range that goes down":  uuidA + ":5-1",
+		"a number beyond 63 bits": uuidA + ":9223372036854775808",
+		"a range that never ends": uuidA + ":1-9223372036854775807",
+		"three ends":              uuidA + ":1-2-3",
+		"a tag with a hyphen":     uuidA + ":my-tag:1",
+		"a tag outside of ASCII":  uuidA + ":bİckup:1",
+		"a tag of 33 characters":  uuidA + ":" + strings.Repeat("t", 33) + ":1",
+		"words":                   "not replicating",
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set, err := ParseGTIDSet(text)
+			if err == nil {
+				t.Fatalf("read %q as %q", text, set)
+			}
+			if !strings.Contains(err.Error(), "parse GTID set") {
+				t.Errorf("the error does not say what failed: %v", err)
+			}
+		})
+	}
+}
+
+func TestGTIDSetAlgebra(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ a, b, union, difference string }{
+		"nothing and nothing":         {"", "", "", ""},
+		"nothing to take away":        {"A:1-9", "", "A:1-9", "A:1-9"},
+		"nothing to take away from":   {"", "A:1-9", "A:1-9", ""},
+		"the same":                    {"A:1-9", "A:1-9", "A:1-9", ""},
+		"a hole in the middle":        {"A:1-9", "A:4-5", "A:1-9", "A:1-3:6-9"},
+		"a piece off either end":      {"A:3-9", "A:1-3:9-12", "A:1-12", "A:4-8"},
+		"a cut across several pieces": {"A:1-3:5-7:9-11", "A:2-10", "A:1-11", "A:1:11"},
+		"a replica one behind":        {"A:1-10", "A:1-9", "A:1-10", "A:10"},
+		"another server's":            {"A:1-5", "B:1-5", "A:1-5,B:1-5", "A:1-5"},
+		"a tag is a source of its own": {
+			"A:1-5:load:1-5", "A:1-5", "A:1-5:load:1-5", "A:load:1-5",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := gtids(t, test.a), gtids(t, test.b)
+			before := a.String() + "|" + b.String()
+			if got := a.Union(b); !got.Equal(gtids(t, test.union)) {
+				t.Errorf("union: got %s, want %s", got, test.union)
+			}
+			if got := a.Subtract(b); !got.Equal(gtids(t, test.difference)) {
+				t.Errorf("difference: got %s, want %s", got, test.difference)
+			}
+			if after := a.String() + "|" + b.String(); after != before {
+				t.Errorf("the sets themselves changed from %s to %s", before, after)
+			}
+		})
+	}
+}
+
+func TestGTIDSetWithoutServerForgetsItsTagsToo(t *testing.T) {
+	t.Parallel()
+	set := gtids(t, "A:1-4:backup:1-3,B:7")
+	if got := set.WithoutServer(strings.ToUpper(uuidA)); !got.Equal(gtids(t, "B:7")) {
+		t.Errorf("got %s, want only the other server's", got)
+	}
+	if set.Count() != 8 {
+		t.Errorf("the set has %d transactions, want its 8 untouched", set.Count())
+	}
+}
+
+func TestGTIDSetTravelsAsText(t *testing.T) {
+	t.Parallel()
+	type carrier struct {
+		Executed GTIDSet `json:"executed"`
+	}
+	content, err := json.Marshal(carrier{gtids(t, "A:1-4:backup:1,B:7")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"executed":"` + uuidA + `:1-4:backup:1,` + uuidB + `:7"}`; string(content) != want {
+		t.Errorf("got %s, want %s", content, want)
+	}
+	var back carrier
+	if err := json.Unmarshal(content, &back); err != nil {
+		t.Fatal(err)
+	}
+	if !back.Executed.Equal(gtids(t, "A:1-4:backup:1,B:7")) {
+		t.Errorf("came back as %s", back.Executed)
+	}
+	if err := json.Unmarshal([]byte(`{"executed":"nonsense"}`), &back); err == nil {
+		t.Error("nonsense was taken for a set")
+	}
+}
+
+// FuzzGTIDSet: what is read prints so that it reads the same, and sets keep the laws of sets.
+func FuzzGTIDSet(f *testing.F) {
+	f.Add(uuidA+":1-5:8", uuidA+":2,"+uuidB+":1-3")
+	f.Add("", uuidA+":backup:1-3")
+	f.Add(uuidA+":1-5:backup:2:LOAD:4-9", uuidA+":backup:1-3:9-12, "+strings.ToUpper(uuidB)+":1")
+	f.Fuzz(func(t *testing.T, first, second string) {
+		a, err := ParseGTIDSet(first)
+		if err != nil {
+			return
+		}
+		printed := a.String()
+		again, err := ParseGTIDSet(printed)
+		if err != nil || !again.Equal(a) || again.String() != printed {
+			t.Fatalf("%q prints as %q, which reads as %q (%v)", first, printed, again, err)
+		}
+		b, err := ParseGTIDSet(second)
+		if err != nil {
+			return
+		}
+		checkLaws(t, a, b)
+	})
+}
+
+func checkLaws(t *testing.T, a, b GTIDSet) {
+	t.Helper()
+	union, onlyA, onlyB := a.Union(b), a.Subtract(b), b.Subtract(a)
+	both := a.Subtract(onlyA)
+	laws := map[string]bool{
+		"a union is the same either way round":            union.Equal(b.Union(a)),
+		"a union holds both":                              union.Contains(a) && union.Contains(b),
+		"a set contains itself and nothing":               a.Contains(a) && a.Contains(GTIDSet{}),
+		"a difference and what was taken away make all":   onlyA.Union(b).Equal(union),
+		"a difference shares nothing with what was taken": onlyA.Subtract(b).Equal(onlyA),
+		"what both have is the same either way round":     both.Equal(b.Subtract(onlyB)),
+		"every transaction is counted once":               union.Count() == onlyA.Count()+onlyB.Count()+both.Count(),
+		"empty is what counts none":                       union.Empty() == (union.Count() == 0),
+		"contained is what leaves nothing":                a.Contains(b) == onlyB.Empty(),
+		"equal sets print alike":                          a.Equal(b) == (a.String() == b.String()),
+	}
+	for law, holds := range laws {
+		if !holds {
+			t.Errorf("%s: not so for %q and %q", law, a, b)
+		}
+	}
+}
