@@ -9,6 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -19,7 +20,8 @@ type makeController func(kind schema.Kind, agentImage string) reconcile.Controll
 // makers are the controllers by kind: a new kind is one row.
 func makers() map[string]makeController {
 	return map[string]makeController{
-		"MySQLCluster": mysqlcluster.Controller,
+		"MySQLCluster":  mysqlcluster.Controller,
+		"ConfigMonitor": func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
 	}
 }
 

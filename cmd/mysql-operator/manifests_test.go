@@ -41,7 +41,7 @@ func roles(t *testing.T, manifests string) []rbacv1.PolicyRule {
 // TestRightsAreTheLeast holds the generated rights to what docs/security promises.
 func TestRightsAreTheLeast(t *testing.T) {
 	t.Parallel()
-	_, out, _ := called(t, nil, "manifests", "rbac")
+	_, out, _ := called(t, nil, "manifests", "rbac", "--kinds=all")
 	rules := roles(t, out)
 	if len(rules) < 5 {
 		t.Fatalf("only %d rules in:\n%s", len(rules), out)
