@@ -89,27 +89,30 @@ func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
 	index := slices.IndexFunc(seen.pods, func(p pod) bool { return p.uid == entry.UID && !p.over })
 	switch {
-	case index >= 0 && seen.pods[index].ending:
-		return v1.ActionEvicting, "is ending"
 	case index < 0 && entry.Action == v1.ActionPending:
 		return v1.ActionEvicting, ""
+	case index < 0:
+		return replaced(entry, workloads, seen)
+	case seen.pods[index].ending:
+		return v1.ActionEvicting, "is ending"
 	}
+	waits := seen.pods[index].ready && !isEvicting(workloads) && !groupOfOwner(entry.Owner, workloads, seen).settled
+	if waits {
+		return v1.ActionPending, fmt.Sprintf("waits until the other Pods of %s are ready", entry.Owner)
+	}
+	return v1.ActionPending, ""
+}
+
+// replaced tells whether another Pod has taken the place of one that is gone.
+func replaced(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
 	group := groupOfOwner(entry.Owner, workloads, seen)
-	if index >= 0 {
-		if seen.pods[index].ready && !group.settled && !isEvicting(workloads) {
-			return v1.ActionPending, fmt.Sprintf("waits until the other Pods of %s are ready", entry.Owner)
-		}
-		return v1.ActionPending, ""
-	}
-	awaited := group.live < group.planned && seen.now.Sub(entry.Time.Time) < absencePatience
-	switch {
-	case !group.settled:
+	if !group.settled {
 		return v1.ActionEvicting, fmt.Sprintf("waits until the Pods of %s that replace it are ready", entry.Owner)
-	case awaited:
-		return v1.ActionEvicting, fmt.Sprintf("waits until %s makes a Pod in its place", entry.Owner)
-	default:
-		return v1.ActionReplaced, ""
 	}
+	if group.live < group.planned && seen.now.Sub(entry.Time.Time) < absencePatience {
+		return v1.ActionEvicting, fmt.Sprintf("waits until %s makes a Pod in its place", entry.Owner)
+	}
+	return v1.ActionReplaced, ""
 }
 
 // group is what is seen of the Pods of one owner.
