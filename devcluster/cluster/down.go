@@ -33,10 +33,7 @@ func Down(ctx context.Context, dir string, progress io.Writer) error {
 		return fmt.Errorf("take cluster down: %w", err)
 	}
 	defer unlock()
-	if err := f.remove(ctx, o.Progress); err != nil {
-		return err
-	}
-	return os.Remove(f.lock())
+	return f.remove(ctx, o.Progress)
 }
 
 // remove ends and removes everything. Each step works on what an earlier,

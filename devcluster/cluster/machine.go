@@ -60,7 +60,13 @@ func (l *launcher) survey() (render.Machine, error) {
 	if err != nil {
 		return render.Machine{}, err
 	}
-	return render.Machine{Containerd: containerd, CNI: machine.CNIFolder(), Snapshotter: snapshotter, OOMScore: machine.OOMScore()}, nil
+	return render.Machine{
+		Containerd:  containerd,
+		CNI:         machine.CNIFolder(),
+		Snapshotter: snapshotter,
+		OOMScore:    machine.OOMScore(),
+		MaxFiles:    machine.MaxFiles(),
+	}, nil
 }
 
 // removeNetwork removes the cluster's bridge and control groups.

@@ -74,9 +74,6 @@ func (l *launcher) configureNode(n render.Node) error {
 
 // bringUp starts the node, or heals it, and waits until it is Ready.
 func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
-	if err := machine.EnsureCgroup(n.Cgroup()); err != nil {
-		return err
-	}
 	started, err := l.keeper.Ensure(ctx, l.nodeSpec(ctx, n), 0)
 	if err != nil {
 		return err
@@ -86,7 +83,7 @@ func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 		return err
 	}
 	if !started {
-		if err := machine.Heal(ctx, process.PID); err != nil {
+		if err := errors.Join(machine.Replug(ctx, *l.state.Network, n.Node), machine.Heal(ctx, process.PID)); err != nil {
 			return err
 		}
 	}
@@ -113,6 +110,9 @@ func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 		Log:        filepath.Join(l.folder.logs(), n.Name+".log"),
 		OwnMachine: true,
 		Ready: func(pid int, input *os.File) error {
+			if err := cleanCgroup(ctx, n.Cgroup()); err != nil {
+				return err
+			}
 			if err := machine.Plug(ctx, *l.state.Network, n.Node, pid); err != nil {
 				return err
 			}
@@ -120,6 +120,15 @@ func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 			return err
 		},
 	}
+}
+
+// cleanCgroup makes the node's control group anew. Groups of an earlier life,
+// whose processes are dead, would cost kubelet 3 seconds each.
+func cleanCgroup(ctx context.Context, group string) error {
+	if err := machine.RemoveCgroup(ctx, group); err != nil {
+		return err
+	}
+	return machine.EnsureCgroup(group)
 }
 
 // nodeReady tells whether the node is Ready and says so since it was started:

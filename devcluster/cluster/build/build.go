@@ -48,8 +48,9 @@ func Ensure(ctx context.Context, module, out string, progress io.Writer) (Binari
 	if err != nil {
 		return Binaries{}, err
 	}
-	if err := os.MkdirAll(out, 0o755); err != nil {
-		return Binaries{}, fmt.Errorf("build Kubernetes: %w", err)
+	stamp := filepath.Join(out, "kubernetes.fingerprint")
+	if b.present() && read(stamp) == want {
+		return b, nil
 	}
 	unlock, err := filelock.Acquire(ctx, filepath.Join(out, "build.lock"), func() {
 		fmt.Fprintln(progress, "waiting for another build of Kubernetes to finish")
@@ -58,7 +59,6 @@ func Ensure(ctx context.Context, module, out string, progress io.Writer) (Binari
 		return Binaries{}, fmt.Errorf("build Kubernetes: %w", err)
 	}
 	defer unlock()
-	stamp := filepath.Join(out, "kubernetes.fingerprint")
 	if b.present() && read(stamp) == want {
 		return b, nil
 	}

@@ -36,3 +36,16 @@ func OOMScore() int {
 	}
 	return score
 }
+
+// wantedFiles is what kubelet asks for by default.
+const wantedFiles = 1000000
+
+// MaxFiles is how many open files kubelet may ask for: raising the limit needs
+// CAP_SYS_RESOURCE.
+func MaxFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return wantedFiles
+	}
+	return int(min(limit.Max, wantedFiles))
+}

@@ -12,3 +12,6 @@ func Snapshotter(string) (string, error) { return "", errors.ErrUnsupported }
 
 // OOMScore is 0 here.
 func OOMScore() int { return 0 }
+
+// MaxFiles is unknown here.
+func MaxFiles() int { return 0 }

@@ -29,14 +29,16 @@ link set %[1]s up
 `, n.Bridge(), n.HostMAC(), n.Host(), n.Nodes().Bits())
 }
 
-// plugCommands make a node's cable and the way to its pods. Cluster IPs are
-// reached through the node too, whose kube-proxy translates them.
+// plugCommands make a node's cable and the way to its pods.
 func plugCommands(n plan.Network, node plan.Node, pid int) string {
-	return fmt.Sprintf(`link add %[1]s type veth peer name %[2]s address %[3]s netns %[4]d
-link set %[1]s master %[5]s up
-route replace %[6]s via %[7]s
-route replace %[8]s via %[7]s
-`, node.Link, uplink, node.MAC, pid, n.Bridge(), node.Pods, node.Address, n.Services())
+	cable := fmt.Sprintf("link add %s type veth peer name %s address %s netns %d\n", node.Link, uplink, node.MAC, pid)
+	return cable + routeCommands(n, node)
+}
+
+// routeCommands plug the cable into the bridge and send the node's pods'
+// addresses through it. They can be repeated.
+func routeCommands(n plan.Network, node plan.Node) string {
+	return fmt.Sprintf("link set %s master %s up\nroute replace %s via %s\n", node.Link, n.Bridge(), node.Pods, node.Address)
 }
 
 // insideCommands set up the network inside a node: its address, and the ways to
@@ -100,7 +102,17 @@ func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
 	return nil
 }
 
-// RouteServices sends cluster IPs through the node.
+// Replug plugs the cable of a running node in again, should the bridge have been
+// removed and made anew.
+func Replug(ctx context.Context, n plan.Network, node plan.Node) error {
+	if _, err := Output(ctx, routeCommands(n, node), "ip", "-batch", "-"); err != nil {
+		return fmt.Errorf("plug in %s: %w", node.Name, err)
+	}
+	return nil
+}
+
+// RouteServices sends cluster IPs through the node, whose kube-proxy translates
+// them.
 func RouteServices(ctx context.Context, n plan.Network, through plan.Node) error {
 	return Run(ctx, "ip", "route", "replace", n.Services().String(), "via", through.Address.String())
 }

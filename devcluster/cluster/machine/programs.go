@@ -13,6 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+)
+
+const (
+	// commandLimit bounds a command unless its caller does.
+	commandLimit = 5 * time.Minute
+	// installLimit bounds the installation of packages, over a slow network.
+	installLimit = 15 * time.Minute
 )
 
 // program is one that nodes need, and the Debian package that has it.
@@ -77,6 +85,8 @@ func Install(ctx context.Context, progress io.Writer) error {
 			strings.Join(names, ", "), strings.Join(packages, " "))
 	}
 	fmt.Fprintf(progress, "installing %s, for %s\n", strings.Join(packages, " "), strings.Join(names, ", "))
+	ctx, cancel := context.WithTimeout(ctx, installLimit)
+	defer cancel()
 	install := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, packages...)
 	if err := Run(ctx, install...); err != nil {
 		// The package lists may never have been fetched, or be out of date.
@@ -111,6 +121,11 @@ func Run(ctx context.Context, args ...string) error {
 
 // Output runs a program with the input and returns what it printed.
 func Output(ctx context.Context, input string, args ...string) (string, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, commandLimit)
+		defer cancel()
+	}
 	//nolint:gosec // the arguments are ours
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(input)

@@ -246,7 +246,7 @@ func Corefile(c Cluster) string {
     errors
     ready %[1]s:%[2]d
     kubernetes %[3]s in-addr.arpa ip6.arpa {
-        kubeconfig %[4]s
+        kubeconfig %[4]q
         pods insecure
         ttl 5
     }

@@ -16,6 +16,9 @@ import (
 const (
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	addressState     = "/run/cni/addresses"
+	// kubeletRoot leads to a folder under Files. Its sockets need a short path,
+	// and people clone repositories into deep ones.
+	kubeletRoot = "/run/devcluster/kubelet"
 )
 
 // Machine is what the node configuration depends on beyond the plan.
@@ -26,6 +29,8 @@ type Machine struct {
 	// OOMScore is the out-of-memory score of the launcher. Without
 	// CAP_SYS_RESOURCE nothing may go below it.
 	OOMScore int
+	// MaxFiles is how many open files a process may have here.
+	MaxFiles int
 }
 
 // Node is one node of a cluster.
@@ -155,6 +160,7 @@ func (n Node) kubeletConfig() string {
 		"failCgroupV1":                  false,
 		"failSwapOn":                    false,
 		"oomScoreAdj":                   max(n.Machine.OOMScore, 0),
+		"maxOpenFiles":                  n.Machine.MaxFiles,
 		"serializeImagePulls":           false,
 		"registryPullQPS":               0,
 		"imageGCHighThresholdPercent":   100,
@@ -201,7 +207,7 @@ func (n Node) initConfig() string {
 		n.Cluster.Kubernetes, "kubelet",
 		"--config=" + n.file("kubelet.json"),
 		"--kubeconfig=" + n.Cluster.KubeconfigFile(n.Name),
-		"--root-dir=" + n.file("kubelet"),
+		"--root-dir=" + kubeletRoot,
 		"--cert-dir=" + n.file("kubelet-pki"),
 		"--hostname-override=" + n.Name,
 		"--node-ip=" + n.Address.String(),
@@ -209,7 +215,7 @@ func (n Node) initConfig() string {
 	return toJSON(map[string]any{
 		"hostname":  n.Name,
 		"temporary": []string{"/run", "/var/lib/cni"},
-		"binds":     map[string]string{"/var/log": n.file("log")},
+		"binds":     map[string]string{"/var/log": n.file("log"), kubeletRoot: n.file("kubelet")},
 		"sysctls": map[string]string{
 			"net.ipv4.ip_forward":             "1",
 			"net.ipv4.conf.all.rp_filter":     "0",

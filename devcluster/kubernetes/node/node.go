@@ -24,7 +24,8 @@ type Config struct {
 	Hostname string `json:"hostname"`
 	// Temporary are folders that get an empty memory filesystem of the node's own.
 	Temporary []string `json:"temporary"`
-	// Binds are folders replaced, inside the node, by others: target → source.
+	// Binds are folders replaced, inside the node, by others: target → source. The
+	// targets may lie in temporary folders.
 	Binds map[string]string `json:"binds"`
 	// Sysctls are written once the node's network exists: path under /proc/sys → value.
 	Sysctls   map[string]string `json:"sysctls"`
@@ -87,19 +88,19 @@ func prepare(config Config) error {
 	if err := mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return err
 	}
-	for target, source := range config.Binds {
-		if err := os.MkdirAll(source, 0o755); err != nil {
-			return fmt.Errorf("prepare node: %w", err)
-		}
-		if err := mount(source, target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
-			return err
-		}
-	}
 	for _, dir := range config.Temporary {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("prepare node: %w", err)
 		}
 		if err := mount("tmpfs", dir, "tmpfs", syscall.MS_NOSUID|syscall.MS_NODEV, "mode=755"); err != nil {
+			return err
+		}
+	}
+	for target, source := range config.Binds {
+		if err := errors.Join(os.MkdirAll(source, 0o755), os.MkdirAll(target, 0o755)); err != nil {
+			return fmt.Errorf("prepare node: %w", err)
+		}
+		if err := mount(source, target, "", syscall.MS_BIND|syscall.MS_REC, ""); err != nil {
 			return err
 		}
 	}
