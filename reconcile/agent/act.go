@@ -89,7 +89,13 @@ func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assign
 	if err != nil {
 		return err
 	}
-	return a.local.PointToSource(ctx, source)
+	if err := a.local.PointToSource(ctx, source); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pointed = true
+	return nil
 }
 
 // clone replaces the data by a copy of the primary's. NextStep has just found, from the primary itself, that nothing here is

@@ -43,7 +43,8 @@ type Agent struct {
 	answered, looked time.Time
 	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
 	shortSince, heard time.Time
-	copying           bool
+	// pointed says that this agent set the replication channel up itself.
+	pointed bool
 }
 
 // New reads the member's state and accounts. Run does the work.
@@ -149,7 +150,7 @@ func (a *Agent) localView(observed mysql.Observed) replication.Local {
 		a.heard = now
 	}
 	return replication.Local{
-		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Unheard: now.Sub(a.heard),
+		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Pointed: a.pointed, Unheard: now.Sub(a.heard),
 	}
 }
 

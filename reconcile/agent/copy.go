@@ -7,8 +7,8 @@ import (
 
 // watchCopy reports how far a copy has come until its context ends.
 func (a *Agent) watchCopy(ctx context.Context) {
-	a.setProgress(true, nil)
-	defer a.setProgress(false, nil)
+	a.setProgress(nil)
+	defer a.setProgress(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -19,15 +19,15 @@ func (a *Agent) watchCopy(ctx context.Context) {
 		percent, err := a.local.CloneProgress(bounded)
 		cancel()
 		if err == nil {
-			a.setProgress(true, percent)
+			a.setProgress(percent)
 		}
 	}
 }
 
-func (a *Agent) setProgress(copying bool, percent *int) {
+func (a *Agent) setProgress(percent *int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	a.copying, a.status.CloneProgress = copying, percent
+	a.status.CloneProgress = percent
 	a.looked, a.answered = now, now
 }

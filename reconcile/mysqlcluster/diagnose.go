@@ -58,7 +58,7 @@ func diagnoseContainer(cluster v1.MySQLCluster, pod string, container corev1.Con
 		}
 	}
 	ended := container.State.Terminated
-	if ended == nil && container.State.Waiting != nil {
+	if ended == nil && container.State.Waiting != nil && container.State.Waiting.Reason == "CrashLoopBackOff" {
 		ended = container.LastTerminationState.Terminated
 	}
 	if ended == nil || ended.ExitCode == 0 {

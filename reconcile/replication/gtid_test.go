@@ -23,10 +23,10 @@ func gtids(t *testing.T, text string) GTIDSet {
 func TestParseGTIDSet(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"a new server has none":                          {"", ""},
-		"only white space":                               {" \n ", ""},
-		"one transaction":                                {uuidA + ":1", uuidA + ":1"},
-		"a range":                                        {uuidA + ":1-5", uuidA + ":1-5"},
+		"a new server has none": {"", ""},
+		"only white space":      {" \n ", ""},
+		"one transaction":       {uuidA + ":1", uuidA + ":1"},
+		"a range":               {uuidA + ":1-5", uuidA + ":1-5"},
 		"gaps, as after a failed parallel applier":       {uuidA + ":1-5:8:11-20", uuidA + ":1-5:8:11-20"},
 		"two servers on two lines, as gtid_executed has": {uuidB + ":1-5,\n" + uuidA + ":7", uuidA + ":7," + uuidB + ":1-5"},
 		"intervals that touch are joined":                {uuidA + ":1-5:6-9", uuidA + ":1-9"},

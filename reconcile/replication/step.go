@@ -53,6 +53,9 @@ type Local struct {
 	Server Server
 	// Source is looked at only for a replica; nil before that.
 	Source *Source
+	// Pointed says that the channel was set up with the credentials that are in force now; the agent knows it only of channels
+	// that it set up itself.
+	Pointed bool
 	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is.
 	Unheard time.Duration
 }
@@ -203,13 +206,13 @@ func replicaStep(a Assignment, local Local) Step {
 // longer has what it lacks, else by replication.
 func attachStep(a Assignment, local Local) Step {
 	server, source := local.Server, *local.Source
-	errant := Errant(server.Executed, source)
+	errant := Errant(server.Executed.Union(server.Channel.Retrieved), source)
 	switch {
 	case !errant.Empty():
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
 	case local.Origin == OriginFresh, !server.Executed.Contains(source.Purged):
 		return cloneStep(a)
-	case server.Channel.Configured && server.Channel.follows(a):
+	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed && server.Channel.IOErrno != errAccessDenied:
 		return ackedStart(a, server)
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
 		return drain(server, StateCatchingUp)
@@ -245,6 +248,14 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return brokenApplier(channel)
 	case channel.IO == "No" && channel.IOErrno != 0:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
+	case channel.IO == "No":
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from the primary " + a.Record.Primary + " again"}
+	case channel.IO == "No" && channel.SQL == "Yes" && channel.unapplied(server.Executed):
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
+	case channel.IO == "No" && channel.SQL == "Yes":
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "begins to receive again"}
+	case channel.IO != "Yes" && channel.IOErrno == errAccessDenied:
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
 	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
 		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
 	case channel.IO != "Yes":
@@ -256,6 +267,9 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	}
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
+
+// errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
+const errAccessDenied = 1045
 
 // MaxServingLagSeconds is how far behind a replica may be, and for how long it may be without its primary, and still serve reads.
 const MaxServingLagSeconds = 30
@@ -274,11 +288,11 @@ func connectProblem(channel Channel) string {
 	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
 }
 
-// Errant is what a member has executed and its primary has not. Transactions that began on the primary itself do not count:
+// Errant is what a member has, applied or only received, and its primary has not. Transactions that began on the primary itself do not count:
 // under AFTER_SYNC a replica may have applied one that the primary, waiting for acknowledgements, has not finished (manual,
 // "Semisynchronous Replication").
-func Errant(executed GTIDSet, source Source) GTIDSet {
-	return executed.Subtract(source.Executed).WithoutServer(source.ServerUUID)
+func Errant(has GTIDSet, source Source) GTIDSet {
+	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
 }
 
 func errantMessage(errant GTIDSet, primary string) string {
