@@ -25,6 +25,8 @@ func (w *world) elected(identity string) func(*reconcile.Config, *reconcile.Cont
 		config.LeaderElect = true
 		config.LeaseNamespace = w.namespace
 		config.Identity = identity
+		// A lease that is given up early is taken at once.
+		config.RetryPeriod = 50 * time.Millisecond
 	}
 }
 
@@ -72,7 +74,7 @@ func TestEngineHandsOverWithoutOverlap(t *testing.T) {
 		return simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 			noted.begin(who)
 			defer noted.end(who)
-			<-time.After(200 * time.Millisecond)
+			<-time.After(400 * time.Millisecond)
 			outcome := done(object)
 			outcome.Again = time.Millisecond
 			return outcome, nil
