@@ -250,10 +250,6 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
 	case channel.IO == "No":
 		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from the primary " + a.Record.Primary + " again"}
-	case channel.IO == "No" && channel.SQL == "Yes" && channel.unapplied(server.Executed):
-		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
-	case channel.IO == "No" && channel.SQL == "Yes":
-		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "begins to receive again"}
 	case channel.IO != "Yes" && channel.IOErrno == errAccessDenied:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
 	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
