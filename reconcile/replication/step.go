@@ -248,8 +248,6 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return brokenApplier(channel)
 	case channel.IO == "No" && channel.IOErrno != 0:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
-	case channel.IO == "No":
-		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from the primary " + a.Record.Primary + " again"}
 	case channel.IO != "Yes" && channel.IOErrno == errAccessDenied:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
 	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
@@ -284,9 +282,9 @@ func connectProblem(channel Channel) string {
 	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
 }
 
-// Errant is what a member has, applied or only received, and its primary has not. Transactions that began on the primary itself do not count:
-// under AFTER_SYNC a replica may have applied one that the primary, waiting for acknowledgements, has not finished (manual,
-// "Semisynchronous Replication").
+// Errant is what a member has, applied or only received, and its primary has not. Transactions that began on the primary itself
+// do not count: under AFTER_SYNC a replica may have applied one that the primary, waiting for acknowledgements, has not finished
+// (manual, "Semisynchronous Replication").
 func Errant(has GTIDSet, source Source) GTIDSet {
 	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
 }
