@@ -3,9 +3,11 @@ package reconcile
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -203,6 +205,56 @@ func TestTransportBoundsRequestsButNotWatches(t *testing.T) {
 		<-answered
 	}
 	same(t, testutil.ToFloat64(measured.requests.WithLabelValues("get", "pods", "200")), 2.0)
+}
+
+// flaky is an API server that answers some requests and refuses connections for the others.
+type flaky struct{ answers []bool }
+
+// RoundTrip implements http.RoundTripper.
+func (f *flaky) RoundTrip(*http.Request) (*http.Response, error) {
+	answer := f.answers[0]
+	f.answers = f.answers[1:]
+	if !answer {
+		return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+func TestTransportHoldsWatchesWhileTheAPIServerIsGone(t *testing.T) {
+	t.Parallel()
+	const get, watch = "/api/v1/pods/a", "/api/v1/pods?watch=true"
+	tests := map[string]struct {
+		server []bool
+		ask    []string
+		want   []bool
+	}{
+		"a watch waits until it is back":      {server: []bool{true, false, false, true}, ask: []string{watch, watch}, want: []bool{true, true}},
+		"other requests are told at once":     {server: []bool{true, false}, ask: []string{get, get}, want: []bool{true, false}},
+		"it was never there: a watch is told": {server: []bool{false}, ask: []string{watch}, want: []bool{false}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			measured, err := newMetrics(prometheus.NewRegistry(), "test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := &flaky{answers: test.server}
+			between := &transport{next: server, metrics: measured, retry: time.Millisecond}
+			got := []bool{}
+			for _, target := range test.ask {
+				response, err := between.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody))
+				if err == nil {
+					_ = response.Body.Close()
+				}
+				got = append(got, err == nil)
+			}
+			same(t, got, test.want)
+			if len(server.answers) > 0 {
+				t.Errorf("%d answers were not asked for", len(server.answers))
+			}
+		})
+	}
 }
 
 func TestHealth(t *testing.T) {

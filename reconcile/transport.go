@@ -3,11 +3,14 @@ package reconcile
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -16,11 +19,20 @@ const verbWatch = "watch"
 
 // transport counts and bounds the requests to the API server. client-go's own throttle is off: it delays in the dark, while the API
 // server's priority and fairness knows what it can bear. A cap on how many requests run at once keeps memory and sockets in bounds.
+//
+// A watch that finds the API server gone waits here until it is back. Informers back off instead, up to a minute, and would be late by
+// that. The first contact is not waited for here: who starts an operator with a wrong address must be told.
 type transport struct {
 	next    http.RoundTripper
 	slots   chan struct{}
 	metrics *metrics
+	// retry is how long a watch waits before it looks for the API server again.
+	retry   time.Duration
+	reached atomic.Bool
 }
+
+// lookAgain is the default of transport.retry.
+const lookAgain = time.Second
 
 // instrument returns a copy of a client configuration whose requests are counted, and bounded to so many at once (0: not bounded).
 func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
@@ -31,30 +43,49 @@ func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
 		slots = make(chan struct{}, atOnce)
 	}
 	instrumented.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &transport{next: next, slots: slots, metrics: m}
+		return &transport{next: next, slots: slots, metrics: m, retry: lookAgain}
 	})
 	return instrumented
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	asked := describe(request)
-	if t.slots != nil && asked.verb != verbWatch {
+	wanted := describe(request)
+	if t.slots != nil && wanted.verb != verbWatch {
 		if err := t.take(request.Context()); err != nil {
 			return nil, err
 		}
 		defer func() { <-t.slots }()
 	}
 
+	for {
+		response, err := t.send(request, wanted)
+		if err == nil {
+			t.reached.Store(true)
+			return response, nil
+		}
+		if wanted.verb != verbWatch || !t.reached.Load() || !isUnavailable(&url.Error{Op: request.Method, URL: request.URL.Path, Err: err}) {
+			return nil, err
+		}
+		select {
+		case <-time.After(wait.Jitter(t.retry, 0.5)):
+		case <-request.Context().Done():
+			return nil, err
+		}
+	}
+}
+
+// send sends a request and measures it.
+func (t *transport) send(request *http.Request, wanted asked) (*http.Response, error) {
 	began := time.Now()
 	response, err := t.next.RoundTrip(request)
 	code := 0
 	if err == nil {
 		code = response.StatusCode
 	}
-	t.metrics.requests.WithLabelValues(asked.verb, asked.resource, strconv.Itoa(code)).Inc()
-	if asked.verb != verbWatch {
-		t.metrics.latencies.WithLabelValues(asked.verb).Observe(time.Since(began).Seconds())
+	t.metrics.requests.WithLabelValues(wanted.verb, wanted.resource, strconv.Itoa(code)).Inc()
+	if wanted.verb != verbWatch {
+		t.metrics.latencies.WithLabelValues(wanted.verb).Observe(time.Since(began).Seconds())
 	}
 	return response, err
 }

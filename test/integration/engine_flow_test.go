@@ -199,9 +199,12 @@ func TestEngineForgetsWhatIsGone(t *testing.T) {
 	running := w.operator(t, func(*reconcile.Client) reconcile.Reconciler { return memory }, nil)
 	running.start(t)
 	w.phase(t, w.namespace, "a", "Ready")
-	if got := running.measured(t, "objects", map[string]string{"kind": "Probe", "state": "Ready"}); got != 1 {
-		t.Errorf("the metrics count %v Ready Probes, want 1", got)
-	}
+	apiserver.Eventually(t, func(context.Context) string {
+		if got := running.measured(t, "objects", map[string]string{"kind": "Probe", "state": "Ready"}); got != 1 {
+			return fmt.Sprintf("the metrics count %v Ready Probes, want 1", got)
+		}
+		return ""
+	})
 	if err := w.Dynamic.Resource(probe().GVR()).Namespace(w.namespace).Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
