@@ -246,7 +246,11 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
 	case channel.SQLErrno != 0:
 		return brokenApplier(channel)
-	case channel.IO == "No" && channel.IOErrno != 0:
+	case channel.IO == "No" && channel.IOErrno == 0:
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
+	case channel.IO == "No" && channel.unapplied(server.Executed):
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
+	case channel.IO == "No":
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
 	case channel.IO != "Yes" && channel.IOErrno == errAccessDenied:
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}

@@ -267,15 +267,18 @@ func TestFollowStep(t *testing.T) {
 			scene: member(t).asReplica().following().with(cut(5 * time.Second)), verb: VerbNone, state: StateReplicating},
 		"but not for ever": {
 			scene: member(t).asReplica().following().with(cut(MaxServingLagSeconds*time.Second + 1)), verb: VerbNone, state: StateCatchingUp, says: "Can't connect"},
-		"a receiver that is merely stopped: what it received is applied first": {
-			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbNone, state: StateCatchingUp, says: "applies"},
-		"then replication stops, to be set up anew": {
-			scene: member(t).asReplica().following().received("A:1-10").with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStopReplica, state: StateCatchingUp},
-		"also on a replica that acknowledged before and shall again": {
-			scene: acking().with(func(l *Local) { l.Server.ReplicaAcks, l.Server.Channel.IO = true, "No" }), verb: VerbStopReplica, state: StateCatchingUp},
+		"a receiver that is merely stopped is started again": {
+			scene: member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp},
+		"also one that acknowledged before and shall again": {
+			scene: acking().with(func(l *Local) { l.Server.ReplicaAcks, l.Server.Channel.IO = true, "No" }), verb: VerbStartReplica, state: StateCatchingUp},
+		"a receiver that failed lets the applier finish what was received": {
+			scene: member(t).asReplica().following().received("A:1-12").with(func(l *Local) {
+				l.Server.Channel.IO, l.Server.Channel.IOErrno = "No", 1045
+			}),
+			verb: VerbNone, state: StateCatchingUp, says: "applies"},
 		"a password that is no longer in force stops all, to be set up anew": {
 			scene: member(t).asReplica().following().with(cut(0)).with(func(l *Local) { l.Server.Channel.IOErrno = 1045 }), verb: VerbStopReplica, state: StateCatchingUp, says: "1045"},
-		"a receiver that failed stops all, so that the primary is looked at": {
+		"then all stops, so that the primary is looked at": {
 			scene: member(t).asReplica().following().with(func(l *Local) {
 				l.Server.Channel.IO, l.Server.Channel.IOErrno, l.Server.Channel.IOError = "No", 13114, "purged required binary logs"
 			}),
