@@ -60,7 +60,7 @@ func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
 			WithTerminationGracePeriodSeconds(terminationGrace).
-			WithSecurityContext(podSecurity()).
+			WithSecurityContext(podSecurity(cluster)).
 			WithAffinity(spread(n)).
 			WithInitContainers(prepareContainer(n, agentImage), initializeContainer(cluster)).
 			WithContainers(mysqldContainer(cluster), agentContainer(n, agentImage)).
@@ -70,11 +70,19 @@ func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 // memberUser runs all containers of a member: a number, since an image need not know it by name.
 const memberUser = 10001
 
-func podSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
-	return corev1ac.PodSecurityContext().
+// firstUnprivilegedPort is where Linux lets everybody listen, unless told otherwise.
+const firstUnprivilegedPort = 1024
+
+func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfiguration {
+	security := corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).WithRunAsUser(memberUser).WithRunAsGroup(memberUser).WithFSGroup(memberUser).
 		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+	if cluster.Spec.Port < firstUnprivilegedPort {
+		// A safe sysctl, of the Pod's own network alone, that the restricted Pod Security Standard allows.
+		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	}
+	return security
 }
 
 func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {

@@ -94,7 +94,7 @@ func (d demo) waits(ctx context.Context) error {
 	if _, err := d.quiet.Run(ctx, "delete", "mysqlcluster", "my-cluster", "-n", namespace, "--ignore-not-found", "--wait"); err != nil {
 		return err
 	}
-	if _, err := d.quiet.Run(ctx, "delete", "pvc", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "--wait=false"); err != nil {
+	if _, err := d.quiet.Run(ctx, "delete", "pvc", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "--wait"); err != nil {
 		return err
 	}
 	if _, err := d.kubectl.Apply(ctx, secret, "-n", namespace); err != nil {
@@ -183,7 +183,7 @@ func (d demo) mysql(ctx context.Context, host, statement string) (string, error)
 
 func (d demo) look(ctx context.Context) error {
 	for _, arguments := range [][]string{
-		{"get", "mc,sts,svc,pvc,pod", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster"},
+		{"get", "sts,svc,pvc,pod", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster"},
 		{"get", "mc", "my-cluster", "-n", namespace, "-o", `jsonpath={range .status.members[*]}{.name}{"\t"}{.role}{"\t"}{.state}{"\t"}{.message}{"\n"}{end}`},
 		{"get", "pods", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "-L", "cr.mysqloperator.grtl.github.com/role"},
 	} {
