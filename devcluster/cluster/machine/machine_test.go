@@ -1,0 +1,185 @@
+package machine
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
+)
+
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		present  []string
+		names    []string
+		packages []string
+	}{
+		"a machine with everything needs nothing": {
+			present: []string{"containerd", "ctr", "runc", "iptables", "ip", "nsenter", "mount", "ptp", "host-local", "portmap", "loopback"},
+		},
+		"two programs of one package name it once": {
+			present:  []string{"runc", "iptables", "ip", "nsenter", "mount", "ptp", "host-local", "portmap", "loopback"},
+			names:    []string{"containerd", "ctr"},
+			packages: []string{"containerd"},
+		},
+		"an engine's containerd does, only the plugins are fetched": {
+			present:  []string{"containerd", "ctr", "runc", "iptables", "ip", "nsenter", "mount"},
+			names:    []string{"ptp", "host-local", "portmap", "loopback"},
+			packages: []string{"containernetworking-plugins"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			names, packages := missing(func(p program) bool { return strings.Contains(" "+strings.Join(tc.present, " ")+" ", " "+p.name+" ") })
+			if diff := cmp.Diff([][]string{tc.names, tc.packages}, [][]string{names, packages}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseRoutes(t *testing.T) {
+	t.Parallel()
+	const table = `Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	010200C0	0003	0	0	0	00000000	0	0	0
+devcluster0	0000FA0A	00000000	0001	0	0	0	00FFFFFF	0	0	0
+wg0	0000FC0A	00000000	0001	0	0	0	0000FFFF	0	0	0
+`
+	got, err := parseRoutes(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, p := range got {
+		list = append(list, p.String())
+	}
+	// The default route covers everything and claims nothing.
+	if diff := cmp.Diff([]string{"10.250.0.0/24", "10.252.0.0/16"}, list); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := parseRoutes("heading\neth0 zz 0 0 0 0 0 zz\n"); err == nil {
+		t.Error("a table that is none was read")
+	}
+}
+
+func TestInsideCommandsRouteToEveryOtherNode(t *testing.T) {
+	t.Parallel()
+	n := plan.Network{Index: 1}
+	got := insideCommands(n, n.Node(2))
+	for _, want := range []string{"addr add 10.250.1.12/24 dev eth0\n", "route add 10.251.17.0/24 via 10.250.1.11\n", "route add 10.251.31.0/24 via 10.250.1.25\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, n.Node(2).Pods.String()) {
+		t.Errorf("the node routes its own pods away:\n%s", got)
+	}
+}
+
+func TestPartitionRules(t *testing.T) {
+	t.Parallel()
+	all := partitionRules(nil)
+	if diff := cmp.Diff([][]string{{"raw", "PREROUTING", "-i", "eth0"}, {"mangle", "POSTROUTING", "-o", "eth0"}}, all); diff != "" {
+		t.Error(diff)
+	}
+	one := partitionRules([]plan.Node{plan.Network{}.Node(3)})
+	want := [][]string{
+		{"raw", "PREROUTING", "-i", "eth0", "-s", "10.250.0.13/32"},
+		{"mangle", "POSTROUTING", "-o", "eth0", "-d", "10.250.0.13/32"},
+		{"raw", "PREROUTING", "-i", "eth0", "-s", "10.251.3.0/24"},
+		{"mangle", "POSTROUTING", "-o", "eth0", "-d", "10.251.3.0/24"},
+	}
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Only our own rules are taken out again.
+func TestRemovals(t *testing.T) {
+	t.Parallel()
+	const rules = `-P PREROUTING ACCEPT
+-N KUBE-MARK
+-A PREROUTING -i eth0 -m comment --comment devcluster-partition -j DROP
+-A PREROUTING -m comment --comment "kubernetes service portals" -j KUBE-SERVICES
+`
+	want := [][]string{{"-D", "PREROUTING", "-i", "eth0", "-m", "comment", "--comment", "devcluster-partition", "-j", "DROP"}}
+	if diff := cmp.Diff(want, removals(rules)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestHierarchies(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		mounts string
+		want   []string
+	}{
+		"version 2 is one tree": {mounts: "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n", want: []string{"/sys/fs/cgroup"}},
+		"version 1 is many, and mixed with 2 one more": {
+			mounts: "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu cgroup rw,cpu 0 0\ncgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n",
+			want:   []string{"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"},
+		},
+		"none": {mounts: "proc /proc proc rw 0 0\n"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, hierarchies(tc.mounts)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// A new cpuset group has no CPUs, and nothing runs in it before it has.
+func TestInheritCPUs(t *testing.T) {
+	t.Parallel()
+	parent, dir := t.TempDir(), t.TempDir()
+	write(t, parent, "cpuset.cpus", "0-1\n")
+	write(t, parent, "cpuset.mems", "0\n")
+	write(t, dir, "cpuset.cpus", "\n")
+	write(t, dir, "cpuset.mems", "1\n")
+	if err := inheritCPUs(parent, dir); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		content, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[file] = strings.TrimSpace(string(content))
+	}
+	if diff := cmp.Diff(map[string]string{"cpuset.cpus": "0-1", "cpuset.mems": "1"}, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := inheritCPUs(parent, t.TempDir()); err != nil {
+		t.Errorf("another controller's group: %v", err)
+	}
+}
+
+func TestRoutePrefixesDoNotHideTheMachine(t *testing.T) {
+	t.Parallel()
+	used, err := PrefixesInUse()
+	if err != nil {
+		t.Skipf("no routing table here: %v", err)
+	}
+	for _, p := range used {
+		if p.Contains(netip.MustParseAddr("127.0.0.1")) {
+			return
+		}
+	}
+	t.Errorf("loopback is not among the networks in use: %v", used)
+}
+
+func write(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
