@@ -93,11 +93,10 @@ func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	return chosen, ""
 }
 
-// enoughRead checks that the members read intersect every set of members that may have acknowledged a commit (doc.go).
+// enoughRead checks that the members read intersect every set of members that may have acknowledged a commit (doc.go). Without the
+// former primary that holds only if every volume that is there is read: a member that was away keeps an old record, and the
+// members that it names may not be the ones that acknowledged last.
 func enoughRead(held Record, former []Member, leftBehind []string) string {
-	if held.Primary == "" && len(leftBehind) > 0 {
-		return fmt.Sprintf("the retained volumes do not tell which of them was the primary's, and these are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
-	}
 	replicasRead := 0
 	for _, member := range former {
 		if member.Name == held.Primary {
@@ -107,11 +106,15 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 			replicasRead++
 		}
 	}
-	needed := len(held.InSync) - held.RequiredAcks
-	if held.Primary == "" || held.RequiredAcks > 0 && replicasRead >= needed {
+	switch {
+	case len(leftBehind) > 0 && held.Primary == "":
+		return fmt.Sprintf("the retained volumes do not tell which of them was the primary's, and these are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
+	case len(leftBehind) > 0:
+		return fmt.Sprintf("the data of the former primary %s was not read, and these volumes are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read, since one of them may have commits that the others lack", held.Primary, strings.Join(leftBehind, ", "))
+	case held.Primary == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
 		return ""
 	}
-	return fmt.Sprintf("the volume of the former primary %s is not part of the cluster as it is asked for, and the others may lack commits that were acknowledged; raise spec.replicas so that it is read", held.Primary)
+	return fmt.Sprintf("the data of the former primary %s was not found, and the others may lack commits that were acknowledged; restore the volume of %s", held.Primary, held.Primary)
 }
 
 func holdings(members []Member) string {

@@ -29,6 +29,16 @@ type Assignment struct {
 	SourcePort int    `json:"sourcePort,omitempty"`
 }
 
+// Relaxes says whether the member, in carrying the assignment out, does something that it does not do now and that rests on the
+// record: taking writes, letting commits go on with fewer acknowledgements, or acknowledging. Whoever sends such an assignment
+// first makes certain that the record is still the cluster's.
+func (a Assignment) Relaxes(now Status) bool {
+	if a.Role == RolePrimary {
+		return !now.Writable || a.Acks < now.AcksEnforced
+	}
+	return a.Acknowledge && !now.Acknowledging
+}
+
 // State is where a member stands, in the words that status, events, logs, metrics and docs/ use.
 type State string
 

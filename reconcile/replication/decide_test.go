@@ -1,0 +1,566 @@
+package replication
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// story is one observation of a cluster db-0, db-1, … told step by step.
+type story struct {
+	t *testing.T
+	c Cluster
+}
+
+// wanting begins with nothing there: no record, no StatefulSet, nobody heard.
+func wanting(t *testing.T, replicas int) *story {
+	t.Helper()
+	s := &story{t: t, c: Cluster{Replicas: replicas, Port: 3306, Durability: Durability{Continue: true, Grace: 10 * time.Second}}}
+	for ordinal := range replicas {
+		s.grow(ordinal)
+	}
+	return s
+}
+
+func (s *story) grow(ordinal int) *Member {
+	for len(s.c.Members) <= ordinal {
+		n := len(s.c.Members)
+		s.c.Members = append(s.c.Members, Member{Name: fmt.Sprintf("db-%d", n), Ordinal: n, Host: fmt.Sprintf("db-%d.pods", n)})
+	}
+	return &s.c.Members[ordinal]
+}
+
+// scaled says how many members the StatefulSet asks for; their Pods exist.
+func (s *story) scaled(to int) *story {
+	s.c.Scale = to
+	for ordinal := range to {
+		s.grow(ordinal).Pod = true
+	}
+	return s
+}
+
+// on writes the record: the first in sync is the primary.
+func (s *story) on(epoch int64, acks int, inSync ...string) *story {
+	s.c.Record = rec(epoch, acks, inSync...)
+	return s
+}
+
+// rec is a record whose primary is the first one named.
+func rec(epoch int64, acks int, inSync ...string) Record {
+	sorted := slices.Clone(inSync)
+	sortMembers(sorted)
+	return Record{Epoch: epoch, Primary: inSync[0], InSync: sorted, RequiredAcks: acks}
+}
+
+type saying func(t *testing.T, s *Status)
+
+// hears lets a member report.
+func (s *story) hears(ordinal int, state State, says ...saying) *story {
+	s.t.Helper()
+	member := s.grow(ordinal)
+	member.Status = &Status{State: state, Origin: OriginMember, Held: s.c.Record, Boot: "boot-" + member.Name, Executed: gtids(s.t, "A:1-10"), Received: gtids(s.t, "A:1-10")}
+	if s.c.Record.Primary != "" {
+		member.Status.HeldRole = RoleReplica
+	}
+	for _, say := range says {
+		say(s.t, member.Status)
+	}
+	return s
+}
+
+// older says that a member's volume is from before the resource.
+func (s *story) older(ordinals ...int) *story {
+	for _, ordinal := range ordinals {
+		s.grow(ordinal).OlderData = true
+	}
+	return s
+}
+
+func (s *story) silent(ordinal int) *story {
+	s.grow(ordinal).Status = nil
+	return s
+}
+
+func (s *story) gone(ordinal int) *story {
+	s.grow(ordinal).Pod, s.grow(ordinal).Status = false, nil
+	return s
+}
+
+func (s *story) blocking() *story {
+	s.c.Durability.Continue = false
+	return s
+}
+
+func fresh(_ *testing.T, s *Status) {
+	s.Origin, s.Executed, s.Received = OriginFresh, GTIDSet{}, GTIDSet{}
+}
+func acking(_ *testing.T, s *Status)     { s.Acknowledging = true }
+func needsCopy(_ *testing.T, s *Status)  { s.NeedsCopy = true }
+func wasPrimary(_ *testing.T, s *Status) { s.HeldRole = RolePrimary }
+func holding(r Record) saying            { return func(_ *testing.T, s *Status) { s.Held = r } }
+func has(set string) saying {
+	return func(t *testing.T, s *Status) { t.Helper(); s.Executed, s.Received = gtids(t, set), gtids(t, set) }
+}
+
+// enforces is what a primary says of its acknowledgements: how many commits wait for, and how many replicas are there to give them.
+func enforces(acks, connected int) saying {
+	return func(_ *testing.T, s *Status) { s.AcksEnforced, s.AckClients, s.Writable = acks, connected, true }
+}
+func shortFor(seconds int) saying {
+	return func(_ *testing.T, s *Status) { s.AcksShortSeconds = seconds }
+}
+
+func wantRecord(t *testing.T, s *story, want Record) {
+	t.Helper()
+	got := Decide(s.c)
+	if diff := cmp.Diff(want, got.Record); diff != "" {
+		t.Errorf("the next record (-want +got):\n%s", diff)
+	}
+	if !want.Equal(s.c.Record) && got.Assignments != nil {
+		t.Errorf("it assigns %v before the record is written", got.Assignments)
+	}
+}
+
+func wantNote(t *testing.T, s *story, reason Reason, blocked bool, says ...string) {
+	t.Helper()
+	got := Decide(s.c)
+	if got.Note == nil || got.Note.Reason != reason || got.Note.Blocked != blocked {
+		t.Fatalf("it notes %+v, want %s (blocked: %t)", got.Note, reason, blocked)
+	}
+	for _, part := range says {
+		if !strings.Contains(got.Note.Message, part) {
+			t.Errorf("the note %q does not speak of %q", got.Note.Message, part)
+		}
+	}
+}
+
+func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
+	t.Parallel()
+	first := Record{Epoch: 1, Primary: "db-0"}
+	t.Run("nothing exists: the members are asked for", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 3)
+		wantNote(t, s, ReasonWaitingForMembers, false, "first member")
+		if got := Decide(s.c); got.Scale != 3 || got.Record.Primary != "" {
+			t.Errorf("got scale %d and primary %q", got.Scale, got.Record.Primary)
+		}
+	})
+	t.Run("the first member starts: it is waited for, though the second answers", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateStarting, fresh).hears(1, StateWaiting, fresh)
+		wantNote(t, s, ReasonWaitingForMembers, false)
+	})
+	t.Run("the first member answers: it is the primary of epoch 1, in sync once it writes", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh)
+		wantRecord(t, s, first)
+	})
+	t.Run("it is told, with the token of its start, and commits wait for nobody yet", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
+		s.c.Record = first
+		want := map[string]Assignment{
+			"db-0": {Record: first, Role: RolePrimary, Boot: "boot-db-0"},
+			"db-1": {Record: first, Role: RoleReplica, SourceHost: "db-0.pods", SourcePort: 3306},
+		}
+		if diff := cmp.Diff(want, Decide(s.c).Assignments); diff != "" {
+			t.Errorf("assignments (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("it writes: it is the first member in sync", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2)
+		s.c.Record = first
+		wantRecord(t, s.hears(0, StateWriting, enforces(0, 0)), rec(1, 0, "db-0"))
+	})
+	t.Run("until then nobody else joins", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2)
+		s.c.Record = first
+		wantRecord(t, s.hears(0, StatePromoting).hears(1, StateReplicating), first)
+	})
+}
+
+func TestDecideAdoptsRetainedData(t *testing.T) {
+	t.Parallel()
+	last := rec(4, 1, "db-1", "db-0", "db-2")
+	adopting := func(t *testing.T, replicas int) *story {
+		t.Helper()
+		return wanting(t, replicas).scaled(replicas).older(0, 1, 2)
+	}
+	whole := func(t *testing.T, replicas int) *story {
+		t.Helper()
+		s := adopting(t, replicas).hears(0, StateWaiting, holding(last)).hears(1, StateWaiting, holding(last), wasPrimary)
+		if replicas > 2 {
+			s.hears(2, StateWaiting, holding(last))
+		}
+		return s
+	}
+	t.Run("all are heard first", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, whole(t, 3).silent(1), ReasonWaitingForMembers, false, "db-1")
+		wantNote(t, whole(t, 3).hears(2, StateStarting), ReasonWaitingForMembers, false, "db-2")
+	})
+	t.Run("the former primary is the primary again, though not the first member", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 3), rec(5, 0, "db-1"))
+	})
+	t.Run("fewer members than before will do if the former primary is among them", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 2), rec(5, 0, "db-1"))
+	})
+	t.Run("a former replica that holds more is chosen: its commit waited for the primary's acknowledgement", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-11")), rec(5, 0, "db-2"))
+	})
+	t.Run("what was received and not applied counts", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(2, StateWaiting, holding(last), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-11") })
+		wantRecord(t, s, rec(5, 0, "db-2"))
+	})
+	t.Run("volumes that went apart are left for a person to judge", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-9,B:1"))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "drop data", "db-2", uuidB+":1")
+		wantRecord(t, s, Record{})
+	})
+	t.Run("the higher epoch tells who was primary last", func(t *testing.T) {
+		t.Parallel()
+		s := adopting(t, 3).hears(0, StateWaiting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(1, StateWaiting, holding(last), wasPrimary).hears(2, StateWaiting, holding(last))
+		wantRecord(t, s, rec(5, 0, "db-1"))
+	})
+	t.Run("old volumes that hold nothing make a new cluster", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
+		wantRecord(t, s, Record{Epoch: 1, Primary: "db-0"})
+	})
+	t.Run("data that no operator knows is adopted when it is all there", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 1).scaled(1).older(0).hears(0, StateWaiting, holding(Record{}))
+		wantRecord(t, s, rec(1, 0, "db-0"))
+	})
+	t.Run("but not when another volume might be the one", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 1).scaled(1).older(0, 1).hears(0, StateWaiting, holding(Record{}))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "spec.replicas")
+	})
+}
+
+func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	last := rec(4, 1, "db-0", "db-1", "db-2")
+	lost := func(t *testing.T, record Record) *story {
+		t.Helper()
+		return wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).
+			hears(1, StateWaiting, holding(record)).hears(2, StateWaiting, holding(record), has("A:1-12"))
+	}
+	t.Run("the replicas that acknowledged are read: the one that has all is the primary", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, lost(t, last), rec(5, 0, "db-2"))
+	})
+	t.Run("nothing was promised: the newest commits may be gone", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, lost(t, rec(4, 0, "db-0", "db-1", "db-2")), ReasonAdoptionBlocked, true, "db-0", "restore")
+	})
+	t.Run("one that may have acknowledged lost its data too", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, lost(t, last).hears(1, StateWaiting, fresh, holding(Record{})), ReasonAdoptionBlocked, true, "db-0")
+	})
+	t.Run("a volume that is not asked for may be the one that acknowledged, whatever an old record says", func(t *testing.T) {
+		t.Parallel()
+		before := rec(4, 1, "db-0", "db-1") // db-1 was away when db-2 joined
+		s := wanting(t, 2).scaled(2).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(before))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-2", "spec.replicas")
+	})
+}
+
+func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
+	t.Parallel()
+	s := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)
+	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0")
+	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 2 {
+		t.Errorf("it does something all the same: %+v", got)
+	}
+	newborn := wanting(t, 1).scaled(1)
+	newborn.c.Record = Record{Epoch: 1, Primary: "db-0"}
+	if got := Decide(newborn.hears(0, StateWaiting, fresh).c); got.Note != nil || len(got.Assignments) != 1 {
+		t.Errorf("the first start of a new primary was taken for a loss: %+v", got)
+	}
+}
+
+// healthy is a cluster as it should be: db-0 writes, everybody else acknowledges.
+func healthy(t *testing.T, replicas, acks int) *story {
+	t.Helper()
+	s := wanting(t, replicas).scaled(replicas)
+	var inSync []string
+	for ordinal := range replicas {
+		inSync = append(inSync, s.c.Members[ordinal].Name)
+	}
+	s.on(1, acks, inSync...).hears(0, StateWriting, enforces(acks, replicas-1), wasPrimary)
+	for ordinal := 1; ordinal < replicas; ordinal++ {
+		s.hears(ordinal, StateReplicating, acking)
+	}
+	return s
+}
+
+func TestDecideKeepsTheRecord(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		story *story
+		want  Record
+	}{
+		"as it should be: nothing changes": {
+			healthy(t, 3, 1), rec(1, 1, "db-0", "db-1", "db-2")},
+		"join: a replica that follows closely": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
+		"no join: a replica that still catches up": {
+			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateCatchingUp), rec(1, 0, "db-0")},
+		"no join: a replica of another epoch": {
+			healthy(t, 2, 1).on(2, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, holding(rec(1, 0, "db-0"))), rec(2, 0, "db-0")},
+		"no join: a member that is leaving": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating).hears(2, StateReplicating), rec(1, 0, "db-0", "db-1")},
+		"raise: the primary enforces more, and the replica has all that it had": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking), rec(1, 1, "db-0", "db-1")},
+		"no raise: the primary does not enforce it yet": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"no raise: the replica lacks a commit from before": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), has("A:1-11")).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"no raise: it is not certain that the primary does not write": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StatePromoting, enforces(1, 1)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"raise beyond what the size asks for: never": {
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(2, 2)), rec(1, 1, "db-0", "db-1", "db-2")},
+		"degrade: the replica is away for longer than the grace period": {
+			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(10)).silent(1), rec(1, 0, "db-0", "db-1")},
+		"no degrade: not that long yet": {
+			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(9)).silent(1), rec(1, 1, "db-0", "db-1")},
+		"no degrade: the user prefers to wait": {
+			healthy(t, 2, 1).blocking().hears(0, StateWriting, enforces(1, 0), shortFor(9999)).silent(1), rec(1, 1, "db-0", "db-1")},
+		"no degrade: the primary itself is away": {
+			healthy(t, 2, 1).silent(0).silent(1), rec(1, 1, "db-0", "db-1")},
+		"degrade by as much as is needed: two of four replicas are left, one acknowledges": {
+			healthy(t, 5, 2).hears(0, StateWriting, enforces(2, 1), shortFor(60)).silent(2).silent(3).silent(4), rec(1, 1, "db-0", "db-1", "db-2", "db-3", "db-4")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, test.story, test.want)
+		})
+	}
+}
+
+func TestDecideLetsMembersLeaveOnlyWhenTheyAreCertainlySilent(t *testing.T) {
+	t.Parallel()
+	all := rec(1, 1, "db-0", "db-1", "db-2")
+	tests := map[string]struct {
+		story *story
+		want  Record
+	}{
+		"a member that does not answer stays: it may acknowledge still": {
+			healthy(t, 3, 1).silent(2), all},
+		"one whose Pod is gone stays: the StatefulSet brings it back": {
+			healthy(t, 3, 1).gone(2), all},
+		"one that the StatefulSet no longer asks for stays while its Pod is there": {
+			func() *story { s := healthy(t, 3, 1); s.c.Replicas, s.c.Scale = 2, 2; return s }(), all},
+		"it leaves when its Pod is gone, and the promise holds by what the others have": {
+			func() *story { s := healthy(t, 3, 1).gone(2); s.c.Replicas, s.c.Scale = 2, 2; return s }(), rec(1, 1, "db-0", "db-1")},
+		"what only it may have had is promised no longer": {
+			func() *story {
+				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 2), has("A:1-11"))
+				s.c.Replicas, s.c.Scale = 2, 2
+				return s
+			}(), rec(1, 0, "db-0", "db-1")},
+		"one that came back with an empty volume leaves": {
+			healthy(t, 3, 1).hears(2, StateWaiting, fresh), rec(1, 1, "db-0", "db-1")},
+		"one that needs a copy leaves": {
+			healthy(t, 3, 1).hears(2, StateWaiting, needsCopy), rec(1, 1, "db-0", "db-1")},
+		"but not while it acknowledges": {
+			healthy(t, 3, 1).hears(2, StateWaiting, needsCopy, acking), all},
+		"and not while the primary is away: nobody knows what has to be held": {
+			healthy(t, 3, 1).silent(0).hears(2, StateWaiting, fresh), all},
+		"the primary never leaves": {
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), needsCopy), all},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantRecord(t, test.story, test.want)
+		})
+	}
+}
+
+func TestDecideAssignsAcknowledgements(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		story *story
+		acks  int
+		// allowed are the replicas that may acknowledge.
+		allowed []string
+	}{
+		"one member asks for none": {healthy(t, 1, 0), 0, nil},
+		"two ask for one":          {healthy(t, 2, 1), 1, []string{"db-1"}},
+		"three for one":            {healthy(t, 3, 1), 1, []string{"db-1", "db-2"}},
+		"five for two":             {healthy(t, 5, 2), 2, []string{"db-1", "db-2", "db-3", "db-4"}},
+		"a replica that just joined is allowed to, none asked for": {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), 0, []string{"db-1"}},
+		"it acknowledges: one is asked for":                        {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 1)), 1, []string{"db-1"}},
+		"not before the primary sees it":                           {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)), 0, []string{"db-1"}},
+		"what is promised is asked for though nobody is there":     {healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0)).silent(1), 1, nil},
+		"one that is not in sync may not": {
+			healthy(t, 3, 1).on(1, 1, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking).hears(2, StateCatchingUp), 1, []string{"db-1"}},
+		"one that is leaving may not any more": {
+			func() *story { s := healthy(t, 3, 1); s.c.Replicas = 2; return s }(), 1, []string{"db-1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Decide(test.story.c)
+			if !got.Record.Equal(test.story.c.Record) {
+				t.Fatalf("the record changes first: %+v", got.Record)
+			}
+			if acks := got.Assignments["db-0"].Acks; acks != test.acks {
+				t.Errorf("commits wait for %d, want %d", acks, test.acks)
+			}
+			var allowed []string
+			for _, member := range test.story.c.Members {
+				if got.Assignments[member.Name].Acknowledge {
+					allowed = append(allowed, member.Name)
+				}
+			}
+			if diff := cmp.Diff(test.allowed, allowed); diff != "" {
+				t.Errorf("who may acknowledge (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecideScales(t *testing.T) {
+	t.Parallel()
+	asking := func(s *story, replicas int) *story {
+		s.c.Replicas = replicas
+		return s
+	}
+	tests := map[string]struct {
+		story  *story
+		want   int
+		reason Reason
+	}{
+		"as it should be":                           {healthy(t, 3, 1), 3, ""},
+		"out from 1 to 2":                           {asking(healthy(t, 1, 0), 2), 2, ""},
+		"out from 2 to 3":                           {asking(healthy(t, 2, 1), 3), 3, ""},
+		"out from 3 to 5, all at once":              {asking(healthy(t, 3, 1), 5), 5, ""},
+		"out although the primary is away":          {asking(healthy(t, 2, 1).silent(0), 3), 3, ""},
+		"in from 3 to 2: no fewer acknowledgements": {asking(healthy(t, 3, 1), 2), 2, ""},
+		"in from 5 to 3 waits for the primary to ask for fewer": {
+			asking(healthy(t, 5, 2).on(1, 1, "db-0", "db-1", "db-2", "db-3", "db-4"), 3), 5, ReasonScalingIn},
+		"then goes on": {
+			asking(healthy(t, 5, 1), 3), 3, ""},
+		"in waits for a primary that is away": {
+			asking(healthy(t, 3, 1).silent(0), 2), 3, ReasonScalingIn},
+		"in waits for a primary that does not write yet": {
+			asking(healthy(t, 3, 1).hears(0, StatePromoting), 2), 3, ReasonScalingIn},
+		"in would remove the primary": {
+			asking(healthy(t, 3, 1).on(1, 0, "db-2", "db-0", "db-1").hears(2, StateWriting), 1), 3, ReasonPrimaryWouldLeave},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Decide(test.story.c)
+			if !got.Record.Equal(test.story.c.Record) {
+				t.Fatalf("the record changes first: %+v", got.Record)
+			}
+			if got.Scale != test.want {
+				t.Errorf("got scale %d, want %d", got.Scale, test.want)
+			}
+			if reason := noted(got); reason != test.reason {
+				t.Errorf("it notes %q, want %q", reason, test.reason)
+			}
+		})
+	}
+}
+
+func noted(decision Decision) Reason {
+	if decision.Note == nil {
+		return ""
+	}
+	return decision.Note.Reason
+}
+
+func TestDecideAsksForFewerAcknowledgementsBeforeMembersLeave(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 5, 2)
+	s.c.Replicas = 3
+	wantRecord(t, s, rec(1, 1, "db-0", "db-1", "db-2", "db-3", "db-4"))
+	if got := Decide(s.c); got.Scale != 5 {
+		t.Errorf("members leave before the record allows it: scale %d", got.Scale)
+	}
+}
+
+func TestDecideRoutesReads(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		story       *story
+		fromPrimary bool
+	}{
+		"replicas serve reads":               {healthy(t, 2, 1), false},
+		"a single member serves its own":     {healthy(t, 1, 0), true},
+		"no replica serves: the primary has": {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
+		"one that is leaving does not count": {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Decide(test.story.c); got.ReadFromPrimary != test.fromPrimary {
+				t.Errorf("reads go to the primary: %t, want %t", got.ReadFromPrimary, test.fromPrimary)
+			}
+		})
+	}
+}
+
+func TestRelaxes(t *testing.T) {
+	t.Parallel()
+	primary := Assignment{Role: RolePrimary, Acks: 1}
+	replica := Assignment{Role: RoleReplica, Acknowledge: true}
+	tests := map[string]struct {
+		assignment Assignment
+		now        Status
+		want       bool
+	}{
+		"a primary that shall take writes":           {primary, Status{AcksEnforced: 1}, true},
+		"a primary that writes, as strict as before": {primary, Status{Writable: true, AcksEnforced: 1}, false},
+		"stricter":    {primary, Status{Writable: true}, false},
+		"less strict": {primary, Status{Writable: true, AcksEnforced: 2}, true},
+		"a replica that shall begin to acknowledge":    {replica, Status{}, true},
+		"a replica that does already":                  {replica, Status{Acknowledging: true}, false},
+		"a replica that shall stop":                    {Assignment{Role: RoleReplica}, Status{Acknowledging: true}, false},
+		"a replica that follows without acknowledging": {Assignment{Role: RoleReplica}, Status{}, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.assignment.Relaxes(test.now); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFullAcksIsAMajorityWithThePrimary(t *testing.T) {
+	t.Parallel()
+	for members, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 9: 4} {
+		if got := FullAcks(members); got != want || 2*(got+1) <= members {
+			t.Errorf("%d members ask for %d acknowledgements, want %d", members, got, want)
+		}
+	}
+}
+
+func TestSortMembersByOrdinal(t *testing.T) {
+	t.Parallel()
+	names := []string{"db-10", "db-2", "db-0", "db-11", "db-9"}
+	sortMembers(names)
+	if diff := cmp.Diff([]string{"db-0", "db-2", "db-9", "db-10", "db-11"}, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
