@@ -126,9 +126,9 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 	return errors.Join(failures...)
 }
 
-// assignOne reads the record live before it lets a member take writes: a cache may be older than another operator's decision.
+// assignOne reads the record live before it lets a member do what rests on it: a cache may be older than another operator's decision.
 func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, member replication.Member, wanted replication.Assignment) error {
-	if wanted.Role == replication.RolePrimary && !member.Status.Writable {
+	if wanted.Relaxes(*member.Status) {
 		if err := r.confirmRecord(ctx, owner, wanted.Record); err != nil {
 			return err
 		}
