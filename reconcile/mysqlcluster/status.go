@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -121,7 +122,7 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 	wanted := wantedReplicas(r.cluster)
 	serving := 0
 	for _, member := range r.seen.members {
-		if member.Ordinal < wanted && member.Status != nil && member.Status.Serves() {
+		if member.Ordinal < wanted && r.serves(member) {
 			serving++
 		}
 	}
@@ -140,6 +141,21 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 		return
 	}
 	setProblem(status, *found)
+}
+
+// serves says whether clients reach a member through its Service: it plays its part, and kubelet has seen that it does.
+func (r report) serves(member replication.Member) bool {
+	pod, found := r.seen.pod(member.Name)
+	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
+}
+
+func isReady(pod corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }
 
 func (r report) primaryStatus() *replication.Status {
@@ -220,7 +236,7 @@ func (r report) worstMember() *problem {
 func (r report) progress(writing bool) *problem {
 	var waits []string
 	for _, member := range r.seen.members {
-		if member.Ordinal < wantedReplicas(r.cluster) && (member.Status == nil || !member.Status.Serves()) {
+		if member.Ordinal < wantedReplicas(r.cluster) && !r.serves(member) {
 			waits = append(waits, member.Name+" ("+describe(member, r.decision.Record).State+")")
 		}
 	}

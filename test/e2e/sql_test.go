@@ -180,4 +180,3 @@ func (p *place) nothingLost(w *writer, db *sql.DB) {
 	}
 	p.t.Logf("%d writes acknowledged, longest gap %s", len(w.acked), w.gap.Round(time.Millisecond))
 }
-
