@@ -60,7 +60,8 @@ func usage(all []command) string {
 // flags is a flag set with what every command has.
 func flags(name string) (*flag.FlagSet, *string) {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	return set, set.String("dir", "", "the cluster's folder (default .dev in the repository)")
+	dir := set.String("dir", "", "the cluster's folder (default .dev in the repository)")
+	return set, dir
 }
 
 func up(ctx context.Context, args []string) error {

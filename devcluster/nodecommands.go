@@ -59,17 +59,18 @@ func kubectl(ctx context.Context, args []string) error {
 }
 
 func onNode(ctx context.Context, args []string) error {
-	name, dir, rest, err := nodeArguments("on", args)
+	a, err := nodeArguments("on", args)
 	if err != nil {
 		return err
 	}
+	rest := a.rest
 	if len(rest) > 0 && rest[0] == "--" {
 		rest = rest[1:]
 	}
 	if len(rest) == 0 {
 		rest = []string{"/bin/sh"}
 	}
-	command, err := cluster.Inside(ctx, dir, name, rest)
+	command, err := cluster.Inside(ctx, a.dir, a.node, rest)
 	if err != nil {
 		return err
 	}
@@ -90,45 +91,51 @@ func become(command, environ []string) error {
 }
 
 func killNode(ctx context.Context, args []string) error {
-	name, dir, _, err := nodeArguments("kill-node", args)
+	a, err := nodeArguments("kill-node", args)
 	if err != nil {
 		return err
 	}
-	return cluster.KillNode(ctx, dir, name, os.Stdout)
+	return cluster.KillNode(ctx, a.dir, a.node, os.Stdout)
 }
 
 func startNode(ctx context.Context, args []string) error {
-	name, dir, _, err := nodeArguments("start-node", args)
+	a, err := nodeArguments("start-node", args)
 	if err != nil {
 		return err
 	}
-	return cluster.StartNode(ctx, dir, name, os.Stdout)
+	return cluster.StartNode(ctx, a.dir, a.node, os.Stdout)
 }
 
 func partitionNode(ctx context.Context, args []string) error {
-	name, dir, others, err := nodeArguments("partition-node", args)
+	a, err := nodeArguments("partition-node", args)
 	if err != nil {
 		return err
 	}
-	return cluster.PartitionNode(ctx, dir, name, others, os.Stdout)
+	return cluster.PartitionNode(ctx, a.dir, a.node, a.rest, os.Stdout)
 }
 
 func healNode(ctx context.Context, args []string) error {
-	name, dir, _, err := nodeArguments("heal-node", args)
+	a, err := nodeArguments("heal-node", args)
 	if err != nil {
 		return err
 	}
-	return cluster.HealNode(ctx, dir, name, os.Stdout)
+	return cluster.HealNode(ctx, a.dir, a.node, os.Stdout)
+}
+
+// arguments of a command on a node.
+type arguments struct {
+	dir, node string
+	rest      []string
 }
 
 // nodeArguments reads "[--dir DIR] NODE REST…".
-func nodeArguments(command string, args []string) (name, dir string, rest []string, err error) {
-	set, folder := flags(command)
+func nodeArguments(command string, args []string) (arguments, error) {
+	set, dir := flags(command)
 	if err := set.Parse(args); err != nil {
-		return "", "", nil, err
+		return arguments{}, err
 	}
 	if set.NArg() == 0 {
-		return "", "", nil, fmt.Errorf("%s: no node given, like node-1", command)
+		return arguments{}, fmt.Errorf("%s: no node given, like node-1", command)
 	}
-	return set.Arg(0), *folder, set.Args()[1:], nil
+	return arguments{dir: *dir, node: set.Arg(0), rest: set.Args()[1:]}, nil
 }

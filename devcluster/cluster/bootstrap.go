@@ -3,8 +3,16 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/api"
+)
+
+const (
+	rbacGroup = "rbac.authorization.k8s.io"
+	rbacPath  = "/apis/" + rbacGroup + "/v1"
+	kindKey   = "kind"
+	nameKey   = "name"
 )
 
 // object is one that every dev cluster has from the start.
@@ -37,33 +45,35 @@ func bootstrap() []object {
 }
 
 func storageClass(name string) object {
-	return object{path: "/apis/storage.k8s.io/v1/storageclasses/" + name, content: map[string]any{
-		"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
-		"metadata":             map[string]any{"name": name, "annotations": map[string]any{"storageclass.kubernetes.io/is-default-class": "true"}},
-		"provisioner":          "devcluster.local/folder",
-		"reclaimPolicy":        "Delete",
-		"volumeBindingMode":    "WaitForFirstConsumer",
-		"allowVolumeExpansion": true,
-	}}
+	o := newObject("/apis/storage.k8s.io/v1", "storageclasses", "StorageClass", name)
+	o.content["metadata"] = map[string]any{nameKey: name, "annotations": map[string]any{"storageclass.kubernetes.io/is-default-class": "true"}}
+	o.content["provisioner"] = "devcluster.local/folder"
+	o.content["reclaimPolicy"] = "Delete"
+	o.content["volumeBindingMode"] = "WaitForFirstConsumer"
+	o.content["allowVolumeExpansion"] = true
+	return o
 }
 
 // role grants rules to the user of the same name.
 func role(name string, rules []map[string]any) []object {
-	return []object{
-		{path: "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + name, content: map[string]any{
-			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-			"metadata": map[string]any{"name": name}, "rules": rules,
-		}},
-		binding(name, name, name),
-	}
+	o := newObject(rbacPath, "clusterroles", "ClusterRole", name)
+	o.content["rules"] = rules
+	return []object{o, binding(name, name, name)}
 }
 
 func binding(name, role, user string) object {
-	return object{path: "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/" + name, content: map[string]any{
-		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-		"metadata": map[string]any{"name": name},
-		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
-		"subjects": []map[string]any{{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
+	o := newObject(rbacPath, "clusterrolebindings", "ClusterRoleBinding", name)
+	o.content["roleRef"] = map[string]any{"apiGroup": rbacGroup, kindKey: "ClusterRole", nameKey: role}
+	o.content["subjects"] = []map[string]any{{"apiGroup": rbacGroup, kindKey: "User", nameKey: user}}
+	return o
+}
+
+// newObject is a cluster-wide object with its name and nothing else.
+func newObject(group, resource, kind, name string) object {
+	return object{path: group + "/" + resource + "/" + name, content: map[string]any{
+		"apiVersion": strings.TrimPrefix(group, "/apis/"),
+		kindKey:      kind,
+		"metadata":   map[string]any{nameKey: name},
 	}}
 }
 

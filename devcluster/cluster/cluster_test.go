@@ -143,8 +143,11 @@ func auditedWrites(t *testing.T, log, resource, name string) []string {
 	var verbs []string
 	for line := range strings.Lines(string(content)) {
 		var event struct {
-			Verb      string
-			ObjectRef struct{ Resource, Name string }
+			Verb      string `json:"verb"`
+			ObjectRef struct {
+				Resource string `json:"resource"`
+				Name     string `json:"name"`
+			} `json:"objectRef"`
 		}
 		if err := json.Unmarshal([]byte(line), &event); err != nil {
 			t.Fatalf("audit log: %v", err)

@@ -107,7 +107,7 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 	if err := l.connect(); err != nil {
 		return err
 	}
-	if err := l.await(ctx, "the API server", readyLimit, names(servers), l.client.Ready); err != nil {
+	if err := l.await(ctx, "the API server", names(servers), l.client.Ready); err != nil {
 		return err
 	}
 	if err := applyBootstrap(ctx, l.client); err != nil {
@@ -118,14 +118,14 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 		return err
 	}
 	if l.state.ControllerManager {
-		if err := l.await(ctx, "the default service account", readyLimit, names(clients), l.defaultServiceAccount); err != nil {
+		if err := l.await(ctx, "the default service account", names(clients), l.defaultServiceAccount); err != nil {
 			return err
 		}
 	}
 	if l.state.Network == nil {
 		return nil
 	}
-	return l.await(ctx, "DNS", readyLimit, []string{"coredns"}, l.dnsReady)
+	return l.await(ctx, "DNS", []string{"coredns"}, l.dnsReady)
 }
 
 // ensure starts those of the components that do not run.
@@ -165,7 +165,7 @@ func (l *launcher) dnsReady(ctx context.Context) error {
 }
 
 func names(components []component) []string {
-	var list []string
+	list := make([]string, 0, len(components))
 	for _, c := range components {
 		list = append(list, c.name)
 	}

@@ -88,7 +88,7 @@ func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 		}
 	}
 	ready := func(ctx context.Context) error { return l.nodeReady(ctx, n.Name, process.Started) }
-	if err := l.await(ctx, n.Name, readyLimit, []string{n.Name}, ready); err != nil {
+	if err := l.await(ctx, n.Name, []string{n.Name}, ready); err != nil {
 		return fmt.Errorf("%w%s", err, daemon.Tail(filepath.Join(l.folder.logs(), n.Name+"-kubelet.log")))
 	}
 	l.say("%s Ready after %s", n.Name, l.elapsed())
@@ -98,8 +98,9 @@ func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 // nodeSpec is the node's first process. The network is plugged in from outside
 // before it goes on to start anything.
 func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
-	var inputs []string
-	for path, content := range n.Files() {
+	files := n.Files()
+	inputs := make([]string, 0, len(files))
+	for path, content := range files {
 		inputs = append(inputs, path+"\n"+content)
 	}
 	return daemon.Spec{

@@ -67,7 +67,10 @@ func (c running) network(t *testing.T) {
 	answered := map[string]bool{}
 	eventually(t, "both pods answer through the Service", 20*time.Second, func() error {
 		got, err := c.ask(t, "web-0", "http://web.default.svc.cluster.local")
-		if answered[got] = err == nil; err == nil && !(answered["web-0"] && answered["web-1"]) {
+		if err != nil {
+			return err
+		}
+		if answered[got] = true; len(answered) < 2 {
 			err = fmt.Errorf("only %s so far", got)
 		}
 		return err
@@ -121,6 +124,7 @@ func (c running) expansion(t *testing.T) {
 }
 
 func (c running) partition(t *testing.T, dir string) {
+	t.Helper()
 	if err := cluster.PartitionNode(t.Context(), dir, c.nodeOf(t, "web-1"), []string{c.nodeOf(t, "web-0")}, t.Output()); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +146,7 @@ func (c running) nodeOf(t *testing.T, pod string) string {
 }
 
 func (c running) killedNode(t *testing.T, dir string) {
+	t.Helper()
 	node := c.nodeOf(t, "web-1")
 	address := c.kubectl(t, "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
 	if err := cluster.KillNode(t.Context(), dir, node, t.Output()); err != nil {
@@ -163,6 +168,7 @@ func (c running) killedNode(t *testing.T, dir string) {
 }
 
 func (c running) reclaim(t *testing.T, dir string) {
+	t.Helper()
 	volume := c.kubectl(t, "get", "pvc", "data-web-1", "-o", "jsonpath={.spec.volumeName}")
 	kept := c.kubectl(t, "get", "pvc", "data-web-0", "-o", "jsonpath={.spec.volumeName}")
 	path := c.kubectl(t, "get", "pv", volume, "-o", "jsonpath={.spec.local.path}")
@@ -180,43 +186,41 @@ func (c running) reclaim(t *testing.T, dir string) {
 // nothingLeft compares the machine's mounts, processes, network and control
 // groups with what the cluster in the folder had.
 func nothingLeft(t *testing.T, dir string) {
+	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, "cluster", "state.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var state struct{ Network struct{ Index int } }
+	var state struct {
+		Network struct {
+			Index int `json:"index"`
+		} `json:"network"`
+	}
 	if err := json.Unmarshal(content, &state); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("devcluster%d", state.Network.Index)
 	if err := cluster.Down(t.Context(), dir, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range interfaces {
-		if i.Name == name || strings.HasPrefix(i.Name, fmt.Sprintf("devc%dn", state.Network.Index)) {
-			t.Errorf("network interface %s is left", i.Name)
-		}
-	}
-	for pattern, what := range map[string]string{
-		"/sys/fs/cgroup/" + name:         "control group",
-		"/sys/fs/cgroup/*/" + name:       "control group",
-		filepath.Join(dir, "cluster"):    "state",
-		filepath.Join(dir, "kubeconfig"): "kubeconfig",
+	name := fmt.Sprintf("devcluster%d", state.Network.Index)
+	for _, pattern := range []string{
+		"/sys/class/net/" + name,
+		fmt.Sprintf("/sys/class/net/devc%dn*", state.Network.Index),
+		"/sys/fs/cgroup/" + name,
+		"/sys/fs/cgroup/*/" + name,
+		filepath.Join(dir, "cluster"),
+		filepath.Join(dir, "kubeconfig"),
 	} {
 		if left, _ := filepath.Glob(pattern); len(left) > 0 {
-			t.Errorf("%s left: %v", what, left)
+			t.Errorf("left behind: %v", left)
 		}
 	}
 	for _, file := range []string{"/proc/mounts", "/proc/net/route"} {
-		mounts, err := os.ReadFile(file)
+		table, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(mounts), dir) || strings.Contains(string(mounts), name) {
+		if strings.Contains(string(table), dir) || strings.Contains(string(table), name) {
 			t.Errorf("%s still has entries of the cluster", file)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 

@@ -95,7 +95,7 @@ func binaries(ctx context.Context, o Options) (build.Binaries, error) {
 
 func (l *launcher) run(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
-		isNew, err := l.decide()
+		isNew, err := l.decide(ctx)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (l *launcher) run(ctx context.Context) error {
 }
 
 // decide reads the cluster's state or makes that of a new one.
-func (l *launcher) decide() (isNew bool, err error) {
+func (l *launcher) decide(ctx context.Context) (isNew bool, err error) {
 	s, found, err := l.folder.load()
 	if err != nil {
 		return false, err
@@ -121,7 +121,7 @@ func (l *launcher) decide() (isNew bool, err error) {
 			return false, err
 		}
 		l.state = s.changed(l.options)
-	} else if l.state, err = l.plan(); err != nil {
+	} else if l.state, err = l.plan(ctx); err != nil {
 		return false, err
 	}
 	l.cluster = l.folder.rendered(l.state, l.binaries.Kubernetes)
@@ -129,11 +129,11 @@ func (l *launcher) decide() (isNew bool, err error) {
 }
 
 // plan makes the state of a new cluster and clears away an earlier one's logs.
-func (l *launcher) plan() (state, error) {
+func (l *launcher) plan(ctx context.Context) (state, error) {
 	if err := l.folder.removeLogs(); err != nil {
 		return state{}, err
 	}
-	ports, err := plan.ChoosePorts(startingPoint(l.options.Dir), portFree)
+	ports, err := plan.ChoosePorts(startingPoint(l.options.Dir), func(port int) bool { return portFree(ctx, port) })
 	if err != nil {
 		return state{}, err
 	}
@@ -156,8 +156,9 @@ func startingPoint(dir string) uint32 {
 	return sum.Sum32()
 }
 
-func portFree(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+func portFree(ctx context.Context, port int) bool {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return false
 	}
@@ -201,10 +202,10 @@ func (l *launcher) elapsed() string {
 	return time.Since(l.begun).Round(100 * time.Millisecond).String()
 }
 
-// await asks until the answer is yes. It gives up at the limit, or as soon as
-// one of the programs it depends on has ended, and then tells why.
-func (l *launcher) await(ctx context.Context, what string, limit time.Duration, programs []string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// await asks until the answer is yes. It gives up after readyLimit, or as soon
+// as one of the programs it depends on has ended, and then tells why.
+func (l *launcher) await(ctx context.Context, what string, programs []string, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -218,7 +219,7 @@ func (l *launcher) await(ctx context.Context, what string, limit time.Duration, 
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: not within %s: %w; logs are in %s", what, limit, answer, l.folder.logs())
+			return fmt.Errorf("wait for %s: not within %s: %w; logs are in %s", what, readyLimit, answer, l.folder.logs())
 		case <-tick.C:
 		}
 	}

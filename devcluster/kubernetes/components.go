@@ -32,11 +32,11 @@ type runner func(args []string) error
 func components() map[string]runner {
 	return map[string]runner{
 		"etcd":                    runEtcd,
-		"kube-apiserver":          command(func() *cobra.Command { return apiserver.NewAPIServerCommand() }),
-		"kube-controller-manager": command(func() *cobra.Command { return controllermanager.NewControllerManagerCommand() }),
+		"kube-apiserver":          command(apiserver.NewAPIServerCommand),
+		"kube-controller-manager": command(controllermanager.NewControllerManagerCommand),
 		"kube-scheduler":          command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		"kubelet":                 command(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
-		"kube-proxy":              command(func() *cobra.Command { return proxy.NewProxyCommand() }),
+		"kube-proxy":              command(proxy.NewProxyCommand),
 		"kubectl":                 runKubectl,
 		"coredns":                 dns.Run,
 		"local-provisioner":       provisioner.Run,

@@ -99,13 +99,13 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	return content, nil
 }
 
-// Refused is an answer other than success.
-type Refused struct {
+// RefusedError is an answer other than success.
+type RefusedError struct {
 	Code    int
 	Message string
 }
 
-func (r *Refused) Error() string {
+func (r *RefusedError) Error() string {
 	return fmt.Sprintf("the API server answered %d: %s", r.Code, r.Message)
 }
 
@@ -116,5 +116,5 @@ func refusal(code int, body []byte) error {
 	if err := json.Unmarshal(body, &status); err != nil || status.Message == "" {
 		status.Message = string(bytes.TrimSpace(body))
 	}
-	return &Refused{Code: code, Message: status.Message}
+	return &RefusedError{Code: code, Message: status.Message}
 }

@@ -110,7 +110,6 @@ func report(ctx context.Context, progress io.Writer) {
 func goBuild(ctx context.Context, module, target, pkg string, linkerFlags []string) error {
 	temporary := target + ".new"
 	flags := strings.Join(append([]string{"-s", "-w"}, linkerFlags...), " ")
-	//nolint:gosec // the arguments are ours
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", temporary, pkg)
 	command.Dir = module
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
@@ -133,9 +132,10 @@ func goBuild(ctx context.Context, module, target, pkg string, linkerFlags []stri
 // version that they cannot parse.
 func versionFlags(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	packages := []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
 	values := []string{"gitVersion=" + version, "gitTreeState=clean", "gitCommit=unknown", "gitMajor=" + parts[0], "gitMinor=" + parts[1]}
-	var flags []string
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+	flags := make([]string, 0, len(packages)*len(values))
+	for _, pkg := range packages {
 		for _, value := range values {
 			flags = append(flags, "-X "+pkg+"."+value)
 		}

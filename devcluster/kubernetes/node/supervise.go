@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -53,25 +54,36 @@ func supervise(processes []Process) error {
 			running[pid] = p
 		case <-ended:
 			for _, p := range reap(running) {
-				go func() {
-					time.Sleep(restartDelay)
-					startWhenReady(p, due)
-				}()
+				time.AfterFunc(restartDelay, func() { startWhenReady(p, due) })
 			}
 		}
 	}
 }
 
-// startWhenReady hands the process to the loop once what it needs answers.
+// startWhenReady hands the process to the loop once what it needs answers, or
+// when the wait for that is over.
 func startWhenReady(p Process, due chan<- Process) {
-	for deadline := time.Now().Add(needWait); p.Needs != "" && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		connection, err := net.Dial("unix", p.Needs)
+	defer func() { due <- p }()
+	if p.Needs == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), needWait)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var dialer net.Dialer
+		connection, err := dialer.DialContext(ctx, "unix", p.Needs)
 		if err == nil {
-			connection.Close()
-			break
+			_ = connection.Close()
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
-	due <- p
 }
 
 func start(p Process) (int, error) {

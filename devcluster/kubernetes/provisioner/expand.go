@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +45,7 @@ func newExpander(client kubernetes.Interface, factory informers.SharedInformerFa
 }
 
 func (e *expander) enqueue(object any) {
-	if claim, ok := object.(*v1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
+	if claim, ok := object.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
 		e.queue.Add(cache.MetaObjectToName(claim))
 	}
 }
@@ -86,8 +86,8 @@ func (e *expander) expand(ctx context.Context, name cache.ObjectName) error {
 		return nil
 	}
 	size, _ := growth(claim)
-	capacity := map[string]any{string(v1.ResourceStorage): size.String()}
-	if held := pv.Spec.Capacity[v1.ResourceStorage]; held.Cmp(size) < 0 {
+	capacity := map[string]any{string(corev1.ResourceStorage): size.String()}
+	if held := pv.Spec.Capacity[corev1.ResourceStorage]; held.Cmp(size) < 0 {
 		if err := e.patchVolume(ctx, pv.Name, capacity); err != nil {
 			return err
 		}
@@ -96,10 +96,10 @@ func (e *expander) expand(ctx context.Context, name cache.ObjectName) error {
 }
 
 // growth is the size a bound claim asks for, if that is more than it has.
-func growth(claim *v1.PersistentVolumeClaim) (resource.Quantity, bool) {
-	asked := claim.Spec.Resources.Requests[v1.ResourceStorage]
-	has := claim.Status.Capacity[v1.ResourceStorage]
-	return asked, claim.Status.Phase == v1.ClaimBound && asked.Cmp(has) > 0
+func growth(claim *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
+	asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	has := claim.Status.Capacity[corev1.ResourceStorage]
+	return asked, claim.Status.Phase == corev1.ClaimBound && asked.Cmp(has) > 0
 }
 
 func (e *expander) patchVolume(ctx context.Context, name string, capacity map[string]any) error {
@@ -111,7 +111,7 @@ func (e *expander) patchVolume(ctx context.Context, name string, capacity map[st
 	return err
 }
 
-func (e *expander) patchClaim(ctx context.Context, claim *v1.PersistentVolumeClaim, capacity map[string]any) error {
+func (e *expander) patchClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, capacity map[string]any) error {
 	status := map[string]any{"capacity": capacity, "conditions": nil}
 	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
@@ -30,7 +30,7 @@ type folders struct {
 }
 
 // Provision makes an empty folder on the node the scheduler chose.
-func (f folders) Provision(_ context.Context, options controller.ProvisionOptions) (*v1.PersistentVolume, controller.ProvisioningState, error) {
+func (f folders) Provision(_ context.Context, options controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if err := supported(options); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
@@ -49,29 +49,29 @@ func supported(options controller.ProvisionOptions) error {
 	if options.SelectedNodeName == "" {
 		return errors.New("provision volume: no node chosen yet: the StorageClass needs volumeBindingMode WaitForFirstConsumer")
 	}
-	if claim.VolumeMode != nil && *claim.VolumeMode == v1.PersistentVolumeBlock {
+	if claim.VolumeMode != nil && *claim.VolumeMode == corev1.PersistentVolumeBlock {
 		return errors.New("provision volume: volumeMode Block is not supported by folder volumes, use Filesystem")
 	}
-	if slices.Contains(claim.AccessModes, v1.ReadWriteMany) || slices.Contains(claim.AccessModes, v1.ReadOnlyMany) {
+	if slices.Contains(claim.AccessModes, corev1.ReadWriteMany) || slices.Contains(claim.AccessModes, corev1.ReadOnlyMany) {
 		return errors.New("provision volume: a folder lives on one node, use access mode ReadWriteOnce or ReadWriteOncePod")
 	}
 	return nil
 }
 
-func volume(options controller.ProvisionOptions, path string) *v1.PersistentVolume {
-	mode := v1.PersistentVolumeFilesystem
-	onNode := v1.NodeSelectorRequirement{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{options.SelectedNodeName}}
-	return &v1.PersistentVolume{
+func volume(options controller.ProvisionOptions, path string) *corev1.PersistentVolume {
+	mode := corev1.PersistentVolumeFilesystem
+	onNode := corev1.NodeSelectorRequirement{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{options.SelectedNodeName}}
+	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: options.PVName},
-		Spec: v1.PersistentVolumeSpec{
+		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: *options.StorageClass.ReclaimPolicy,
 			AccessModes:                   options.PVC.Spec.AccessModes,
 			VolumeMode:                    &mode,
 			MountOptions:                  options.StorageClass.MountOptions,
-			Capacity:                      v1.ResourceList{v1.ResourceStorage: options.PVC.Spec.Resources.Requests[v1.ResourceStorage]},
-			PersistentVolumeSource:        v1.PersistentVolumeSource{Local: &v1.LocalVolumeSource{Path: path}},
-			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{
-				{MatchExpressions: []v1.NodeSelectorRequirement{onNode}},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: options.PVC.Spec.Resources.Requests[corev1.ResourceStorage]},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}},
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{onNode}},
 			}}},
 		},
 	}
@@ -79,7 +79,7 @@ func volume(options controller.ProvisionOptions, path string) *v1.PersistentVolu
 
 // Delete removes the folder of a volume it made, and nothing else: a volume
 // whose path is not exactly where its name says is left alone.
-func (f folders) Delete(_ context.Context, pv *v1.PersistentVolume) error {
+func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
 	node, err := f.nodeOf(pv)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f folders) Delete(_ context.Context, pv *v1.PersistentVolume) error {
 	return nil
 }
 
-func (f folders) nodeOf(pv *v1.PersistentVolume) (string, error) {
+func (f folders) nodeOf(pv *corev1.PersistentVolume) (string, error) {
 	if pv.Spec.Local == nil {
 		return "", fmt.Errorf("remove volume %s: it is no local volume", pv.Name)
 	}

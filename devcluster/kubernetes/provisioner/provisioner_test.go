@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	v1 "k8s.io/api/core/v1"
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,24 +17,24 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-func claim(size, capacity string) *v1.PersistentVolumeClaim {
-	c := &v1.PersistentVolumeClaim{
+func claim(size, capacity string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0"},
-		Spec: v1.PersistentVolumeClaimSpec{
+		Spec: corev1.PersistentVolumeClaimSpec{
 			VolumeName:  "pvc-1",
-			AccessModes: []v1.PersistentVolumeAccessMode{v1.ReadWriteOnce},
-			Resources:   v1.VolumeResourceRequirements{Requests: v1.ResourceList{v1.ResourceStorage: resource.MustParse(size)}},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}},
 		},
-		Status: v1.PersistentVolumeClaimStatus{Phase: v1.ClaimBound},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
 	}
 	if capacity != "" {
-		c.Status.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse(capacity)}
+		c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(capacity)}
 	}
 	return c
 }
 
-func options(c *v1.PersistentVolumeClaim, node string) controller.ProvisionOptions {
-	policy := v1.PersistentVolumeReclaimRetain
+func options(c *corev1.PersistentVolumeClaim, node string) controller.ProvisionOptions {
+	policy := corev1.PersistentVolumeReclaimRetain
 	return controller.ProvisionOptions{StorageClass: &storagev1.StorageClass{ReclaimPolicy: &policy}, PVName: "pvc-1", PVC: c, SelectedNodeName: node}
 }
 
@@ -57,7 +57,7 @@ func TestProvision(t *testing.T) {
 	if diff := cmp.Diff([]string{"node-2"}, terms[0].MatchExpressions[0].Values); diff != "" || len(terms) != 1 {
 		t.Errorf("the scheduler may place it on %v: %s", terms, diff)
 	}
-	if pv.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimRetain {
+	if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("reclaim policy %s is not the class's", pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 }
@@ -65,10 +65,10 @@ func TestProvision(t *testing.T) {
 func TestProvisionRefuses(t *testing.T) {
 	t.Parallel()
 	block := claim("1Gi", "")
-	mode := v1.PersistentVolumeBlock
+	mode := corev1.PersistentVolumeBlock
 	block.Spec.VolumeMode = &mode
 	shared := claim("1Gi", "")
-	shared.Spec.AccessModes = []v1.PersistentVolumeAccessMode{v1.ReadWriteMany}
+	shared.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 	tests := map[string]struct {
 		options controller.ProvisionOptions
 		says    string
@@ -116,8 +116,8 @@ func TestDelete(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(mine, "mysql"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: tc.name}}
-			pv.Spec.Local = &v1.LocalVolumeSource{Path: f.root + "/" + tc.path}
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: tc.name}}
+			pv.Spec.Local = &corev1.LocalVolumeSource{Path: f.root + "/" + tc.path}
 			if err := f.Delete(t.Context(), pv); (err != nil) != tc.refused {
 				t.Errorf("refused %v, want %t", err, tc.refused)
 			}
@@ -142,8 +142,8 @@ func TestDeleteFollowsNoLinks(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(inside, "link")); err != nil {
 		t.Fatal(err)
 	}
-	pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
-	pv.Spec.Local = &v1.LocalVolumeSource{Path: inside}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	pv.Spec.Local = &corev1.LocalVolumeSource{Path: inside}
 	if err := f.Delete(t.Context(), pv); err != nil {
 		t.Fatal(err)
 	}
@@ -155,9 +155,9 @@ func TestDeleteFollowsNoLinks(t *testing.T) {
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	pending := claim("2Gi", "1Gi")
-	pending.Status.Phase = v1.ClaimPending
+	pending.Status.Phase = corev1.ClaimPending
 	tests := map[string]struct {
-		claim *v1.PersistentVolumeClaim
+		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
 		"more than it has":            {claim: claim("2Gi", "1Gi"), want: true},
@@ -187,8 +187,8 @@ func TestExpand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			pv := &v1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Annotations: map[string]string{annProvisionedBy: tc.madeBy}}}
-			pv.Spec.Capacity = v1.ResourceList{v1.ResourceStorage: resource.MustParse("1Gi")}
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", Annotations: map[string]string{annProvisionedBy: tc.madeBy}}}
+			pv.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 			client := fake.NewClientset(claim("3Gi", "1Gi"), pv)
 			factory := informers.NewSharedInformerFactory(client, 0)
 			e, err := newExpander(client, factory)
