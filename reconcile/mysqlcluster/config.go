@@ -72,8 +72,9 @@ func defaultSettings(cluster v1.MySQLCluster) map[string]string {
 // renderConfig is the my.cnf that all members share.
 func renderConfig(cluster v1.MySQLCluster) string {
 	chosen := defaultSettings(cluster)
-	for key, value := range cluster.Spec.Config {
-		chosen[strings.ReplaceAll(key, "-", "_")] = value
+	// In order, since a setting may be given in both spellings: what wins must be the same every time.
+	for _, key := range slices.Sorted(maps.Keys(cluster.Spec.Config)) {
+		chosen[strings.ReplaceAll(key, "-", "_")] = cluster.Spec.Config[key]
 	}
 	var text strings.Builder
 	text.WriteString("# Made by mysql-operator from the MySQLCluster; change spec.config instead.\n[mysqld]\n")
