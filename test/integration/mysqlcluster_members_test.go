@@ -1,0 +1,310 @@
+package integration
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+// network is where the simulated members of a namespace meet. A member is the agent's protocol in front of a mysqld that exists as a
+// few fields only: what it does next is decided by replication.NextStep, as in the real agent.
+type network struct {
+	mu sync.Mutex
+	// running are the members whose Pods run, by their host names.
+	running map[string]*simulatedMember
+	// cut are the hosts whose agents do not answer the operator.
+	cut map[string]bool
+}
+
+// memberVolume is what outlives a member's Pod.
+type memberVolume struct {
+	uuid     string
+	origin   replication.Origin
+	held     replication.Record
+	heldRole replication.Role
+	executed replication.GTIDSet
+	channel  replication.Channel
+}
+
+// simulatedMember is a running Pod's mysqld and agent. The network's lock guards all of it.
+type simulatedMember struct {
+	network *network
+	host    string
+	volume  *memberVolume
+
+	assignment  *replication.Assignment
+	boot        string
+	readOnly    bool
+	sourceAcks  int
+	replicaAcks bool
+	pointed     bool
+	shortSince  time.Time
+	step        replication.Step
+	certain     int
+
+	address string
+	server  *http.Server
+}
+
+// certificates are what a member's Pod mounts.
+type certificates struct{ authority, certificate, key []byte }
+
+// start runs a member's mysqld and agent on an address of its own.
+func (n *network) start(host string, volume *memberVolume, from certificates) (*simulatedMember, error) {
+	security, err := from.server()
+	if err != nil {
+		return nil, err
+	}
+	listener, address, err := listenAlone()
+	if err != nil {
+		return nil, err
+	}
+	if volume.origin == "" {
+		volume.origin = replication.OriginFresh
+	}
+	volume.channel.IO, volume.channel.SQL, volume.channel.AckActive = "No", "No", false
+	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address}
+	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
+	n.mu.Lock()
+	n.running[host] = m
+	n.mu.Unlock()
+	go func() { _ = m.server.ServeTLS(listener, "", "") }() // ends with the Pod
+	return m, nil
+}
+
+// stop ends the member as a killed Pod does.
+func (m *simulatedMember) stop() {
+	_ = m.server.Close()
+	m.network.mu.Lock()
+	defer m.network.mu.Unlock()
+	if m.network.running[m.host] == m {
+		delete(m.network.running, m.host)
+	}
+}
+
+// listenAlone finds a loopback address on which nobody listens on the agents' port yet: Linux answers for all of 127.0.0.0/8.
+func listenAlone() (net.Listener, string, error) {
+	for {
+		address := fmt.Sprintf("127.%d.%d.%d", 1+mathrand.IntN(250), mathrand.IntN(250), 1+mathrand.IntN(250))
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(agent.Port)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		return listener, address, err
+	}
+}
+
+func (c certificates) server() (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(c.certificate, c.key)
+	if err != nil {
+		return nil, err
+	}
+	authorities := x509.NewCertPool()
+	if !authorities.AppendCertsFromPEM(c.authority) {
+		return nil, errors.New("the member's CA holds no certificate")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, ClientCAs: authorities, ClientAuth: tls.VerifyClientCertIfGiven}, nil
+}
+
+// routes are the part of the agent's that the operator uses.
+func (m *simulatedMember) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(m.status())
+	})
+	mux.HandleFunc("PUT /v1/assignment", func(w http.ResponseWriter, r *http.Request) {
+		var next replication.Assignment
+		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if !m.assign(next) {
+			http.Error(w, "stale", http.StatusConflict)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		known := len(r.TLS.VerifiedChains) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == agent.OperatorName
+		switch {
+		case !known:
+			http.Error(w, "only the operator may ask this", http.StatusUnauthorized)
+		case m.isCut():
+			panic(http.ErrAbortHandler)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (m *simulatedMember) isCut() bool {
+	m.network.mu.Lock()
+	defer m.network.mu.Unlock()
+	return m.network.cut[m.host]
+}
+
+// assign takes an assignment, or refuses one that contradicts what the member has seen.
+func (m *simulatedMember) assign(next replication.Assignment) bool {
+	m.network.mu.Lock()
+	defer m.network.mu.Unlock()
+	held := m.volume.held
+	if next.Record.Epoch < held.Epoch || next.Record.Epoch == held.Epoch && held.Primary != "" && next.Record.Primary != held.Primary {
+		return false
+	}
+	m.volume.held, m.volume.heldRole, m.assignment = next.Record, next.Role, &next
+	return true
+}
+
+// status lets the member do all that it has to do, and says where it stands.
+func (m *simulatedMember) status() replication.Status {
+	m.network.mu.Lock()
+	defer m.network.mu.Unlock()
+	m.settle()
+	server, clients := m.observe(), m.ackClients()
+	if clients >= m.sourceAcks {
+		m.shortSince = time.Time{}
+	} else if m.shortSince.IsZero() {
+		m.shortSince = time.Now()
+	}
+	status := replication.Status{
+		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
+		Held: m.volume.held, HeldRole: m.volume.heldRole, Assignment: m.assignment, Boot: m.boot,
+		ServerUUID: server.ServerUUID, Version: "9.7.4", Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
+		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
+		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
+	}
+	if !m.shortSince.IsZero() {
+		status.AcksShortSeconds = int(time.Since(m.shortSince).Seconds())
+	}
+	return status
+}
+
+// ready says what the readiness probe says.
+func (m *simulatedMember) ready() bool { return m.status().Serves() }
+
+// settle takes step after step until there is none; a member never needs more than a dozen.
+func (m *simulatedMember) settle() {
+	for range 12 {
+		m.receive()
+		local := replication.Local{Assignment: m.assignment, Boot: m.boot, Origin: m.volume.origin, Server: m.observe(), Pointed: m.pointed}
+		if replication.NeedsSource(local) {
+			local.Source = m.lookAtSource()
+		}
+		m.step = replication.NextStep(local)
+		m.certain = m.step.CertainAcks(local)
+		if m.step.Verb == replication.VerbNone {
+			return
+		}
+		m.act(m.step.Verb)
+	}
+}
+
+func (m *simulatedMember) observe() replication.Server {
+	return replication.Server{
+		SuperReadOnly: m.readOnly, ServerUUID: m.volume.uuid, Executed: m.volume.executed,
+		SourceAcks: m.sourceAcks, ReplicaAcks: m.replicaAcks, Channel: m.volume.channel,
+	}
+}
+
+// receive is what the replication threads do meanwhile: they have and apply everything at once.
+func (m *simulatedMember) receive() {
+	channel := &m.volume.channel
+	if channel.IO != "Yes" && channel.IO != "Connecting" {
+		return
+	}
+	source, reachable := m.network.running[channel.SourceHost]
+	if !reachable {
+		channel.IO, channel.AckActive = "Connecting", false
+		return
+	}
+	if channel.IO == "Connecting" {
+		channel.IO, channel.AckActive = "Yes", m.replicaAcks
+	}
+	channel.Retrieved = channel.Retrieved.Union(source.volume.executed)
+	m.volume.executed = m.volume.executed.Union(channel.Retrieved)
+}
+
+func (m *simulatedMember) lookAtSource() *replication.Source {
+	source, reachable := m.network.running[m.assignment.SourceHost]
+	if !reachable {
+		return &replication.Source{Err: "connection refused"}
+	}
+	return &replication.Source{ServerUUID: source.volume.uuid, Executed: source.volume.executed}
+}
+
+func (m *simulatedMember) ackClients() int {
+	count := 0
+	for _, other := range m.network.running {
+		if other.volume.channel.SourceHost == m.host && other.volume.channel.IO == "Yes" && other.volume.channel.AckActive {
+			count++
+		}
+	}
+	return count
+}
+
+// act is what mysqld does on a verb.
+func (m *simulatedMember) act(verb replication.Verb) {
+	channel := &m.volume.channel
+	switch verb {
+	case replication.VerbNone, replication.VerbApplyReceived:
+	case replication.VerbSetReadOnly:
+		m.readOnly = true
+	case replication.VerbStopReplica:
+		channel.IO, channel.SQL, channel.AckActive = "No", "No", false
+	case replication.VerbStopReceiver:
+		channel.IO, channel.AckActive = "No", false
+	case replication.VerbForgetSource:
+		*channel = replication.Channel{}
+	case replication.VerbEnforceAcks:
+		m.sourceAcks = m.assignment.Acks
+	case replication.VerbStopEnforcingAcks:
+		m.sourceAcks = 0
+	case replication.VerbStartAcknowledging:
+		m.replicaAcks = true
+	case replication.VerbStopAcknowledging:
+		m.replicaAcks, channel.AckActive = false, false
+	case replication.VerbAcceptWrites:
+		m.acceptWrites()
+	case replication.VerbClone:
+		m.copySource()
+	case replication.VerbPointToSource:
+		*channel = replication.Channel{Configured: true, SourceHost: m.assignment.SourceHost, SourcePort: m.assignment.SourcePort, IO: "No", SQL: "No"}
+		m.pointed = true
+	case replication.VerbStartReplica, replication.VerbRestartReceiver:
+		lag := int64(0)
+		channel.IO, channel.SQL, channel.AckActive, channel.LagSeconds = "Yes", "Yes", m.replicaAcks, &lag
+	}
+}
+
+// acceptWrites lets clients in, of which the first comes at once.
+func (m *simulatedMember) acceptWrites() {
+	m.readOnly = false
+	m.volume.origin = replication.OriginMember
+	written, err := replication.ParseGTIDSet(m.volume.uuid + ":1-3")
+	if err == nil {
+		m.volume.executed = m.volume.executed.Union(written)
+	}
+}
+
+// copySource is CLONE: the primary's data, and a new start.
+func (m *simulatedMember) copySource() {
+	source, reachable := m.network.running[m.assignment.SourceHost]
+	if !reachable {
+		return
+	}
+	m.volume.origin, m.volume.executed, m.volume.channel = replication.OriginMember, source.volume.executed, replication.Channel{}
+	m.boot, m.readOnly, m.sourceAcks, m.replicaAcks, m.pointed = rand.Text(), true, 0, false, false
+}

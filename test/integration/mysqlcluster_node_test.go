@@ -1,0 +1,237 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// node plays scheduler, provisioner and kubelet for the members of a namespace: it gives every claim a volume and every Pod a
+// simulated member, and probes whether that is ready.
+type node struct {
+	site    *site
+	network *network
+	ctx     context.Context //nolint:containedctx // the life of the node, which is what the struct is
+	pods    sync.WaitGroup
+
+	mu sync.Mutex
+	// volumes are by the UID of their claim: they outlive Pods.
+	volumes map[types.UID]*memberVolume
+	// ever are the UIDs of all Pods there ever were, by name; living ends those that run.
+	ever   map[string][]types.UID
+	living map[types.UID]context.CancelFunc
+}
+
+// startNode runs a node until the test ends.
+func startNode(t *testing.T, s *site) *node {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	n := &node{
+		site: s, ctx: ctx, network: &network{running: map[string]*simulatedMember{}, cut: map[string]bool{}},
+		volumes: map[types.UID]*memberVolume{}, ever: map[string][]types.UID{}, living: map[types.UID]context.CancelFunc{},
+	}
+	watched := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, s.namespace, nil)
+	n.follow(t, watched, "persistentvolumeclaims", cache.ResourceEventHandlerFuncs{AddFunc: n.provide})
+	n.follow(t, watched, "pods", cache.ResourceEventHandlerFuncs{AddFunc: n.run, DeleteFunc: n.end})
+	watched.Start(ctx.Done())
+	t.Cleanup(func() {
+		stop()
+		watched.Shutdown()
+		n.pods.Wait()
+		n.removeVolumes(context.WithoutCancel(ctx))
+	})
+	return n
+}
+
+func (n *node) follow(t *testing.T, watched dynamicinformer.DynamicSharedInformerFactory, what string, handler cache.ResourceEventHandler) {
+	t.Helper()
+	if _, err := watched.ForResource(coreResource(what)).Informer().AddEventHandler(handler); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// provide binds a claim that has a class to a volume of its own.
+func (n *node) provide(item any) {
+	var claim corev1.PersistentVolumeClaim
+	if object, ok := item.(*unstructured.Unstructured); !ok || schema.Decode(object, &claim) != nil || claim.Spec.StorageClassName == nil {
+		return
+	}
+	volume := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolume",
+		"metadata": map[string]any{"name": n.volumeName(claim.UID)},
+		"spec": map[string]any{
+			"capacity": map[string]any{"storage": "1Ti"}, "accessModes": []any{"ReadWriteOnce"},
+			"persistentVolumeReclaimPolicy": "Retain", "storageClassName": *claim.Spec.StorageClassName,
+			"hostPath": map[string]any{"path": "/nonexistent"},
+			"claimRef": map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": claim.Namespace, "name": claim.Name, "uid": string(claim.UID)},
+		},
+	}}
+	_ = wait.PollUntilContextTimeout(n.ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := n.site.Dynamic.Resource(coreResource("persistentvolumes")).Create(ctx, volume, metav1.CreateOptions{})
+		return err == nil, nil
+	})
+}
+
+func (n *node) volumeName(claim types.UID) string { return "volume-" + string(claim) }
+
+func (n *node) removeVolumes(ctx context.Context) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for claim := range n.volumes {
+		_ = n.site.Dynamic.Resource(coreResource("persistentvolumes")).Delete(ctx, n.volumeName(claim), metav1.DeleteOptions{})
+	}
+}
+
+// run starts a Pod.
+func (n *node) run(item any) {
+	var pod corev1.Pod
+	if object, ok := item.(*unstructured.Unstructured); !ok || schema.Decode(object, &pod) != nil || pod.Labels["app.kubernetes.io/managed-by"] != "mysql-operator" {
+		return
+	}
+	ctx, stop := context.WithCancel(n.ctx)
+	n.mu.Lock()
+	n.living[pod.UID] = stop
+	n.ever[pod.Name] = append(n.ever[pod.Name], pod.UID)
+	n.mu.Unlock()
+	n.pods.Go(func() { n.live(ctx, pod) })
+}
+
+// end ends a Pod.
+func (n *node) end(item any) {
+	if final, ok := item.(cache.DeletedFinalStateUnknown); ok {
+		item = final.Obj
+	}
+	object, ok := item.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if stop, found := n.living[object.GetUID()]; found {
+		stop()
+		delete(n.living, object.GetUID())
+	}
+}
+
+// live is a Pod's life: wait for what it mounts, run, and be probed.
+func (n *node) live(ctx context.Context, pod corev1.Pod) {
+	var member *simulatedMember
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		var err error
+		member, err = n.begin(ctx, pod)
+		return err == nil, nil
+	})
+	if err != nil {
+		return
+	}
+	defer member.stop()
+	reported := ""
+	_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		now := podStatus(member)
+		if now == reported {
+			return false, nil
+		}
+		_, err := n.site.Dynamic.Resource(coreResource("pods")).Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, []byte(now), metav1.PatchOptions{}, "status")
+		if err == nil {
+			reported = now
+		}
+		return false, nil
+	})
+}
+
+// begin starts the member of a Pod once its claim is bound and its Secret is there.
+func (n *node) begin(ctx context.Context, pod corev1.Pod) (*simulatedMember, error) {
+	instance := pod.Labels["app.kubernetes.io/instance"]
+	object, err := n.site.Dynamic.Resource(coreResource("persistentvolumeclaims")).Namespace(pod.Namespace).Get(ctx, "data-"+pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if phase, _, _ := unstructured.NestedString(object.Object, "status", "phase"); phase != string(corev1.ClaimBound) {
+		return nil, fmt.Errorf("the claim is %s", phase)
+	}
+	mounted, err := n.site.secret(ctx, instance+"-tls")
+	if err != nil {
+		return nil, err
+	}
+	host := fmt.Sprintf("%s.%s-pods.%s.svc", pod.Name, instance, pod.Namespace)
+	from := certificates{authority: mounted.Data["ca.crt"], certificate: mounted.Data["tls.crt"], key: mounted.Data["tls.key"]}
+	return n.network.start(host, n.volume(object.GetUID(), pod.Name), from)
+}
+
+// volume returns what is on a claim's volume; UUIDs tell the member's number, so that runs can be compared.
+func (n *node) volume(claim types.UID, member string) *memberVolume {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.volumes[claim] == nil {
+		ordinal, _ := strconv.Atoi(member[strings.LastIndex(member, "-")+1:])
+		n.volumes[claim] = &memberVolume{uuid: fmt.Sprintf("%08d-0000-0000-0000-000000000000", ordinal)}
+	}
+	return n.volumes[claim]
+}
+
+func podStatus(member *simulatedMember) string {
+	ready := "False"
+	if member.ready() {
+		ready = "True"
+	}
+	return fmt.Sprintf(`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":%q}],"containerStatuses":[%s,%s]}}`,
+		member.address, member.address, ready, runningContainer("agent", true), runningContainer("mysqld", ready == "True"))
+}
+
+func runningContainer(name string, ready bool) string {
+	return fmt.Sprintf(`{"name":%q,"image":"none","imageID":"none","restartCount":0,"ready":%t,"started":true,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}`, name, ready)
+}
+
+// podsEver are all Pods that a cluster has had, by name.
+func (n *node) podsEver(cluster string) map[string][]types.UID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	found := map[string][]types.UID{}
+	for name, uids := range n.ever {
+		if number, ok := strings.CutPrefix(name, cluster+"-"); ok && len(number) == 1 {
+			found[name] = slices.Clone(uids)
+		}
+	}
+	return found
+}
+
+// podsOnce fails the test unless a cluster had each of its Pods exactly once.
+func (n *node) podsOnce(t *testing.T, cluster string, members int) {
+	t.Helper()
+	ever := n.podsEver(cluster)
+	if len(ever) != members {
+		t.Errorf("cluster %s has had the Pods %v, want %d", cluster, slices.Sorted(maps.Keys(ever)), members)
+	}
+	for name, uids := range ever {
+		if len(uids) != 1 {
+			t.Errorf("Pod %s was made %d times, want once", name, len(uids))
+		}
+	}
+}
+
+// cutOff makes the agent of a member deaf to the operator, or ends that.
+func (n *node) cutOff(member string, deaf bool) {
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	for host := range n.network.running {
+		if strings.HasPrefix(host, member+".") {
+			n.network.cut[host] = deaf
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package integration
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+)
+
+// TestMySQLClusterPasswords gives clusters every Secret that somebody may think of.
+func TestMySQLClusterPasswords(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	data := func(password string) map[string]any {
+		return map[string]any{"data": map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(password))}}
+	}
+
+	refused := map[string]struct {
+		content map[string]any
+		told    string
+	}{
+		"no-key":       {map[string]any{"stringData": map[string]any{"pasword": "secret"}}, `has no key "password"; put root's password there`},
+		"empty":        {data(""), `has an empty value under the key "password"`},
+		"only-newline": {data("\n"), `has an empty value under the key "password"`},
+		"nul":          {data("a\x00b"), "NUL character, which MySQL does not take"},
+		"too-long":     {data(strings.Repeat("x", 300)), "more than 256 bytes, which MySQL does not take"},
+		"no-text":      {data("\xff\xfe"), "not UTF-8"},
+	}
+	stories := map[string]func(*testing.T){
+		"no Secret": func(t *testing.T) {
+			s.apply(t, "missing", "secret: later, replicas: 1")
+			s.stalled(t, s.until(t, "missing", "SecretNotFound"), `spec.secret: Secret "later" does not exist in namespace "`+s.namespace+`"`, `create it with root's password under the key "password"`)
+			s.nothingMade(t, "missing")
+			s.password(t, "later", "secret")
+			s.goesOn(t, "missing")
+		},
+		"another Secret": func(t *testing.T) {
+			s.apply(t, "renamed", "secret: nowhere, replicas: 1")
+			s.until(t, "renamed", "SecretNotFound")
+			s.apply(t, "renamed", "secret: root, replicas: 1")
+			s.goesOn(t, "renamed")
+		},
+	}
+	for name, test := range refused {
+		stories[name] = func(t *testing.T) {
+			s.content(t, name, test.content)
+			s.apply(t, name, "secret: "+name+", replicas: 1")
+			s.stalled(t, s.until(t, name, "SecretInvalid"), fmt.Sprintf("spec.secret: Secret %q ", name), test.told)
+			s.nothingMade(t, name)
+			s.password(t, name, "good")
+			s.goesOn(t, name)
+		}
+	}
+	for name, password := range map[string]string{"unicode": "pässwörd→密码🔑", "quotes": `a'b"c\d;--$(x)%s` + "`", "spaces": " in the middle ", "trailing": "ends with a newline\n", "long": strings.Repeat("ü", 128)} {
+		stories[name] = func(t *testing.T) {
+			s.content(t, name, data(password))
+			s.apply(t, name, "secret: "+name+", replicas: 1")
+			s.ready(t, name)
+		}
+	}
+	sideBySide(t, 6, stories)
+}
+
+// nothingMade fails the test if something was made for a cluster that has to wait.
+func (s *site) nothingMade(t *testing.T, cluster string) {
+	t.Helper()
+	for _, what := range childResources() {
+		found, err := s.of(what).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range found.Items {
+			t.Errorf("%s %s was made before anything is certain", what, child.GetName())
+		}
+	}
+}
+
+// goesOn waits until a cluster that waited for help is ready, and fails the test if it took long to notice the help.
+func (s *site) goesOn(t *testing.T, name string) {
+	t.Helper()
+	began := time.Now()
+	apiserver.Eventually(t, func(ctx context.Context) string {
+		cluster, err := s.cluster(ctx, name)
+		if err != nil {
+			return err.Error()
+		}
+		if now := why(cluster); now.Reason != "CreatingMembers" && now.Reason != "WaitingForMembers" && now.Reason != "AllMembersReady" {
+			return "still " + now.Reason + ": " + now.Message
+		}
+		return ""
+	})
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the cluster went on after %s, want seconds", took)
+	}
+	s.ready(t, name)
+}
+
+// childResources are what a cluster's children are.
+func childResources() []string {
+	return []string{"serviceaccounts", "configmaps", "secrets", "services", "poddisruptionbudgets", "statefulsets", "pods", "persistentvolumeclaims"}
+}
