@@ -20,7 +20,7 @@ const (
 	stopGrace = 20 * time.Second
 	// readyLimit bounds each wait for a component. The goal is far below; a busy
 	// machine may be slow.
-	readyLimit = 90 * time.Second
+	readyLimit = 3 * time.Minute
 )
 
 // configure writes the certificates and configuration files of the control

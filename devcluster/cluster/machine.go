@@ -47,7 +47,10 @@ func (l *launcher) prepareMachine(ctx context.Context) error {
 	if err := machine.Install(ctx, l.options.Progress); err != nil {
 		return fmt.Errorf("%w; %s", err, elsewhere)
 	}
-	return machine.EnsureBridge(ctx, *l.state.Network)
+	if err := machine.EnsureBridge(ctx, *l.state.Network); err != nil {
+		return err
+	}
+	return machine.AllowForwarding(ctx, *l.state.Network)
 }
 
 // survey finds out what the nodes' configuration depends on.
@@ -79,6 +82,9 @@ func (f folder) removeNetwork(ctx context.Context) error {
 		if err := machine.Unplug(ctx, s.Network.Node(j)); err != nil {
 			return err
 		}
+	}
+	if err := machine.ForgetForwarding(ctx, *s.Network); err != nil {
+		return err
 	}
 	if err := machine.RemoveBridge(ctx, *s.Network); err != nil {
 		return err

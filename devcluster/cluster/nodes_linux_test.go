@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -40,6 +41,7 @@ func TestNodes(t *testing.T) {
 	t.Run("a volume grows", c.expansion)
 	t.Run("a partition is silent and can be healed", func(t *testing.T) { c.partition(t, dir) })
 	t.Run("a killed node comes back with its data", func(t *testing.T) { c.killedNode(t, dir) })
+	t.Run("a crash of everything is healed by up", func(t *testing.T) { c.crash(t, dir) })
 	t.Run("a deleted claim takes its folder along", func(t *testing.T) { c.reclaim(t, dir) })
 	t.Run("down leaves nothing", func(t *testing.T) { nothingLeft(t, dir) })
 }
@@ -167,6 +169,50 @@ func (c running) killedNode(t *testing.T, dir string) {
 	})
 }
 
+// crash is what a power cut of the whole machine leaves: files, and no process,
+// bridge or control group.
+func (c running) crash(t *testing.T, dir string) {
+	t.Helper()
+	for _, line := range status(t, dir) {
+		if err := syscall.Kill(line.PID, syscall.SIGKILL); err != nil {
+			t.Fatalf("kill %s: %v", line.Name, err)
+		}
+	}
+	bridge := fmt.Sprintf("devcluster%d", index(t, dir))
+	if output, err := exec.CommandContext(t.Context(), "ip", "link", "del", bridge).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	if _, err := cluster.Up(t.Context(), cluster.Options{Dir: dir, Progress: t.Output()}); err != nil {
+		t.Fatal(err)
+	}
+	c.kubectl(t, "rollout", "status", "statefulset/web", "--timeout=90s")
+	eventually(t, "the pods are back, with what they wrote before", 60*time.Second, func() error {
+		starts, err := c.ask(t, "web-0", "http://web-1.web-pods:8080/starts")
+		if err == nil && strings.Count(starts, "started") < 3 {
+			err = fmt.Errorf("it has %q", starts)
+		}
+		return err
+	})
+}
+
+// index is the number of the cluster's address plan.
+func index(t *testing.T, dir string) int {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(dir, "cluster", "state.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var state struct {
+		Network struct {
+			Index int `json:"index"`
+		} `json:"network"`
+	}
+	if err := json.Unmarshal(content, &state); err != nil {
+		t.Fatal(err)
+	}
+	return state.Network.Index
+}
+
 func (c running) reclaim(t *testing.T, dir string) {
 	t.Helper()
 	volume := c.kubectl(t, "get", "pvc", "data-web-1", "-o", "jsonpath={.spec.volumeName}")
@@ -187,25 +233,14 @@ func (c running) reclaim(t *testing.T, dir string) {
 // groups with what the cluster in the folder had.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(dir, "cluster", "state.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var state struct {
-		Network struct {
-			Index int `json:"index"`
-		} `json:"network"`
-	}
-	if err := json.Unmarshal(content, &state); err != nil {
-		t.Fatal(err)
-	}
+	i := index(t, dir)
 	if err := cluster.Down(t.Context(), dir, t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	name := fmt.Sprintf("devcluster%d", state.Network.Index)
+	name := fmt.Sprintf("devcluster%d", i)
 	for _, pattern := range []string{
 		"/sys/class/net/" + name,
-		fmt.Sprintf("/sys/class/net/devc%dn*", state.Network.Index),
+		fmt.Sprintf("/sys/class/net/devc%dn*", i),
 		"/sys/fs/cgroup/" + name,
 		"/sys/fs/cgroup/*/" + name,
 		filepath.Join(dir, "cluster"),

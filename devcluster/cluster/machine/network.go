@@ -65,6 +65,43 @@ func EnsureBridge(ctx context.Context, n plan.Network) error {
 	return nil
 }
 
+// forwardRule lets packets pass from node to node over the bridge.
+func forwardRule(n plan.Network, operation string) []string {
+	return []string{iptables, "-w", "10", operation, "FORWARD", "-i", n.Bridge(), "-o", n.Bridge(), "-j", "ACCEPT"}
+}
+
+// AllowForwarding opens this machine's firewall between the nodes if it is
+// closed: where br_netfilter is loaded the rules for routed packets hold for
+// bridged ones too, and container engines set their policy to DROP.
+func AllowForwarding(ctx context.Context, n plan.Network) error {
+	bridged, err := os.ReadFile("/proc/sys/net/bridge/bridge-nf-call-iptables")
+	if err != nil || strings.TrimSpace(string(bridged)) != "1" {
+		return nil //nolint:nilerr // without br_netfilter there is nothing to open
+	}
+	rules, err := Output(ctx, "", iptables, "-w", "10", "-S", "FORWARD")
+	if err != nil {
+		return fmt.Errorf("read this machine's firewall: %w", err)
+	}
+	if !strings.Contains(rules, "-P FORWARD DROP") || strings.Contains(rules, "-i "+n.Bridge()+" ") {
+		return nil
+	}
+	if err := Run(ctx, forwardRule(n, "-I")...); err != nil {
+		return fmt.Errorf("open this machine's firewall between the nodes: %w", err)
+	}
+	return nil
+}
+
+// ForgetForwarding removes what AllowForwarding added.
+func ForgetForwarding(ctx context.Context, n plan.Network) error {
+	if Run(ctx, forwardRule(n, "-C")...) != nil {
+		return nil // it is not there
+	}
+	if err := Run(ctx, forwardRule(n, "-D")...); err != nil {
+		return fmt.Errorf("remove the rule for %s from this machine's firewall: %w", n.Bridge(), err)
+	}
+	return nil
+}
+
 // RemoveBridge removes the bridge, and with it the addresses and routes on it.
 func RemoveBridge(ctx context.Context, n plan.Network) error {
 	return removeLink(ctx, n.Bridge())
