@@ -89,6 +89,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // turn is one look and at most one step; it returns how long to wait before the next.
 func (a *Agent) turn(ctx context.Context) time.Duration {
+	silent := a.silent()
 	observed, err := a.look(ctx)
 	if err != nil {
 		a.unanswered(err)
@@ -103,7 +104,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		local.Source = a.lookAtSource(ctx, *local.Assignment)
 	}
 	step := replication.NextStep(local)
-	changed := a.publish(observed, step)
+	changed := a.publish(observed, local, step, silent)
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
@@ -116,6 +117,16 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return lookEvery
 	}
 	return stepEvery
+}
+
+// silent names the members that this one, as the primary, was told are silent.
+func (a *Agent) silent() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.assignment == nil {
+		return nil
+	}
+	return a.assignment.Silent
 }
 
 func (a *Agent) look(ctx context.Context) (mysql.Observed, error) {
@@ -233,7 +244,7 @@ func (a *Agent) reportKept() {
 }
 
 // publish turns a look and a decision into the report; it says whether the state or its explanation changed.
-func (a *Agent) publish(observed mysql.Observed, step replication.Step) bool {
+func (a *Agent) publish(observed mysql.Observed, local replication.Local, step replication.Step, silent []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
@@ -241,10 +252,12 @@ func (a *Agent) publish(observed mysql.Observed, step replication.Step) bool {
 	status, server := &a.status, observed.Server
 	changed := status.State != step.State || status.Message != step.Message
 	status.State, status.Message, status.NeedsCopy = step.State, step.Message, step.NeedsCopy
+	status.Silent = silent
 	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
 	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
+	status.Pending = server.Pending
 	status.Writable = !server.SuperReadOnly
-	status.AcksEnforced, status.AckClients = server.SourceAcks, observed.AckClients
+	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.AcksShortSeconds = a.acksShort(now, observed)
 	status.Acknowledging = server.ReplicaAcks && (server.Channel.AckActive || server.Channel.IO != "No")
 	status.LagSeconds = server.Channel.LagSeconds

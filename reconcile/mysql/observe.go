@@ -37,19 +37,22 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 }
 
 func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
-	var executed, purged string
+	var owned, executed, purged string
 	var enforced bool
 	var acks int
 	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
-		@@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
+		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
 		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled`)
 	server := &seen.Server
-	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &executed, &purged, &enforced, &acks, &server.ReplicaAcks)
+	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &enforced, &acks, &server.ReplicaAcks)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
 	if enforced {
 		server.SourceAcks = acks
+	}
+	if server.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
+		return fmt.Errorf("gtid_owned: %w", err)
 	}
 	return parseSets(executed, purged, &server.Executed, &server.Purged)
 }

@@ -29,7 +29,7 @@ func appoint(c Cluster) Decision {
 }
 
 func appointFirst(c Cluster, decision Decision) Decision {
-	if len(c.Members) == 0 || c.Members[0].Status == nil || c.Members[0].Status.State == StateStarting {
+	if len(c.Members) == 0 || !c.Members[0].read() {
 		decision.Note = &Note{ReasonWaitingForMembers, "waits for the first member to start", false}
 		return decision
 	}
@@ -41,19 +41,21 @@ func appointFirst(c Cluster, decision Decision) Decision {
 func (c Cluster) silentWithOlderData(wanted bool) []string {
 	var names []string
 	for _, member := range c.Members {
-		silent := member.Status == nil || member.Status.State == StateStarting
-		if member.OlderData && silent && c.wanted(member) == wanted {
+		if member.OlderData && !member.read() && c.wanted(member) == wanted {
 			names = append(names, member.Name)
 		}
 	}
 	return names
 }
 
-// formerMembers have been part of a cluster before.
+// read says whether the member has told what it has: its agent answers, and its mysqld answered the agent.
+func (m Member) read() bool { return m.Status != nil && m.Status.State != StateStarting }
+
+// formerMembers have been part of a cluster before, and have told what they have.
 func (c Cluster) formerMembers() []Member {
 	var former []Member
 	for _, member := range c.Members {
-		if member.Status != nil && member.Status.Origin == OriginMember {
+		if member.read() && member.Status.Origin == OriginMember {
 			former = append(former, member)
 		}
 	}
@@ -73,12 +75,14 @@ func newestHeld(members []Member) Record {
 // elect chooses the member that holds every transaction that any reachable member holds, if enough members of the old in-sync set
 // can be read to be certain that nothing acknowledged is missing. It prefers the former primary, then the lowest ordinal.
 func elect(held Record, former []Member, leftBehind []string) (string, string) {
-	if problem := enoughRead(held, former, leftBehind); problem != "" {
-		return "", problem
-	}
 	var all GTIDSet
 	for _, member := range former {
 		all = all.Union(member.Status.Received)
+	}
+	// Copies of a primary that was deleted before it took its first write keep a record, and nothing that could be missed.
+	unused := len(held.InSync) == 0 && all.Empty() && len(leftBehind) == 0
+	if problem := enoughRead(held, former, leftBehind); problem != "" && !unused {
+		return "", problem
 	}
 	chosen := ""
 	for _, member := range former {

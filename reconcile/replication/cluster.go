@@ -1,6 +1,9 @@
 package replication
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Cluster is everything that the operator's decision depends on, as observed in one pass. The primary is looked at before the
 // other members, so that a replica that holds what the primary had then is known to hold it.
@@ -145,7 +148,7 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c)}
+		all[primary.Name] = Assignment{Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent()}
 	}
 	for _, member := range c.replicas() {
 		if member.Status == nil {
@@ -153,11 +156,17 @@ func assignments(c Cluster) map[string]Assignment {
 		}
 		all[member.Name] = Assignment{
 			Record: c.Record, Role: RoleReplica,
-			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member),
+			InSync:      c.Record.Acknowledges(member.Name),
+			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
 			SourceHost:  primary.Host, SourcePort: c.Port,
 		}
 	}
 	return all
+}
+
+// toldSilent says whether the primary was told that a member is silent; until it is told otherwise, the member has to be.
+func toldSilent(primary Member, name string) bool {
+	return primary.Status != nil && primary.Status.Assignment != nil && slices.Contains(primary.Status.Assignment.Silent, name)
 }
 
 // acks is how many acknowledgements the primary is asked to wait for: what the Record promises, or more when enough replicas are

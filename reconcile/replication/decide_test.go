@@ -108,8 +108,22 @@ func has(set string) saying {
 
 // enforces is what a primary says of its acknowledgements: how many commits wait for, and how many replicas are there to give them.
 func enforces(acks, connected int) saying {
-	return func(_ *testing.T, s *Status) { s.AcksEnforced, s.AckClients, s.Writable = acks, connected, true }
+	return func(_ *testing.T, s *Status) {
+		s.AcksEnforced, s.AckClients, s.Writable = acks, connected, true
+		s.Assignment = &Assignment{Role: RolePrimary, Acks: acks}
+	}
 }
+
+// knows is what a primary says once it has looked at itself after it was told who is silent.
+func knows(silent ...string) saying {
+	return func(_ *testing.T, s *Status) { s.Silent = silent }
+}
+
+// told is the latest assignment that a primary accepted and may not have carried out yet.
+func told(acks int) saying {
+	return func(_ *testing.T, s *Status) { s.Assignment = &Assignment{Role: RolePrimary, Acks: acks} }
+}
+
 func shortFor(seconds int) saying {
 	return func(_ *testing.T, s *Status) { s.AcksShortSeconds = seconds }
 }
@@ -213,6 +227,12 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 2), rec(5, 0, "db-1"))
 	})
+	t.Run("a former primary whose mysqld still starts has not told what it has", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(1, StateStarting, holding(last), wasPrimary, has(""))
+		s.c.Replicas = 1
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "spec.replicas")
+	})
 	t.Run("a former replica that holds more is chosen: its commit waited for the primary's acknowledgement", func(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-11")), rec(5, 0, "db-2"))
@@ -237,6 +257,12 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
 		wantRecord(t, s, Record{Epoch: 1, Primary: "db-0"})
+	})
+	t.Run("copies of a primary that never took a write do not stand in the way", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh, holding(Record{Epoch: 1, Primary: "db-0"})).
+			hears(1, StateWaiting, has(""), holding(Record{Epoch: 1, Primary: "db-0"}))
+		wantRecord(t, s, rec(2, 0, "db-1"))
 	})
 	t.Run("data that no operator knows is adopted when it is all there", func(t *testing.T) {
 		t.Parallel()
@@ -331,6 +357,12 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), has("A:1-11")).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
 		"no raise: it is not certain that the primary does not write": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StatePromoting, enforces(1, 1)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"no raise: the replica has everything but cannot reach the primary any more": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 0), shortFor(60)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
+		"no raise: the primary was just told to ask for fewer": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), told(0)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
+		"no raise: its agent restarted and has not been told anything": {
+			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), func(_ *testing.T, s *Status) { s.Assignment = nil }).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
 		"raise beyond what the size asks for: never": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(2, 2)), rec(1, 1, "db-0", "db-1", "db-2")},
 		"degrade: the replica is away for longer than the grace period": {
@@ -365,20 +397,40 @@ func TestDecideLetsMembersLeaveOnlyWhenTheyAreCertainlySilent(t *testing.T) {
 			healthy(t, 3, 1).gone(2), all},
 		"one that the StatefulSet no longer asks for stays while its Pod is there": {
 			func() *story { s := healthy(t, 3, 1); s.c.Replicas, s.c.Scale = 2, 2; return s }(), all},
-		"it leaves when its Pod is gone, and the promise holds by what the others have": {
-			func() *story { s := healthy(t, 3, 1).gone(2); s.c.Replicas, s.c.Scale = 2, 2; return s }(), rec(1, 1, "db-0", "db-1")},
-		"what only it may have had is promised no longer": {
+		"when its Pod is gone the primary is told first, since its last look may be older": {
+			func() *story { s := healthy(t, 3, 1).gone(2); s.c.Replicas, s.c.Scale = 2, 2; return s }(), all},
+		"it leaves when the primary has looked since, and the promise holds by what the others have": {
 			func() *story {
-				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 2), has("A:1-11"))
+				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 2), knows("db-2"))
+				s.c.Replicas, s.c.Scale = 2, 2
+				return s
+			}(), rec(1, 1, "db-0", "db-1")},
+		"it leaves later when the others are about to have what only it may have had": {
+			func() *story {
+				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 1), has("A:1-11"), knows("db-2"))
+				s.c.Replicas, s.c.Scale = 2, 2
+				return s
+			}(), all},
+		"what nobody else is about to have is promised no longer": {
+			func() *story {
+				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 0), has("A:1-11"), knows("db-2"))
+				s.c.Replicas, s.c.Scale = 2, 2
+				return s
+			}(), rec(1, 0, "db-0", "db-1")},
+		"a commit under way counts: it may go on by the acknowledgement of the one that leaves": {
+			func() *story {
+				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(2, 0), knows("db-2"), func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:11") })
 				s.c.Replicas, s.c.Scale = 2, 2
 				return s
 			}(), rec(1, 0, "db-0", "db-1")},
 		"one that came back with an empty volume leaves": {
-			healthy(t, 3, 1).hears(2, StateWaiting, fresh), rec(1, 1, "db-0", "db-1")},
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, fresh), rec(1, 1, "db-0", "db-1")},
 		"one that needs a copy leaves": {
-			healthy(t, 3, 1).hears(2, StateWaiting, needsCopy), rec(1, 1, "db-0", "db-1")},
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, needsCopy), rec(1, 1, "db-0", "db-1")},
+		"one that came back in time stays": {
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")), all},
 		"but not while it acknowledges": {
-			healthy(t, 3, 1).hears(2, StateWaiting, needsCopy, acking), all},
+			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, needsCopy, acking), all},
 		"and not while the primary is away: nobody knows what has to be held": {
 			healthy(t, 3, 1).silent(0).hears(2, StateWaiting, fresh), all},
 		"the primary never leaves": {
@@ -433,6 +485,19 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 				t.Errorf("who may acknowledge (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 3, 1).hears(2, StateWaiting, fresh)
+	if diff := cmp.Diff([]string{"db-2"}, Decide(s.c).Assignments["db-0"].Silent); diff != "" {
+		t.Errorf("who is silent (-want +got):\n%s", diff)
+	}
+	back := healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), func(_ *testing.T, s *Status) { s.Assignment.Silent = []string{"db-2"} })
+	got := Decide(back.c).Assignments
+	if got["db-0"].Silent != nil || got["db-2"].Acknowledge || !got["db-1"].Acknowledge {
+		t.Errorf("a member that is said to be silent acknowledges before the primary is told otherwise: %+v", got)
 	}
 }
 
@@ -522,7 +587,7 @@ func TestDecideRoutesReads(t *testing.T) {
 func TestRelaxes(t *testing.T) {
 	t.Parallel()
 	primary := Assignment{Role: RolePrimary, Acks: 1}
-	replica := Assignment{Role: RoleReplica, Acknowledge: true}
+	replica := Assignment{Role: RoleReplica, InSync: true, Acknowledge: true}
 	tests := map[string]struct {
 		assignment Assignment
 		now        Status
@@ -532,10 +597,12 @@ func TestRelaxes(t *testing.T) {
 		"a primary that writes, as strict as before": {primary, Status{Writable: true, AcksEnforced: 1}, false},
 		"stricter":    {primary, Status{Writable: true}, false},
 		"less strict": {primary, Status{Writable: true, AcksEnforced: 2}, true},
-		"a replica that shall begin to acknowledge":    {replica, Status{}, true},
-		"a replica that does already":                  {replica, Status{Acknowledging: true}, false},
-		"a replica that shall stop":                    {Assignment{Role: RoleReplica}, Status{Acknowledging: true}, false},
-		"a replica that follows without acknowledging": {Assignment{Role: RoleReplica}, Status{}, false},
+		"a replica that shall begin to acknowledge":        {replica, Status{}, true},
+		"a replica that does already":                      {replica, Status{Acknowledging: true}, false},
+		"a replica that shall stop":                        {Assignment{Role: RoleReplica, InSync: true}, Status{Acknowledging: true}, false},
+		"a replica whose data may be replaced from now on": {Assignment{Role: RoleReplica}, Status{}, true},
+		"one that knows that already":                      {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{}}, false},
+		"one that is in sync no more":                      {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{InSync: true}}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

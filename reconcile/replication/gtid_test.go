@@ -85,6 +85,34 @@ func TestParseGTIDSetRefusesWhatMySQLNeverPrints(t *testing.T) {
 	}
 }
 
+func TestParseOwnedGTIDs(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ text, want string }{
+		"nothing is under way":                   {"", ""},
+		"one transaction":                        {"A:5#12", "A:5"},
+		"several, as they come":                  {"A:2#9:1#10", "A:1-2"},
+		"a tag, right after the thread before":   {"A:2#9:1#10A:load:1#11", "A:1-2:load:1"},
+		"two servers":                            {"A:7#123B:1#4", "A:7,B:1"},
+		"several threads own one":                {"A:7#12#13:9#14", "A:7:9"},
+		"a thread number that could be a UUID's": {"A:7#00000000B:1#4", "A:7,B:1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := ParseOwnedGTIDs(strings.NewReplacer("A", uuidA, "B", uuidB).Replace(test.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !got.Equal(gtids(t, test.want)) {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+	if got, err := ParseOwnedGTIDs("words"); err == nil {
+		t.Errorf("words were read as %s", got)
+	}
+}
+
 func TestGTIDSetAlgebra(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ a, b, union, difference string }{

@@ -22,6 +22,11 @@ type Assignment struct {
 	Boot string `json:"boot,omitempty"`
 	// Acks, on a primary, is how many semi-synchronous acknowledgements a commit waits for; 0 waits for none.
 	Acks int `json:"acks,omitempty"`
+	// Silent, on a primary, names the members in sync that can certainly acknowledge no more. They leave the record once the
+	// primary has looked at itself after it was told: what it has executed by then is everything that they may have acknowledged.
+	Silent []string `json:"silent,omitempty"`
+	// InSync, on a replica, says that the record counts on what this member has: its data must not be replaced.
+	InSync bool `json:"inSync,omitempty"`
 	// Acknowledge, on a replica, allows it to acknowledge commits.
 	Acknowledge bool `json:"acknowledge,omitempty"`
 	// SourceHost and SourcePort, on a replica, say where the primary listens.
@@ -29,14 +34,15 @@ type Assignment struct {
 	SourcePort int    `json:"sourcePort,omitempty"`
 }
 
-// Relaxes says whether the member, in carrying the assignment out, does something that it does not do now and that rests on the
-// record: taking writes, letting commits go on with fewer acknowledgements, or acknowledging. Whoever sends such an assignment
-// first makes certain that the record is still the cluster's.
+// Relaxes says whether the assignment lets the member do something that rests on the record: take writes, let commits go on with
+// fewer acknowledgements, acknowledge, or have its data replaced. Whoever sends such an assignment first makes certain that the
+// record is still the cluster's.
 func (a Assignment) Relaxes(now Status) bool {
 	if a.Role == RolePrimary {
 		return !now.Writable || a.Acks < now.AcksEnforced
 	}
-	return a.Acknowledge && !now.Acknowledging
+	mayBeReplaced := !a.InSync && (now.Assignment == nil || now.Assignment.InSync)
+	return mayBeReplaced || a.Acknowledge && !now.Acknowledging
 }
 
 // State is where a member stands, in the words that status, events, logs, metrics and docs/ use.
@@ -88,15 +94,20 @@ type Status struct {
 	Assignment *Assignment `json:"assignment,omitempty"`
 	// Boot is the token that a primary's assignment must repeat.
 	Boot string `json:"boot"`
+	// Silent is that of the assignment that the member worked to before it looked: what is reported below was seen later.
+	Silent []string `json:"silent,omitempty"`
 
 	ServerUUID string `json:"serverUUID,omitempty"`
 	Version    string `json:"version,omitempty"`
 	// Executed is gtid_executed; Received adds what the relay log holds and is not applied yet.
 	Executed GTIDSet `json:"executed"`
 	Received GTIDSet `json:"received"`
+	// Pending is what is under way and not executed yet. On a primary, replicas may have acknowledged it already.
+	Pending GTIDSet `json:"pending,omitzero"`
 	// Writable says that clients can write here: super_read_only is off.
 	Writable bool `json:"writable"`
-	// AcksEnforced is how many acknowledgements commits on this member wait for at this moment.
+	// AcksEnforced is how many acknowledgements commits on this member are certain to wait for until the next report, unless
+	// Assignment asks for fewer.
 	AcksEnforced int `json:"acksEnforced,omitempty"`
 	// AckClients is how many replicas are connected to this member as acknowledging ones.
 	AckClients int `json:"ackClients,omitempty"`

@@ -1,6 +1,9 @@
 package replication
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // rule looks for one reason to change the record; it returns the record unchanged when it finds none.
 type rule func(Cluster) Record
@@ -53,25 +56,41 @@ func degrade(c Cluster) Record {
 	return next
 }
 
-// leave takes out one member that cannot acknowledge any more: one that the StatefulSet no longer asks for and whose Pod is gone,
-// or one whose data has to be replaced and whose acknowledgements are off. What it held does not count any longer, so the promise
-// shrinks to what the others are seen to hold.
+// leave takes out one member that cannot acknowledge any more. What it held does not count any longer, so the promise shrinks to
+// what the others are seen to hold of everything that it may have acknowledged: what the primary had executed after the member
+// fell silent, and what was under way there. While enough others are connected they will hold it soon, and the member is let go
+// then, without a promise less.
 func leave(c Cluster) Record {
 	status := c.primaryStatus()
 	if status == nil {
 		return c.Record
 	}
-	for _, name := range c.Record.InSync {
-		if name == c.Record.Primary || !c.certainlySilent(name) {
+	for _, name := range c.silent() {
+		next := c.Record.without(name)
+		holders := c.holders(next, status.Executed.Union(status.Pending))
+		soon := holders < next.RequiredAcks && status.AckClients >= next.RequiredAcks
+		if soon || !slices.Contains(status.Silent, name) {
 			continue
 		}
-		next := c.Record.without(name)
-		next.RequiredAcks = min(next.RequiredAcks, c.holders(next, status.Executed))
+		next.RequiredAcks = min(next.RequiredAcks, holders)
 		return next
 	}
 	return c.Record
 }
 
+// silent names the replicas in sync that can certainly acknowledge no more.
+func (c Cluster) silent() []string {
+	var names []string
+	for _, name := range c.Record.InSync {
+		if name != c.Record.Primary && c.certainlySilent(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// certainlySilent: a member that the StatefulSet no longer asks for and whose Pod is gone, or one whose data has to be replaced and
+// whose acknowledgements are off.
 func (c Cluster) certainlySilent(name string) bool {
 	member, known := c.member(name)
 	if !known || !member.Pod && member.Ordinal >= c.Scale {
@@ -113,9 +132,19 @@ func raise(c Cluster) Record {
 		return c.Record
 	}
 	next := c.Record
-	enforced := min(status.AcksEnforced, FullAcks(c.Replicas))
+	// Fewer replicas connected than that would degrade the record at once, and so on for ever.
+	enforced := min(status.acksToCome(), status.AckClients, FullAcks(c.Replicas))
 	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed) >= enforced {
 		next.RequiredAcks = enforced
 	}
 	return next
+}
+
+// acksToCome is how many acknowledgements commits wait for and will go on to wait for, whatever the primary is about to do: an
+// assignment that asks for fewer may have been accepted and not been carried out.
+func (s Status) acksToCome() int {
+	if s.Assignment == nil {
+		return 0
+	}
+	return min(s.AcksEnforced, s.Assignment.Acks)
 }

@@ -12,6 +12,8 @@ type Server struct {
 	ServerUUID    string
 	Executed      GTIDSet
 	Purged        GTIDSet
+	// Pending is gtid_owned, looked at before Executed: what is under way, on a primary also what waits for acknowledgements.
+	Pending GTIDSet
 	// SourceAcks is the number of acknowledgements in force, 0 when semi-synchronous source is off.
 	SourceAcks int
 	// ReplicaAcks says whether rpl_semi_sync_replica_enabled is on.
@@ -88,6 +90,18 @@ type Step struct {
 	Message string
 	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
 	NeedsCopy bool
+}
+
+// CertainAcks is how many acknowledgements commits are certain to wait for from this look to the next one: what is in force or,
+// if the step lowers it, what will be.
+func (s Step) CertainAcks(local Local) int {
+	if s.Verb == VerbStopEnforcingAcks {
+		return 0
+	}
+	if s.Verb == VerbEnforceAcks {
+		return min(local.Server.SourceAcks, local.Assignment.Acks)
+	}
+	return local.Server.SourceAcks
 }
 
 // NextStep says what a member does next. It does one thing at a time; the agent looks again after each.
@@ -212,7 +226,7 @@ func attachStep(a Assignment, local Local) Step {
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
 	case local.Origin == OriginFresh, !server.Executed.Contains(source.Purged):
 		return cloneStep(a)
-	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed && server.Channel.IOErrno != errAccessDenied:
+	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed:
 		return ackedStart(a, server)
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
 		return drain(server, StateCatchingUp)
@@ -220,10 +234,10 @@ func attachStep(a Assignment, local Local) Step {
 	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "turns to the primary " + a.Record.Primary}
 }
 
-// cloneStep copies only over a member that may not acknowledge: replacing the data of one that the Record counts on would
-// make the Record lie.
+// cloneStep copies only over a member that the Record does not count on: replacing the data of one that it does would make the
+// Record lie.
 func cloneStep(a Assignment) Step {
-	if a.Acknowledge {
+	if a.InSync {
 		return Step{VerbNone, StateWaiting, "needs a copy of the primary's data; waits to be taken out of the in-sync set first", true}
 	}
 	return Step{VerbClone, StateCloning, "copies the data of " + a.Record.Primary, true}
@@ -252,7 +266,7 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
 	case channel.IO == "No":
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
-	case channel.IO != "Yes" && channel.IOErrno == errAccessDenied:
+	case channel.Refused():
 		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
 	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
 		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
@@ -265,6 +279,9 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	}
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
+
+// Refused says that the primary does not take the channel's account and password any more.
+func (c Channel) Refused() bool { return c.IO == "Connecting" && c.IOErrno == errAccessDenied }
 
 // errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
 const errAccessDenied = 1045

@@ -1,0 +1,274 @@
+package replication
+
+import "slices"
+
+// pass is one pass of the operator, which can end anywhere.
+type pass struct {
+	stage string
+	// stale makes a restarted operator begin with an earlier record than the one written last.
+	stale    bool
+	version  int
+	seen     Cluster
+	unasked  []int
+	decision Decision
+	unsent   []string
+}
+
+const (
+	stageBegin  = ""
+	stageAsk    = "ask"
+	stageDecide = "decide"
+	stageAssign = "assign"
+)
+
+// operate does the next bit of the operator's pass.
+func (w *world) operate() {
+	switch p := &w.operator; p.stage {
+	case stageBegin:
+		w.beginPass(p)
+	case stageAsk:
+		w.ask(p)
+	case stageDecide:
+		w.decide(p)
+	case stageAssign:
+		w.send(p)
+	}
+}
+
+func (w *world) beginPass(p *pass) {
+	seen := Cluster{Record: w.record, Replicas: w.replicas, Scale: w.scale, Port: 3306, Durability: w.policy}
+	version := w.version
+	if p.stale {
+		seen.Record, version = w.stale, -1
+	}
+	*p = pass{stage: stageAsk, version: version}
+	for _, m := range w.members {
+		if !m.pod && !m.vol.made && m.ordinal >= max(w.replicas, w.scale) {
+			continue
+		}
+		if m.name == seen.Record.Primary {
+			p.unasked = slices.Insert(p.unasked, 0, len(seen.Members))
+		} else {
+			p.unasked = append(p.unasked, len(seen.Members))
+		}
+		seen.Members = append(seen.Members, Member{Name: m.name, Ordinal: m.ordinal, Host: m.name, Pod: m.pod, OlderData: m.vol.made && m.vol.life < w.life})
+	}
+	p.seen = seen
+}
+
+func (w *world) ask(p *pass) {
+	if len(p.unasked) == 0 {
+		p.stage = stageDecide
+		return
+	}
+	member := &p.seen.Members[p.unasked[0]]
+	p.unasked = p.unasked[1:]
+	m := w.named(member.Name)
+	if m.agent.up && m.pod && !m.deaf {
+		status := m.agent.status
+		member.Status = &status
+	}
+}
+
+// decide writes what has to be written; only if the record stands does the pass go on to assign.
+func (w *world) decide(p *pass) {
+	p.decision = Decide(p.seen)
+	w.note = p.decision.Note
+	if p.decision.Scale > 0 && p.decision.Scale != w.scale && p.version == w.version {
+		w.say("operator scales to %d", p.decision.Scale)
+		w.scale = p.decision.Scale
+	}
+	if p.decision.Record.Equal(p.seen.Record) {
+		p.stage = stageAssign
+		for name := range p.decision.Assignments {
+			p.unsent = append(p.unsent, name)
+		}
+		slices.Sort(p.unsent)
+		return
+	}
+	if p.version == w.version {
+		w.say("operator records %+v", p.decision.Record)
+		w.stale, w.record = w.record, p.decision.Record
+		w.version++
+		w.letGhostsGo()
+	}
+	*p = pass{}
+}
+
+func (w *world) letGhostsGo() {
+	for _, m := range w.members {
+		if !w.record.Acknowledges(m.name) {
+			m.ghost = transactions{}
+		}
+	}
+}
+
+func (w *world) send(p *pass) {
+	if len(p.unsent) == 0 {
+		*p = pass{}
+		return
+	}
+	name := p.unsent[0]
+	p.unsent = p.unsent[1:]
+	wanted := p.decision.Assignments[name]
+	index := slices.IndexFunc(p.seen.Members, func(member Member) bool { return member.Name == name })
+	if wanted.Relaxes(*p.seen.Members[index].Status) && !w.record.Equal(wanted.Record) {
+		return
+	}
+	m := w.named(name)
+	if m.agent.up && m.pod && !m.deaf {
+		m.assign(wanted)
+	}
+}
+
+// check looks at what is really there.
+func (w *world) check() {
+	w.checkWriters()
+	w.checkPromise()
+	w.checkReaders()
+}
+
+func (w *world) checkWriters() {
+	writers := 0
+	for _, m := range w.members {
+		if !m.writable() {
+			continue
+		}
+		writers++
+		if m.name != w.record.Primary {
+			w.violated("%s takes writes, the record names %q", m.name, w.record.Primary)
+		}
+		if m.sql.sourceAcks < w.record.RequiredAcks {
+			w.violated("%s lets commits go on with %d acknowledgements, the record promises %d", m.name, m.sql.sourceAcks, w.record.RequiredAcks)
+		}
+	}
+	if writers > 1 {
+		w.violated("%d members take writes", writers)
+	}
+}
+
+// checkPromise: everything acknowledged is on the primary and on RequiredAcks other members in sync.
+func (w *world) checkPromise() {
+	primary := w.named(w.record.Primary)
+	if primary == nil {
+		return
+	}
+	if lost := w.acked.without(primary.vol.has()); !lost.empty() {
+		w.violated("the primary %s lacks acknowledged %s", primary.name, w.set(lost))
+	}
+	atLeast := make([]transactions, w.record.RequiredAcks+1)
+	for i := range atLeast[0] {
+		atLeast[0][i] = ^uint64(0)
+	}
+	for _, m := range w.inSyncReplicas() {
+		has := m.vol.has().union(m.ghost)
+		for copies := len(atLeast) - 1; copies > 0; copies-- {
+			atLeast[copies] = atLeast[copies].union(atLeast[copies-1].both(has))
+		}
+	}
+	if short := w.acked.without(atLeast[w.record.RequiredAcks]); !short.empty() {
+		w.violated("acknowledged %s are not on %d members in sync beside the primary", w.set(short), w.record.RequiredAcks)
+	}
+}
+
+// checkReaders: whoever reads len(InSync)-RequiredAcks members in sync other than the primary sees everything acknowledged.
+func (w *world) checkReaders() {
+	if w.record.RequiredAcks == 0 || w.haunted() {
+		return
+	}
+	replicas := w.inSyncReplicas()
+	enough := len(w.record.InSync) - w.record.RequiredAcks
+	for choice := range 1 << len(replicas) {
+		var read transactions
+		count := 0
+		for i, m := range replicas {
+			if choice&(1<<i) != 0 {
+				count++
+				read = read.union(m.vol.has())
+			}
+		}
+		if unseen := w.acked.without(read); count == enough && !unseen.empty() {
+			w.violated("%d members in sync can be read without seeing acknowledged %s", count, w.set(unseen))
+		}
+	}
+}
+
+func (w *world) inSyncReplicas() []*simulated {
+	var replicas []*simulated
+	for _, m := range w.members {
+		if m.name != w.record.Primary && w.record.Acknowledges(m.name) {
+			replicas = append(replicas, m)
+		}
+	}
+	return replicas
+}
+
+// settle leaves the cluster in peace: it must get to full strength by itself, and take writes.
+func (w *world) settle() {
+	for _, m := range w.members {
+		m.cut, m.deaf = false, false
+	}
+	w.say("peace")
+	w.mayWrite = maxTransactions
+	for range 600 {
+		w.round()
+		blocked := w.primaryLost && w.replicas == mostMembers && w.note != nil && w.note.Reason == ReasonAdoptionBlocked
+		if w.violation != "" || blocked || w.strong() && w.acknowledgesAWrite() {
+			return
+		}
+	}
+	w.violated("does not get to full strength: %s", w.weakness())
+}
+
+// acknowledgesAWrite says whether a client that writes now hears of it soon.
+func (w *world) acknowledgesAWrite() bool {
+	n := len(w.ledger)
+	w.write()
+	for range 20 {
+		w.round()
+	}
+	return n < len(w.ledger) && w.acked.has(n)
+}
+
+// round gives everybody a few turns; a person raises the size where the operator says that this is what it waits for.
+func (w *world) round() {
+	w.clock++
+	for range 2 * (len(w.members) + 4) {
+		w.operate()
+		if w.note != nil && w.note.Blocked && w.replicas < mostMembers {
+			w.replicas++
+			w.operator, w.note = pass{}, nil
+		}
+	}
+	for _, m := range w.members {
+		w.kubelet(m)
+		w.turn(m)
+		w.turn(m)
+		w.receive(m)
+		w.receive(m)
+		m.apply()
+		w.check()
+	}
+	if w.random.IntN(20) == 0 {
+		w.write()
+	}
+}
+
+func (w *world) strong() bool { return w.weakness() == "" }
+
+// weakness says what is not yet as it has to be.
+func (w *world) weakness() string {
+	if w.record.RequiredAcks != FullAcks(w.replicas) || len(w.record.InSync) != w.replicas || w.scale != w.replicas {
+		return "the record"
+	}
+	for _, m := range w.members[:w.replicas] {
+		want := StateReplicating
+		if m.name == w.record.Primary {
+			want = StateWriting
+		}
+		if m.agent.status.State != want {
+			return m.name + " is " + string(m.agent.status.State) + ": " + m.agent.status.Message
+		}
+	}
+	return ""
+}

@@ -1,0 +1,383 @@
+package replication
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// The simulator runs the pure decisions against members that behave as mysqld, agent, StatefulSet and network do, with faults at
+// every point where something can come in between: the operator dies between two writes, works from what it saw a while ago,
+// records are written and not acted on. After every event the promises of doc.go are checked against what is really on the volumes.
+//
+// What it takes for granted, and what therefore has to hold elsewhere: assignments arrive while the operator that sent them still
+// waits for the answer (one leader, drained before its lease ends), and mysqld does not restart between an agent's look and its act.
+
+var (
+	simulatorSeed  = flag.Uint64("simulator-seed", 0, "run the simulator for this seed only")
+	simulatorSeeds = flag.Uint64("simulator-seeds", 3000, "how many seeds to simulate")
+)
+
+// events is how many things happen to a simulated cluster before it is left in peace.
+const events = 5000
+
+func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
+	t.Parallel()
+	if *simulatorSeed != 0 {
+		simulate(t, *simulatorSeed)
+		return
+	}
+	const lanes = 4
+	for lane := range uint64(lanes) {
+		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
+			t.Parallel()
+			for seed := lane + 1; seed <= *simulatorSeeds && !t.Failed(); seed += lanes {
+				simulate(t, seed)
+			}
+		})
+	}
+}
+
+// simulate lives one cluster's life.
+func simulate(t *testing.T, seed uint64) {
+	t.Helper()
+	w := newWorld(seed)
+	for range events {
+		w.happen()
+		w.check()
+		if w.violation != "" {
+			break
+		}
+	}
+	if w.violation == "" {
+		w.settle()
+	}
+	if w.violation != "" {
+		t.Errorf("seed %d, after %d events: %s\nrepeat with -run TestSimulated -simulator-seed=%d\nrecord %+v, %d wanted, scale %d\nlast events:\n%s",
+			seed, w.counted, w.violation, seed, w.record, w.replicas, w.scale, w.history())
+	}
+}
+
+// world is one cluster with everything around it.
+type world struct {
+	random  *rand.Rand
+	clock   int
+	counted int
+	tokens  int
+	members []*simulated
+
+	// The cluster resource and the StatefulSet.
+	record   Record
+	version  int
+	life     int
+	replicas int
+	scale    int
+	policy   Durability
+
+	// ledger says of every transaction which server wrote it, and as its how manieth.
+	ledger []gtidOf
+	counts map[string]int64
+	acked  transactions
+	// mayWrite keeps some room for the time of peace.
+	mayWrite int
+	// calm is how many events there are to one fault.
+	calm int
+
+	// primaryLost says that the former primary's volume is gone: then nothing may be certain enough to be adopted.
+	primaryLost bool
+
+	operator  pass
+	note      *Note  // what the operator noted last
+	stale     Record // an earlier record, which a restarted operator may still be shown
+	log       []string
+	violation string
+}
+
+type gtidOf struct {
+	uuid   string
+	number int64
+}
+
+const mostMembers = 5
+
+func newWorld(seed uint64) *world {
+	w := &world{random: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int64{}, life: 1, mayWrite: maxTransactions / 2}
+	for ordinal := range mostMembers {
+		w.members = append(w.members, newSimulated(ordinal))
+	}
+	w.replicas = 1 + w.random.IntN(mostMembers)
+	w.calm = []int{20, 60, 150, 400}[w.random.IntN(4)]
+	w.policy = Durability{Continue: w.random.IntN(4) > 0, Grace: 10 * time.Second}
+	return w
+}
+
+func (w *world) token() string {
+	w.tokens++
+	return fmt.Sprint(w.tokens)
+}
+
+func (w *world) named(name string) *simulated {
+	for _, m := range w.members {
+		if m.name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// set translates into the sets that the decisions read.
+func (w *world) set(of transactions) GTIDSet {
+	intervals := map[gtidSource][]interval{}
+	of.each(func(n int) {
+		id := w.ledger[n]
+		source := gtidSource{uuid: id.uuid}
+		list := intervals[source]
+		if last := len(list) - 1; last >= 0 && list[last].end == id.number {
+			list[last].end++
+			return
+		}
+		intervals[source] = append(list, interval{id.number, id.number + 1})
+	})
+	return GTIDSet{intervals: intervals}
+}
+
+func (w *world) say(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf(format, args...))
+}
+
+func (w *world) history() string {
+	text := ""
+	for _, line := range w.log[max(0, len(w.log)-60):] {
+		text += "  " + line + "\n"
+	}
+	return text
+}
+
+func (w *world) violated(format string, args ...any) {
+	if w.violation == "" {
+		w.violation = fmt.Sprintf(format, args...)
+	}
+}
+
+// acknowledge notes that a client has heard of its commit.
+func (w *world) acknowledge(n int) { w.acked.add(n) }
+
+func (w *world) anyMember() *simulated { return w.members[w.random.IntN(len(w.members))] }
+
+// happen lets one thing happen: mostly life goes on, at times something breaks.
+func (w *world) happen() {
+	w.counted++
+	if w.random.IntN(w.calm) == 0 {
+		w.fault()
+		return
+	}
+	w.goOn()
+}
+
+// goOn lets one part do its next bit.
+func (w *world) goOn() {
+	m := w.anyMember()
+	switch w.random.IntN(20) {
+	case 0:
+		w.clock += w.random.IntN(3)
+	case 1:
+		if w.random.IntN(5) == 0 {
+			w.write()
+		}
+	case 2, 3, 4:
+		w.receive(m)
+	case 5, 6:
+		m.apply()
+	case 7, 8:
+		w.kubelet(m)
+	case 9, 10, 11, 12, 13:
+		w.turn(m)
+	default:
+		w.operate()
+	}
+}
+
+// turn is half of an agent's turn: acting on what was seen, or looking.
+func (w *world) turn(m *simulated) {
+	if !m.agent.up {
+		return
+	}
+	if step := m.agent.pending; step != nil {
+		w.say("%s: %s", m.name, step.Verb)
+		w.act(m)
+		return
+	}
+	w.look(m)
+}
+
+// kubelet and the StatefulSet controller keep what shall be: Pods, and what runs in them.
+func (w *world) kubelet(m *simulated) {
+	switch {
+	case m.pod && m.ordinal >= w.scale:
+		w.say("%s: Pod removed", m.name)
+		m.killPod()
+		m.pod = false
+	case !m.pod && m.ordinal < w.scale:
+		w.say("%s: Pod made", m.name)
+		m.pod = true
+		if !m.vol.made {
+			m.vol.life = w.life
+		}
+	case m.pod && !m.agent.up:
+		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock}
+		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role}
+	case m.pod && !m.sql.up:
+		w.say("%s: mysqld starts", m.name)
+		m.boot()
+	}
+}
+
+// write is a client that tries to commit wherever it can.
+func (w *world) write() {
+	for _, m := range w.members {
+		if !m.writable() || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
+			continue
+		}
+		n := len(w.ledger)
+		w.counts[m.uuid]++
+		w.ledger = append(w.ledger, gtidOf{m.uuid, w.counts[m.uuid]})
+		m.vol.binlog = append(m.vol.binlog, n)
+		m.sql.waiting = append(m.sql.waiting, commit{number: n, acks: map[*simulated]bool{}})
+		if m.sql.sourceAcks == 0 {
+			m.finish(w.acknowledge)
+		}
+	}
+}
+
+// receive is one bit of a replica's receiver: it connects, or gets the next transaction and acknowledges it.
+func (w *world) receive(m *simulated) {
+	source := w.named(m.vol.source)
+	if !m.sql.up || !m.sql.io || source == nil {
+		return
+	}
+	if m.cut || source.cut || !source.sql.up {
+		m.sql.connected = false
+		return
+	}
+	if !m.sql.connected {
+		if !source.vol.purged.without(m.vol.executed.union(m.vol.retrieved)).empty() {
+			m.sql.io, m.sql.ioErrno = false, 13114
+			return
+		}
+		m.sql.connected, m.sql.ackActive = true, m.sql.replicaAcks
+		return
+	}
+	for _, n := range source.vol.binlog {
+		if m.vol.executed.has(n) || m.vol.retrieved.has(n) {
+			continue
+		}
+		m.vol.retrieved.add(n)
+		m.vol.relay = append(m.vol.relay, n)
+		if m.sql.ackActive && source.sql.sourceAcks > 0 {
+			if !w.record.Acknowledges(m.name) {
+				w.violated("%s acknowledges although the record does not name it", m.name)
+			}
+			source.acknowledged(m, n, w.acknowledge)
+		}
+		return
+	}
+}
+
+// fault breaks something, heals something, or is a person at work.
+func (w *world) fault() {
+	m := w.anyMember()
+	switch w.random.IntN(14) {
+	case 0:
+		w.say("%s: mysqld killed", m.name)
+		m.crash()
+	case 1:
+		w.say("%s: agent killed", m.name)
+		m.agent = sidecar{}
+	case 2:
+		w.say("%s: Pod killed", m.name)
+		m.killPod()
+	case 3, 4:
+		m.cut = w.random.IntN(3) == 0
+		w.say("%s: network cut: %t", m.name, m.cut)
+	case 5:
+		m.deaf = w.random.IntN(3) == 0
+		w.say("%s: deaf to the operator: %t", m.name, m.deaf)
+	case 6, 7, 8:
+		w.say("operator restarts")
+		w.operator = pass{stale: w.random.IntN(3) == 0}
+	case 9, 10:
+		w.replicas = 1 + w.random.IntN(mostMembers)
+		w.say("wanted: %d", w.replicas)
+	case 11:
+		w.loseVolume(m)
+	case 12:
+		w.purge()
+	case 13:
+		if w.random.IntN(4) == 0 {
+			w.recreate()
+		}
+	}
+}
+
+// loseVolume takes a replica's data away; the primary's is another story (recreate).
+func (w *world) loseVolume(m *simulated) {
+	if m.name == w.record.Primary || !m.vol.made || w.record.Primary == "" {
+		return
+	}
+	w.say("%s: volume lost", m.name)
+	m.ghost = m.ghost.union(m.vol.has())
+	m.killPod()
+	m.vol = volume{life: w.life}
+}
+
+// purge removes the older half of the primary's binary log, unless a connected replica still reads there.
+func (w *world) purge() {
+	primary := w.named(w.record.Primary)
+	if primary == nil || !primary.sql.up {
+		return
+	}
+	half := len(primary.vol.binlog) / 2
+	var old transactions
+	for _, n := range primary.vol.binlog[:half] {
+		old.add(n)
+	}
+	for _, m := range w.members {
+		if m.sql.connected && m.vol.source == primary.name && !old.without(m.vol.executed.union(m.vol.retrieved)).empty() {
+			return
+		}
+	}
+	if !old.without(primary.vol.executed).empty() {
+		return
+	}
+	w.say("%s: binary log purged", primary.name)
+	primary.vol.purged = primary.vol.purged.union(old)
+	primary.vol.binlog = primary.vol.binlog[half:]
+}
+
+// recreate deletes the resource, which keeps the volumes, and applies it again, perhaps with another size, perhaps after the
+// primary's volume is gone, which the promise must survive if one was made and the other copies exist.
+func (w *world) recreate() {
+	w.say("the resource is deleted and applied again")
+	for _, m := range w.members {
+		m.killPod()
+		m.pod, m.deaf, m.cut = false, false, false
+	}
+	primary := w.named(w.record.Primary)
+	if primary != nil && w.record.RequiredAcks > 0 && !w.haunted() && w.random.IntN(3) == 0 {
+		w.say("%s: the primary's volume is lost", primary.name)
+		primary.vol = volume{life: w.life + 1}
+		w.primaryLost = true
+	}
+	w.life++
+	w.record, w.stale, w.scale, w.operator = Record{}, Record{}, 0, pass{}
+	w.version++
+	w.replicas = 1 + w.random.IntN(mostMembers)
+}
+
+// haunted says whether a copy that the record counts on was lost and is not yet given up.
+func (w *world) haunted() bool {
+	return slices.ContainsFunc(w.members, func(m *simulated) bool { return !m.ghost.empty() && w.record.Acknowledges(m.name) })
+}
