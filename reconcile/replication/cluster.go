@@ -80,6 +80,13 @@ type Note struct {
 
 // Decide says what has to be true next.
 func Decide(c Cluster) Decision {
+	decision := decide(c)
+	// Whatever else is decided: reads must not lose their way while the record changes.
+	decision.ReadFromPrimary = c.servingReplicas() == 0
+	return decision
+}
+
+func decide(c Cluster) Decision {
 	if c.Record.Primary == "" {
 		return appoint(c)
 	}
@@ -94,7 +101,6 @@ func Decide(c Cluster) Decision {
 	}
 	decision.Scale, decision.Note = scale(c)
 	decision.Assignments = assignments(c)
-	decision.ReadFromPrimary = c.servingReplicas() == 0
 	return decision
 }
 

@@ -569,10 +569,11 @@ func TestDecideRoutesReads(t *testing.T) {
 		story       *story
 		fromPrimary bool
 	}{
-		"replicas serve reads":               {healthy(t, 2, 1), false},
-		"a single member serves its own":     {healthy(t, 1, 0), true},
-		"no replica serves: the primary has": {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
-		"one that is leaving does not count": {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
+		"replicas serve reads":                {healthy(t, 2, 1), false},
+		"a single member serves its own":      {healthy(t, 1, 0), true},
+		"no replica serves: the primary has":  {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
+		"so it does while its record changes": {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
+		"one that is leaving does not count":  {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
