@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/filelock"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
@@ -31,12 +32,36 @@ func impossible(system string, root bool, o Options) error {
 	return nil
 }
 
-func (l *launcher) chooseNetwork() (plan.Network, error) {
+// networksLock keeps clusters that start at once from choosing the same network.
+const networksLock = "/run/devcluster.lock"
+
+// chooseNetwork takes the first network that this machine does not use, by
+// making its bridge: from then on everybody sees it in use.
+func (l *launcher) chooseNetwork(ctx context.Context) (plan.Network, error) {
+	if err := l.install(ctx); err != nil {
+		return plan.Network{}, err
+	}
+	unlock, err := filelock.Acquire(ctx, networksLock, nil)
+	if err != nil {
+		return plan.Network{}, err
+	}
+	defer unlock()
 	taken, err := machine.PrefixesInUse()
 	if err != nil {
 		return plan.Network{}, err
 	}
-	return plan.Choose(taken)
+	network, err := plan.Choose(taken)
+	if err != nil {
+		return plan.Network{}, err
+	}
+	return network, machine.EnsureBridge(ctx, network)
+}
+
+func (l *launcher) install(ctx context.Context) error {
+	if err := machine.Install(ctx, l.options.Progress); err != nil {
+		return fmt.Errorf("%w; %s", err, elsewhere)
+	}
+	return nil
 }
 
 // prepareMachine gives the machine what nodes need.
@@ -44,8 +69,8 @@ func (l *launcher) prepareMachine(ctx context.Context) error {
 	if l.state.Network == nil {
 		return nil
 	}
-	if err := machine.Install(ctx, l.options.Progress); err != nil {
-		return fmt.Errorf("%w; %s", err, elsewhere)
+	if err := l.install(ctx); err != nil {
+		return err
 	}
 	if err := machine.EnsureBridge(ctx, *l.state.Network); err != nil {
 		return err

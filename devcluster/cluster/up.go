@@ -140,7 +140,7 @@ func (l *launcher) plan(ctx context.Context) (state, error) {
 	if l.options.ControlPlaneOnly {
 		return fresh(l.options, ports, nil), nil
 	}
-	network, err := l.chooseNetwork()
+	network, err := l.chooseNetwork(ctx)
 	if err != nil {
 		return state{}, err
 	}
