@@ -152,6 +152,9 @@ func (a *Agent) settleData(ctx context.Context) error {
 func (a *Agent) maintain(ctx context.Context, where replication.State) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	if err := a.refreshPasswords(bounded, where == replication.StateWriting); err != nil {
+		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
+	}
 	if where == replication.StateWriting {
 		problem := ""
 		if err := a.root.enforce(bounded, a.local); err != nil {

@@ -30,10 +30,12 @@ const (
 type Agent struct {
 	layout Layout
 	log    logr.Logger
-	local  *mysql.Server
-	root   rootPassword
-	tls    *tlsFiles
-	wake   chan struct{}
+	// local is logged in with the password in inForce; both belong to the loop.
+	local   *mysql.Server
+	inForce passwords
+	root    rootPassword
+	tls     *tlsFiles
+	wake    chan struct{}
 
 	mu         sync.Mutex
 	kept       state
@@ -56,16 +58,16 @@ func New(layout Layout, log logr.Logger) (*Agent, error) {
 	if !found {
 		return nil, fmt.Errorf("no %s: the init container has not run", layout.stateFile())
 	}
-	account, err := layout.readAccount(mysql.AgentUser)
+	inForce, err := layout.keptPasswords()
 	if err != nil {
 		return nil, err
 	}
-	local, err := mysql.Local(layout.socket(), account)
+	local, err := mysql.Local(layout.socket(), mysql.Account{User: mysql.AgentUser, Password: inForce[mysql.AgentUser]})
 	if err != nil {
 		return nil, err
 	}
 	agent := &Agent{
-		layout: layout, log: log, local: local, kept: kept,
+		layout: layout, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Boot: rand.Text()}
@@ -75,7 +77,7 @@ func New(layout Layout, log logr.Logger) (*Agent, error) {
 
 // Run looks, decides and acts until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
-	defer a.local.Close()
+	defer func() { _ = a.local.Close() }()
 	for {
 		pause := a.turn(ctx)
 		select {
@@ -132,6 +134,13 @@ func (a *Agent) silent() []string {
 func (a *Agent) look(ctx context.Context) (mysql.Observed, error) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
+	observed, err := a.local.Observe(bounded)
+	if !mysql.IsAccessDenied(err) {
+		return observed, err
+	}
+	if err := a.refreshPasswords(bounded, false); err != nil {
+		return observed, err
+	}
 	return a.local.Observe(bounded)
 }
 
@@ -159,6 +168,9 @@ func (a *Agent) localView(observed mysql.Observed) replication.Local {
 	now := time.Now()
 	if observed.Server.Channel.IO == "Yes" {
 		a.heard = now
+	}
+	if observed.Server.Channel.Refused() {
+		a.pointed = false
 	}
 	return replication.Local{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Pointed: a.pointed, Unheard: now.Sub(a.heard),

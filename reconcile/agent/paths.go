@@ -37,6 +37,7 @@ func (l Layout) stateFile() string       { return path.Join(l.Volume, "member.js
 func (l Layout) serverConfig() string    { return path.Join(l.Run, "my.cnf") }
 func (l Layout) initConfig() string      { return path.Join(l.Run, "initialize.cnf") }
 func (l Layout) bootstrapFile() string   { return path.Join(l.Run, "bootstrap.sql") }
+func (l Layout) passwordsFile() string   { return path.Join(l.Run, "passwords.json") }
 func (l Layout) socket() string          { return path.Join(l.Run, "mysqld.sock") }
 func (l Layout) caFile() string          { return path.Join(l.TLS, "ca.crt") }
 func (l Layout) certFile() string        { return path.Join(l.TLS, "tls.crt") }

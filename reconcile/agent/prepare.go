@@ -47,6 +47,13 @@ func Prepare(layout Layout, who Identity) error {
 	if err := writeBootstrap(layout, newData); err != nil {
 		return err
 	}
+	inForce, err := layout.wantedPasswords()
+	if err != nil {
+		return err
+	}
+	if err := layout.keepPasswords(inForce); err != nil {
+		return err
+	}
 	base += "init_file = " + layout.bootstrapFile() + "\n"
 	if err := os.WriteFile(layout.serverConfig(), []byte(base), 0o640); err != nil {
 		return fmt.Errorf("write my.cnf: %w", err)

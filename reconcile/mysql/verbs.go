@@ -132,5 +132,15 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 	return nil
 }
 
+// SetOwnPassword gives one of the operator's own accounts a new password.
+func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
+	for _, account := range privileges() {
+		if account.user == user {
+			return s.SetPassword(ctx, user, account.host, password)
+		}
+	}
+	return fmt.Errorf("%s is not an account of the operator's", user)
+}
+
 // Ping says whether mysqld answers and takes the account's password.
 func (s *Server) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }

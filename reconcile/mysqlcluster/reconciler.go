@@ -57,7 +57,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 
 func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
 	known, found, err := r.prerequisites(ctx, object, cluster)
-	if found != nil || err != nil {
+	if err != nil || known.agents == nil {
 		return r.waiting(cluster, found, err)
 	}
 	seen, err := r.observe(ctx, object, cluster, known.agents)
@@ -68,9 +68,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if err := r.applyChildren(ctx, object, cluster, seen, decision); err != nil {
 		return r.waiting(cluster, nil, err)
 	}
-	report := report{cluster: cluster, seen: seen, decision: decision}
+	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
 	if decision.Record.Equal(recordOf(cluster.Status)) {
-		report.problem = r.expandVolumes(ctx, cluster, seen)
+		if refused := r.expandVolumes(ctx, cluster, seen); refused != nil {
+			report.problem = refused
+		}
 		err = errors.Join(r.assign(ctx, object, known.agents, seen, decision), r.labelRoles(ctx, seen, decision.Record))
 	}
 	status := report.status()
@@ -78,7 +80,8 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 }
 
 // prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
-// cluster's own Secrets. They are looked at again from time to time.
+// cluster's own Secrets. They are looked at again from time to time. A cluster that has begun is looked after even when the user's
+// Secret is gone: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
 	known, valid := r.memory.recall(key, cluster.UID, now)
@@ -86,19 +89,22 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 		return known, nil, nil
 	}
 	n := names{cluster.Namespace, cluster.Name}
-	if found, err := r.userSecret(ctx, n, cluster.Spec.Secret); found != nil || err != nil {
-		return known, found, err
+	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
+	if err != nil || lacking != nil && cluster.Status.Primary == "" {
+		return remembered{}, lacking, err
 	}
 	if found, err := r.backup(ctx, cluster); found != nil || err != nil {
-		return known, found, err
+		return remembered{}, found, err
 	}
 	agents, err := r.ownSecrets(ctx, object, n, now)
 	if err != nil {
-		return known, nil, err
+		return remembered{}, nil, err
 	}
 	known = remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, until: now.Add(secretsEvery)}
-	r.memory.keep(key, known)
-	return known, nil, nil
+	if lacking == nil {
+		r.memory.keep(key, known)
+	}
+	return known, lacking, nil
 }
 
 // backup checks what a cluster that has not begun yet shall start from.
