@@ -18,11 +18,11 @@ import (
 
 var (
 	simulatorSeed  = flag.Uint64("simulator-seed", 0, "run the simulator for this seed only")
-	simulatorSeeds = flag.Uint64("simulator-seeds", 3000, "how many seeds to simulate")
+	simulatorSeeds = flag.Uint64("simulator-seeds", 2000, "how many seeds to simulate")
 )
 
 // events is how many things happen to a simulated cluster before it is left in peace.
-const events = 5000
+const events = 3000
 
 func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
 	t.Parallel()
