@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/api"
@@ -84,7 +83,7 @@ func rule(group string, resources []string, verbs ...string) map[string]any {
 func applyBootstrap(ctx context.Context, client *api.Client) error {
 	for _, o := range bootstrap() {
 		if err := client.Apply(ctx, o.path, o.content); err != nil {
-			return fmt.Errorf("set up cluster: %w", err)
+			return err
 		}
 	}
 	return nil

@@ -110,7 +110,8 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 	if err := l.await(ctx, "the API server", names(servers), l.client.Ready); err != nil {
 		return err
 	}
-	if err := applyBootstrap(ctx, l.client); err != nil {
+	first := func(ctx context.Context) error { return applyBootstrap(ctx, l.client) }
+	if err := l.await(ctx, "the cluster's first objects", names(servers), first); err != nil {
 		return err
 	}
 	clients := l.state.clients(l.cluster)

@@ -93,8 +93,12 @@ func AllowForwarding(ctx context.Context, n plan.Network) error {
 
 // ForgetForwarding removes what AllowForwarding added.
 func ForgetForwarding(ctx context.Context, n plan.Network) error {
-	if Run(ctx, forwardRule(n, "-C")...) != nil {
-		return nil // it is not there
+	rules, err := Output(ctx, "", iptables, "-w", "10", "-S", "FORWARD")
+	if err != nil {
+		return fmt.Errorf("read this machine's firewall: %w", err)
+	}
+	if !strings.Contains(rules, "-i "+n.Bridge()+" ") {
+		return nil
 	}
 	if err := Run(ctx, forwardRule(n, "-D")...); err != nil {
 		return fmt.Errorf("remove the rule for %s from this machine's firewall: %w", n.Bridge(), err)
