@@ -65,15 +65,17 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		return reconcile.Outcome{}, err
 	}
 	decision := replication.Decide(view(cluster, seen))
-	if err := r.applyChildren(ctx, object, cluster, seen, decision); err != nil {
-		return r.waiting(cluster, nil, err)
-	}
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
+	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
+	err = r.applyChildren(ctx, object, cluster, seen, decision)
+	if refused := problemOf(err); refused != nil {
+		report.problem, err = refused, nil
+	}
 	if decision.Record.Equal(recordOf(cluster.Status)) {
 		if refused := r.expandVolumes(ctx, cluster, seen); refused != nil {
 			report.problem = refused
 		}
-		err = errors.Join(r.assign(ctx, object, known.agents, seen, decision), r.labelRoles(ctx, seen, decision.Record))
+		err = errors.Join(err, r.assign(ctx, object, known.agents, seen, decision), r.labelRoles(ctx, seen, decision.Record))
 	}
 	status := report.status()
 	return outcome(cluster, status, again(status)), quiet(err)
