@@ -13,8 +13,9 @@ import (
 // passwords are those of the operator's own accounts, by user name.
 type passwords map[string]string
 
+// ownUsers ends with the agent's own: once that has its new password, the others are taken to have theirs.
 func ownUsers() []string {
-	return []string{mysql.AgentUser, mysql.ReplicationUser, mysql.CloneUser}
+	return []string{mysql.ReplicationUser, mysql.CloneUser, mysql.AgentUser}
 }
 
 // wantedPasswords are what the cluster's Secret says; kubelet replaces the files when the Secret changes.
