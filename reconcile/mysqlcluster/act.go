@@ -134,7 +134,11 @@ func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstruct
 		}
 	}
 	pod, _ := seen.pod(member.Name)
-	return agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted)
+	if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
+		// Without its causes: an agent that cannot be reached is not to be taken for an API server that cannot.
+		return errors.New(err.Error())
+	}
+	return nil
 }
 
 var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
