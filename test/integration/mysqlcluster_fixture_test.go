@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -203,7 +204,7 @@ func (s *site) cluster(ctx context.Context, name string) (mysqlv1.MySQLCluster, 
 func (s *site) until(t *testing.T, name, reason string) mysqlv1.MySQLCluster {
 	t.Helper()
 	var cluster mysqlv1.MySQLCluster
-	apiserver.Eventually(t, func(ctx context.Context) string {
+	soon(t, func(ctx context.Context) string {
 		var err error
 		if cluster, err = s.cluster(ctx, name); err != nil {
 			return err.Error()
@@ -220,6 +221,24 @@ func (s *site) until(t *testing.T, name, reason string) mysqlv1.MySQLCluster {
 func (s *site) ready(t *testing.T, name string) mysqlv1.MySQLCluster {
 	t.Helper()
 	return s.until(t, name, "AllMembersReady")
+}
+
+// settled waits until a cluster is as it should be and replicates all that it acknowledges.
+func (s *site) settled(t *testing.T, name string) mysqlv1.MySQLCluster {
+	t.Helper()
+	var cluster mysqlv1.MySQLCluster
+	soon(t, func(ctx context.Context) string {
+		var err error
+		if cluster, err = s.cluster(ctx, name); err != nil {
+			return err.Error()
+		}
+		durable := meta.IsStatusConditionTrue(cluster.Status.Conditions, "Durable")
+		if why(cluster).Reason != "AllMembersReady" || !durable || cluster.Status.ObservedGeneration != cluster.Generation {
+			return fmt.Sprintf("cluster %s: %+v", name, cluster.Status.Conditions)
+		}
+		return ""
+	})
+	return cluster
 }
 
 func why(cluster mysqlv1.MySQLCluster) metav1.Condition {
@@ -256,7 +275,7 @@ func (s *site) stalled(t *testing.T, cluster mysqlv1.MySQLCluster, words ...stri
 // told waits for a warning about a cluster.
 func (s *site) told(t *testing.T, cluster, reason, note string) {
 	t.Helper()
-	apiserver.Eventually(t, func(ctx context.Context) string {
+	soon(t, func(ctx context.Context) string {
 		events, err := s.of("events").List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
@@ -274,7 +293,7 @@ func (s *site) told(t *testing.T, cluster, reason, note string) {
 // gone waits until an object is no more.
 func (s *site) gone(t *testing.T, what, name string) {
 	t.Helper()
-	apiserver.Eventually(t, func(ctx context.Context) string {
+	soon(t, func(ctx context.Context) string {
 		if _, err := s.of(what).Get(ctx, name, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
 			return fmt.Sprintf("%s %s is still there (%v)", what, name, err)
 		}
@@ -348,7 +367,7 @@ func (l *errorLog) logger(t *testing.T) logr.Logger {
 			defer l.mu.Unlock()
 			l.errors = append(l.errors, line)
 		}
-	}, funcr.Options{})
+	}, funcr.Options{LogTimestamp: true})
 }
 
 func (l *errorLog) all() []string {
@@ -412,6 +431,22 @@ func (w *wire) written() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
+}
+
+// patience bounds every wait of these tests. It is for a machine that does much else; what waits for a timer of minutes fails.
+const patience = 90 * time.Second
+
+// soon waits until what holds; what says in words what is missing while it does not hold.
+func soon(t *testing.T, holds func(ctx context.Context) (missing string)) {
+	t.Helper()
+	missing := "nothing was looked at"
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		missing = holds(ctx)
+		return missing == "", nil
+	})
+	if err != nil {
+		t.Fatalf("waited %s in vain: %s", patience, missing)
+	}
 }
 
 // sideBySide runs stories as subtests, at most width of them at once: they wait more than they compute, so more fit on a machine than

@@ -19,17 +19,17 @@ const ourLabels = "labels: {app.kubernetes.io/name: mysql, app.kubernetes.io/man
 
 func foreignObjects() map[string]foreignObject {
 	return map[string]foreignObject{
-		"statefulset":  {"statefulsets", "%s", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {replicas: 0, serviceName: x, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: none}]}}}\n"},
-		"service":      {"services", "%s", "apiVersion: v1\nkind: Service\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"},
+		"statefulset": {"statefulsets", "%s", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {replicas: 0, serviceName: x, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: none}]}}}\n"},
+		"service":     {"services", "%s", "apiVersion: v1\nkind: Service\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"},
 		"reading":     {"services", "%s-read", "apiVersion: v1\nkind: Service\nmetadata: {name: %[2]s, " + ourLabels + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"},
 		"identity":    {"services", "%s-pods", "apiVersion: v1\nkind: Service\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"},
-		"config":       {"configmaps", "%s-config", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[2]s, " + ourLabels + "}\ndata: {a: b}\n"},
-		"tls":          {"secrets", "%s-tls", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
-		"ca":           {"secrets", "%s-ca", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
-		"accounts":     {"secrets", "%s-accounts", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + ourLabels + "}\nstringData: {agent: x}\n"},
-		"claim":        {"persistentvolumeclaims", "data-%s-0", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"},
-		"account":      {"serviceaccounts", "%s", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %[2]s, " + foreignLabels + "}\n"},
-		"budget":       {"poddisruptionbudgets", "%s", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {minAvailable: 5, selector: {matchLabels: {a: b}}}\n"},
+		"config":      {"configmaps", "%s-config", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[2]s, " + ourLabels + "}\ndata: {a: b}\n"},
+		"tls":         {"secrets", "%s-tls", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
+		"ca":          {"secrets", "%s-ca", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
+		"accounts":    {"secrets", "%s-accounts", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + ourLabels + "}\nstringData: {agent: x}\n"},
+		"claim":       {"persistentvolumeclaims", "data-%s-0", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"},
+		"account":     {"serviceaccounts", "%s", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %[2]s, " + foreignLabels + "}\n"},
+		"budget":      {"poddisruptionbudgets", "%s", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {minAvailable: 5, selector: {matchLabels: {a: b}}}\n"},
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *site) leavesAlone(t *testing.T, cluster string, foreign foreignObject) 
 
 	t.Log("once it is out of the way, the cluster goes on")
 	s.remove(t, foreign.what, name)
-	s.goesOn(t, cluster)
+	s.ready(t, cluster)
 }
 
 // unchanged fails the test if the operator has written to an object since. Kubernetes' own controllers may have given some a status.

@@ -186,6 +186,9 @@ func (m *simulatedMember) status() replication.Status {
 		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
 	}
+	if m.assignment != nil {
+		status.Silent = m.assignment.Silent
+	}
 	if !m.shortSince.IsZero() {
 		status.AcksShortSeconds = int(time.Since(m.shortSince).Seconds())
 	}

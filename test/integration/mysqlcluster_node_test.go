@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +48,7 @@ func startNode(t *testing.T, s *site) *node {
 		volumes: map[types.UID]*memberVolume{}, ever: map[string][]types.UID{}, living: map[types.UID]context.CancelFunc{},
 	}
 	watched := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, s.namespace, nil)
-	n.follow(t, watched, "persistentvolumeclaims", cache.ResourceEventHandlerFuncs{AddFunc: n.provide})
+	n.follow(t, watched, "persistentvolumeclaims", cache.ResourceEventHandlerFuncs{AddFunc: n.provide, UpdateFunc: func(_, now any) { n.provide(now) }})
 	n.follow(t, watched, "pods", cache.ResourceEventHandlerFuncs{AddFunc: n.run, DeleteFunc: n.end})
 	watched.Start(ctx.Done())
 	t.Cleanup(func() {
@@ -69,7 +70,8 @@ func (n *node) follow(t *testing.T, watched dynamicinformer.DynamicSharedInforme
 // provide binds a claim that has a class to a volume of its own.
 func (n *node) provide(item any) {
 	var claim corev1.PersistentVolumeClaim
-	if object, ok := item.(*unstructured.Unstructured); !ok || schema.Decode(object, &claim) != nil || claim.Spec.StorageClassName == nil {
+	object, ok := item.(*unstructured.Unstructured)
+	if !ok || schema.Decode(object, &claim) != nil || claim.Spec.StorageClassName == nil || claim.Spec.VolumeName != "" {
 		return
 	}
 	volume := &unstructured.Unstructured{Object: map[string]any{
@@ -84,7 +86,7 @@ func (n *node) provide(item any) {
 	}}
 	_ = wait.PollUntilContextTimeout(n.ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		_, err := n.site.Dynamic.Resource(coreResource("persistentvolumes")).Create(ctx, volume, metav1.CreateOptions{})
-		return err == nil, nil
+		return err == nil || apierrors.IsAlreadyExists(err), nil
 	})
 }
 

@@ -1,16 +1,12 @@
 package integration
 
 import (
-	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
 
 // TestMySQLClusterPasswords gives clusters every Secret that somebody may think of.
@@ -39,13 +35,13 @@ func TestMySQLClusterPasswords(t *testing.T) {
 			s.stalled(t, s.until(t, "missing", "SecretNotFound"), `spec.secret: Secret "later" does not exist in namespace "`+s.namespace+`"`, `create it with root's password under the key "password"`)
 			s.nothingMade(t, "missing")
 			s.password(t, "later", "secret")
-			s.goesOn(t, "missing")
+			s.ready(t, "missing")
 		},
 		"another Secret": func(t *testing.T) {
 			s.apply(t, "renamed", "secret: nowhere, replicas: 1")
 			s.until(t, "renamed", "SecretNotFound")
 			s.apply(t, "renamed", "secret: root, replicas: 1")
-			s.goesOn(t, "renamed")
+			s.ready(t, "renamed")
 		},
 	}
 	for name, test := range refused {
@@ -55,7 +51,7 @@ func TestMySQLClusterPasswords(t *testing.T) {
 			s.stalled(t, s.until(t, name, "SecretInvalid"), fmt.Sprintf("spec.secret: Secret %q ", name), test.told)
 			s.nothingMade(t, name)
 			s.password(t, name, "good")
-			s.goesOn(t, name)
+			s.ready(t, name)
 		}
 	}
 	for name, password := range map[string]string{"unicode": "pässwörd→密码🔑", "quotes": `a'b"c\d;--$(x)%s` + "`", "spaces": " in the middle ", "trailing": "ends with a newline\n", "long": strings.Repeat("ü", 128)} {
@@ -80,26 +76,6 @@ func (s *site) nothingMade(t *testing.T, cluster string) {
 			t.Errorf("%s %s was made before anything is certain", what, child.GetName())
 		}
 	}
-}
-
-// goesOn waits until a cluster that waited for help is ready, and fails the test if it took long to notice the help.
-func (s *site) goesOn(t *testing.T, name string) {
-	t.Helper()
-	began := time.Now()
-	apiserver.Eventually(t, func(ctx context.Context) string {
-		cluster, err := s.cluster(ctx, name)
-		if err != nil {
-			return err.Error()
-		}
-		if now := why(cluster); now.Reason != "CreatingMembers" && now.Reason != "WaitingForMembers" && now.Reason != "AllMembersReady" {
-			return "still " + now.Reason + ": " + now.Message
-		}
-		return ""
-	})
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the cluster went on after %s, want seconds", took)
-	}
-	s.ready(t, name)
 }
 
 // childResources are what a cluster's children are.

@@ -1,0 +1,207 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// damage is what somebody does to a child; %s is the cluster's name.
+type damage struct{ what, name, changes string }
+
+// foreignMarks are somebody's own label and annotation; they have to stay.
+const foreignMarks = `"labels":{"team":"other"%s},"annotations":{"note":"by hand"}`
+
+func damages() map[string]damage {
+	marks := `"metadata":{` + fmt.Sprintf(foreignMarks, "") + `}`
+	unlabelled := `"metadata":{` + fmt.Sprintf(foreignMarks, `,"app.kubernetes.io/managed-by":null`) + `}`
+	return map[string]damage{
+		"scaled-out":   {"statefulsets", "%s", `{"spec":{"replicas":4},` + marks + `}`},
+		"scaled-in":    {"statefulsets", "%s", `{"spec":{"replicas":0},` + marks + `}`},
+		"other-image":  {"statefulsets", "%s", `{"spec":{"template":{"spec":{"priorityClassName":"","terminationGracePeriodSeconds":1}}},` + marks + `}`},
+		"unlabelled":   {"statefulsets", "%s", `{` + unlabelled + `}`},
+		"other-route":  {"services", "%s", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":"elsewhere"}},` + marks + `}`},
+		"wider-route":  {"services", "%s-read", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":null}},` + unlabelled + `}`},
+		"not-ready":    {"services", "%s-pods", `{"spec":{"publishNotReadyAddresses":false},` + marks + `}`},
+		"other-config": {"configmaps", "%s-config", `{"data":{"my.cnf":"[mysqld]\nsuper_read_only=OFF\n"},` + marks + `}`},
+		"more-config":  {"configmaps", "%s-config", `{"data":{"my.cnf":null},` + unlabelled + `}`},
+		"token":        {"serviceaccounts", "%s", `{"automountServiceAccountToken":true,` + marks + `}`},
+		"no-budget":    {"poddisruptionbudgets", "%s", `{"spec":{"maxUnavailable":"100%"},` + marks + `}`},
+	}
+}
+
+// TestMySQLClusterHealsItsChildren has somebody edit a field of each child, and then delete the child.
+func TestMySQLClusterHealsItsChildren(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	stories := map[string]func(*testing.T){}
+	for cluster, done := range damages() {
+		stories[cluster] = func(t *testing.T) { s.heals(t, cluster, done) }
+	}
+	sideBySide(t, 6, stories)
+}
+
+func (s *site) heals(t *testing.T, cluster string, done damage) {
+	t.Helper()
+	name := fmt.Sprintf(done.name, cluster)
+	s.apply(t, cluster, "secret: root")
+	first := s.settled(t, cluster)
+	want := content(s.get(t, done.what, name))
+	healed := func(marked bool) {
+		soon(t, func(ctx context.Context) string {
+			found, err := s.of(done.what).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if marked && (found.GetLabels()["team"] != "other" || found.GetAnnotations()["note"] != "by hand") {
+				t.Errorf("somebody's label and annotation are gone: %v %v", found.GetLabels(), found.GetAnnotations())
+			}
+			return cmp.Diff(want, withoutMarks(content(found)))
+		})
+	}
+
+	s.patch(t, done.what, name, done.changes)
+	healed(true)
+	s.settled(t, cluster)
+
+	t.Log("deleted, it is made anew")
+	before := s.get(t, done.what, name).GetUID()
+	s.remove(t, done.what, name)
+	soon(t, func(ctx context.Context) string {
+		found, err := s.of(done.what).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		if found.GetUID() == before {
+			return "it is still the one of before"
+		}
+		return ""
+	})
+	last := s.settled(t, cluster)
+	if last.Status.Epoch != first.Status.Epoch || last.Status.Primary != first.Status.Primary {
+		t.Errorf("the primary was %s in epoch %d and is %s in epoch %d", first.Status.Primary, first.Status.Epoch, last.Status.Primary, last.Status.Epoch)
+	}
+}
+
+// withoutMarks leaves out what somebody else put on a child, and what the API server assigns to one that is made anew.
+func withoutMarks(said map[string]any) map[string]any {
+	if labels, ok := said["labels"].(map[string]string); ok {
+		delete(labels, "team")
+	}
+	if annotations, ok := said["annotations"].(map[string]string); ok {
+		delete(annotations, "note")
+		if len(annotations) == 0 {
+			said["annotations"] = map[string]string(nil)
+		}
+	}
+	return said
+}
+
+// TestMySQLClusterHealsMembers deletes the Pods of a replica and of the primary.
+func TestMySQLClusterHealsMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	first := s.settled(t, "db")
+
+	t.Log("a replica's Pod is deleted, then the primary's: both come back in their roles")
+	for round, pod := range []string{"db-1", "db-0"} {
+		s.remove(t, "pods", pod)
+		soon(t, func(context.Context) string {
+			if ever := s.node.podsEver("db"); len(ever[pod]) != 2 {
+				return fmt.Sprintf("Pod %s was made %d times, want twice", pod, len(ever[pod]))
+			}
+			return ""
+		})
+		last := s.settled(t, "db")
+		if last.Status.Epoch != first.Status.Epoch || last.Status.Primary != "db-0" {
+			t.Errorf("round %d: the primary is %s in epoch %d", round, last.Status.Primary, last.Status.Epoch)
+		}
+	}
+	for pod, role := range map[string]string{"db-0": "primary", "db-1": "replica"} {
+		soon(t, func(ctx context.Context) string {
+			found, err := s.of("pods").Get(ctx, pod, metav1.GetOptions{})
+			if err != nil {
+				return err.Error()
+			}
+			if got := found.GetLabels()["cr.mysqloperator.grtl.github.com/role"]; got != role {
+				return fmt.Sprintf("%s is labelled %q", pod, got)
+			}
+			return ""
+		})
+	}
+}
+
+// TestMySQLClusterPaused touches nothing while it is paused, and puts everything right afterwards.
+func TestMySQLClusterPaused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	want := content(s.get(t, "services", "db"))
+
+	s.apply(t, "db", "secret: root, paused: true")
+	if paused := s.until(t, "db", "Paused"); paused.Status.Phase != "Paused" {
+		t.Errorf("the phase is %s", paused.Status.Phase)
+	}
+	passes, writes := o.passes(t), len(o.wire.written())
+	edited := s.patch(t, "services", "db", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":"mine"}}}`)
+	s.remove(t, "configmaps", "db-config")
+	soon(t, func(context.Context) string {
+		if o.passes(t) < passes+2 {
+			return "the operator has not looked at both changes yet"
+		}
+		return ""
+	})
+	if all := o.wire.written(); len(all) != writes {
+		t.Errorf("a paused cluster was written to: %v", all[writes:])
+	}
+	if now := s.get(t, "services", "db"); now.GetResourceVersion() != edited.GetResourceVersion() {
+		t.Error("the Service that somebody works on was touched")
+	}
+
+	s.apply(t, "db", "secret: root, paused: false")
+	s.settled(t, "db")
+	same(t, content(s.get(t, "services", "db")), want)
+	s.get(t, "configmaps", "db-config")
+	s.node.podsOnce(t, "db", 2)
+}
+
+// TestMySQLClusterChangedBack changes a cluster and changes it back before anything can come of it.
+func TestMySQLClusterChangedBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	want := content(s.get(t, "statefulsets", "db"))
+
+	for range 5 {
+		s.apply(t, "db", "secret: root, replicas: 3")
+		s.apply(t, "db", "secret: root")
+		s.apply(t, "db", "secret: root, durability: {whenReplicasLost: Block}")
+	}
+	s.apply(t, "db", "secret: root")
+	last := s.settled(t, "db")
+	soon(t, func(ctx context.Context) string {
+		found, err := s.of("statefulsets").Get(ctx, "db", metav1.GetOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		return cmp.Diff(want, content(found))
+	})
+	if last.Status.Epoch != 1 || last.Status.RequiredAcks != 1 || last.Status.ReadySummary != "2/2" {
+		t.Errorf("the cluster is not what it was: %+v", last.Status)
+	}
+	for _, pod := range []string{"db-0", "db-1"} {
+		if ever := s.node.podsEver("db")[pod]; len(ever) != 1 {
+			t.Errorf("Pod %s was made %d times, want once", pod, len(ever))
+		}
+	}
+}
