@@ -271,7 +271,7 @@ func (a *Agent) publish(observed mysql.Observed, local replication.Local, step r
 	status.Writable = !server.SuperReadOnly
 	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
 	status.AcksShortSeconds = a.acksShort(now, observed)
-	status.Acknowledging = server.ReplicaAcks && (server.Channel.AckActive || server.Channel.IO != "No")
+	status.Acknowledging = server.Channel.AckActive || server.ReplicaAcks && server.Channel.IO != "No"
 	status.LagSeconds = server.Channel.LagSeconds
 	a.reportKept()
 	return changed

@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+)
+
+func assignment(epoch int64, primary string) replication.Assignment {
+	return replication.Assignment{Record: replication.Record{Epoch: epoch, Primary: primary, InSync: []string{primary}}, Role: replication.RoleReplica, SourceHost: primary + ".pods", SourcePort: 3306}
+}
+
+func TestStateSurvivesACrashWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	want := state{Data: replication.OriginMember, Held: replication.Record{Epoch: 7, Primary: "db-2", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}, HeldRole: replication.RoleReplica}
+	if err := saveState(layout.stateFile(), want); err != nil {
+		t.Fatal(err)
+	}
+	write(t, layout.stateFile()+".new", `{"data":"Fre`) // a crash before the rename leaves this
+	if diff := cmp.Diff(want, stateOf(t, layout)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want.Held.Epoch = 8
+	if err := saveState(layout.stateFile(), want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, stateOf(t, layout)); diff != "" {
+		t.Errorf("the next write (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateIsAbsentOrAnError(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	if _, found, err := loadState(layout.stateFile()); found || err != nil {
+		t.Errorf("a new volume: found %t, %v", found, err)
+	}
+	if err := saveState(layout.stateFile()+"/nowhere/member.json", memberState()); err == nil {
+		t.Error("a state that could not be written was taken for written")
+	}
+	write(t, layout.stateFile(), "")
+	if _, _, err := loadState(layout.stateFile()); err == nil {
+		t.Error("an empty file was taken for a state")
+	}
+}
+
+func TestAssignRefusesWhatIsStale(t *testing.T) {
+	t.Parallel()
+	held := replication.Record{Epoch: 3, Primary: "db-0", InSync: []string{"db-0"}}
+	tests := map[string]struct {
+		held    replication.Record
+		offered replication.Assignment
+		refused bool
+	}{
+		"the first one ever":                {replication.Record{}, assignment(1, "db-0"), false},
+		"the same again":                    {held, assignment(3, "db-0"), false},
+		"a later epoch":                     {held, assignment(4, "db-1"), false},
+		"an earlier epoch":                  {held, assignment(2, "db-0"), true},
+		"an earlier epoch, another primary": {held, assignment(2, "db-1"), true},
+		"this epoch, another primary":       {held, assignment(3, "db-1"), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			layout := newLayout(t)
+			member := newAgent(t, layout, state{Data: replication.OriginMember, Held: test.held})
+			err := member.Assign(test.offered)
+			var stale *StaleError
+			if errors.As(err, &stale) != test.refused || (err != nil) != test.refused {
+				t.Fatalf("got %v, want a refusal: %t", err, test.refused)
+			}
+			want := test.offered.Record
+			if test.refused {
+				want = test.held
+			}
+			if got := stateOf(t, layout).Held; !got.Equal(want) {
+				t.Errorf("it holds %+v, want %+v", got, want)
+			}
+			if taken := member.Status().Assignment != nil; taken == test.refused {
+				t.Errorf("it works to the assignment: %t, want %t", taken, !test.refused)
+			}
+		})
+	}
+}
+
+func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, memberState())
+	if err := os.RemoveAll(layout.Volume); err != nil {
+		t.Fatal(err)
+	}
+	err := member.Assign(assignment(1, "db-0"))
+	var stale *StaleError
+	if err == nil || errors.As(err, &stale) {
+		t.Fatalf("got %v, want that the volume cannot be written", err)
+	}
+	if status := member.Status(); status.Assignment != nil || status.Held.Epoch != 0 {
+		t.Errorf("it follows what it could not keep: %+v", status)
+	}
+}
+
+func TestAssignWakesTheLoopOnce(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	for range 3 {
+		if err := member.Assign(assignment(1, "db-0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-member.wake:
+	default:
+		t.Fatal("the loop is not woken")
+	}
+	select {
+	case <-member.wake:
+		t.Error("the loop is woken twice for what one look sees")
+	default:
+	}
+}
+
+func TestNewNeedsThePreparedVolume(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	if _, err := New(layout, newAgent(t, newLayout(t), memberState()).log); err == nil {
+		t.Error("an agent began beside a volume that nobody prepared")
+	}
+}
+
+func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	boot := func() string { return member.Status().Boot }
+	writing := someObservation()
+	writing.Server.SuperReadOnly = false
+	see := func() {
+		observed := writing
+		local := member.localView(observed)
+		member.publish(observed, local, replication.NextStep(local), nil)
+	}
+
+	first := boot()
+	see()
+	if boot() != first {
+		t.Error("a look at a healthy mysqld changed the token")
+	}
+	member.unanswered(errors.New("connection refused"))
+	gone := boot()
+	if gone == first {
+		t.Error("mysqld went away and the old confirmation is still good")
+	}
+	member.unanswered(errors.New("connection refused"))
+	if boot() != gone {
+		t.Error("the token changes while nothing happens")
+	}
+	if status := member.Status(); status.State != replication.StateStarting || status.Writable || status.Serves() {
+		t.Errorf("it reports %+v for a mysqld that does not answer", status)
+	}
+	see()
+	if local := member.localView(someObservation()); local.Boot == gone {
+		t.Error("mysqld restarted between two looks and the old confirmation is still good")
+	}
+}
+
+func TestPublishReportsWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	primary := replication.Assignment{Record: replication.Record{Epoch: 1, Primary: "db-0"}, Role: replication.RolePrimary, Acks: 0, Silent: []string{"db-2"}}
+	silentBefore := member.silent()
+	if err := member.Assign(primary); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.SuperReadOnly, observed.Server.SourceAcks = false, 1
+	local := member.localView(observed)
+	step := replication.NextStep(local)
+	if step.Verb != replication.VerbStopEnforcingAcks {
+		t.Fatalf("the step is %s", step.Verb)
+	}
+	member.publish(observed, local, step, silentBefore)
+	if status := member.Status(); status.AcksEnforced != 0 || status.Silent != nil {
+		t.Errorf("it reports %d acknowledgements and the silent %v, though it is about to ask for none and looked before it was told", status.AcksEnforced, status.Silent)
+	}
+	member.publish(observed, local, step, member.silent())
+	if diff := cmp.Diff([]string{"db-2"}, member.Status().Silent); diff != "" {
+		t.Errorf("what it was told before its next look (-want +got):\n%s", diff)
+	}
+}
+
+func TestPublishReportsWhetherAReplicaMayStillAcknowledge(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		on, active bool
+		io         string
+		want       bool
+	}{
+		"on and connected":              {true, true, "Yes", true},
+		"on, and about to connect":      {true, false, "Connecting", true},
+		"on, with no receiver":          {true, false, "No", false},
+		"off":                           {false, false, "Yes", false},
+		"off, but the connection lasts": {false, true, "Yes", true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			member := newAgent(t, newLayout(t), memberState())
+			observed := someObservation()
+			observed.Server.ReplicaAcks, observed.Server.Channel = test.on, replication.Channel{Configured: true, IO: test.io, SQL: "Yes", AckActive: test.active}
+			local := member.localView(observed)
+			member.publish(observed, local, replication.NextStep(local), nil)
+			if got := member.Status().Acknowledging; got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAcksShortCountsFromTheFirstLookThatFoundTooFew(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	begin := time.Unix(1000, 0)
+	observed := someObservation()
+	observed.Server.SourceAcks = 2
+	for _, look := range []struct {
+		after time.Duration
+		there int
+		want  int
+	}{{0, 2, 0}, {time.Second, 1, 0}, {4 * time.Second, 1, 3}, {9 * time.Second, 0, 8}, {10 * time.Second, 2, 0}, {11 * time.Second, 1, 0}} {
+		observed.AckClients = look.there
+		if got := member.acksShort(begin.Add(look.after), observed); got != look.want {
+			t.Errorf("after %s: %d seconds, want %d", look.after, got, look.want)
+		}
+	}
+}
+
+func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, state{Data: replication.OriginFresh})
+	if err := member.acceptWrites(t.Context()); err == nil {
+		t.Fatal("there is no mysqld, and it took writes")
+	}
+	if got := stateOf(t, layout).Data; got != replication.OriginMember {
+		t.Errorf("the data would still pass for %s after the first write", got)
+	}
+	if got := member.Status().Origin; got != replication.OriginMember {
+		t.Errorf("it reports %s", got)
+	}
+}
