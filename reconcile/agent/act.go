@@ -15,37 +15,36 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	}
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
-	switch step.Verb {
-	case replication.VerbNone, replication.VerbClone:
-		return nil
-	case replication.VerbSetReadOnly:
-		return a.local.SetReadOnly(bounded)
-	case replication.VerbStopReplica:
-		return a.local.StopReplica(bounded)
-	case replication.VerbStopReceiver:
-		return a.local.StopReceiver(bounded)
-	case replication.VerbApplyReceived:
-		return a.local.ApplyReceived(bounded)
-	case replication.VerbForgetSource:
-		return a.local.ForgetSource(bounded)
-	case replication.VerbEnforceAcks:
-		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
-	case replication.VerbStopEnforcingAcks:
-		return a.local.StopEnforcingAcks(bounded)
-	case replication.VerbStartAcknowledging:
-		return a.local.StartAcknowledging(bounded)
-	case replication.VerbStopAcknowledging:
-		return a.local.StopAcknowledging(bounded)
-	case replication.VerbAcceptWrites:
+	if step.Verb == replication.VerbAcceptWrites {
 		return a.acceptWrites(bounded)
-	case replication.VerbPointToSource:
-		return a.pointToSource(bounded, *local.Assignment)
-	case replication.VerbStartReplica:
-		return a.local.StartReplica(bounded)
-	case replication.VerbRestartReceiver:
-		return a.local.RestartReceiver(bounded)
 	}
-	return fmt.Errorf("verb %q is not known", step.Verb)
+	if step.Verb == replication.VerbPointToSource {
+		return a.pointToSource(bounded, *local.Assignment)
+	}
+	if step.Verb == replication.VerbEnforceAcks {
+		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
+	}
+	speak, known := a.plainVerbs()[step.Verb]
+	if !known {
+		return fmt.Errorf("verb %q is not known", step.Verb)
+	}
+	return speak(bounded)
+}
+
+// plainVerbs are those that need nothing but to be spoken.
+func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
+	return map[replication.Verb]func(context.Context) error{
+		replication.VerbSetReadOnly:        a.local.SetReadOnly,
+		replication.VerbStopReplica:        a.local.StopReplica,
+		replication.VerbStopReceiver:       a.local.StopReceiver,
+		replication.VerbApplyReceived:      a.local.ApplyReceived,
+		replication.VerbForgetSource:       a.local.ForgetSource,
+		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
+		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
+		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
+		replication.VerbStartReplica:       a.local.StartReplica,
+		replication.VerbRestartReceiver:    a.local.RestartReceiver,
+	}
 }
 
 // acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken

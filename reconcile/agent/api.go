@@ -48,7 +48,7 @@ func (a *Agent) Serve(ctx context.Context, address string) error {
 // Handler is the agent's routes.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /startupz", a.probe(func(now time.Time) error { return a.started() }))
+	mux.HandleFunc("GET /startupz", a.probe(func(time.Time) error { return a.started() }))
 	mux.HandleFunc("GET /livez", a.probe(a.alive))
 	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
 	mux.HandleFunc("GET /healthz", a.probe(a.turning))

@@ -41,7 +41,7 @@ func Prepare(layout Layout, who Identity) error {
 	if newData {
 		first = "initialize_insecure = ON\n"
 	}
-	if err := os.WriteFile(layout.initConfig(), []byte(base+first), 0o640); err != nil {
+	if err := os.WriteFile(layout.initConfig(), []byte(base+first), 0o600); err != nil {
 		return fmt.Errorf("write initialize.cnf: %w", err)
 	}
 	if err := writeBootstrap(layout, newData); err != nil {
@@ -55,7 +55,7 @@ func Prepare(layout Layout, who Identity) error {
 		return err
 	}
 	base += "init_file = " + layout.bootstrapFile() + "\n"
-	if err := os.WriteFile(layout.serverConfig(), []byte(base), 0o640); err != nil {
+	if err := os.WriteFile(layout.serverConfig(), []byte(base), 0o600); err != nil {
 		return fmt.Errorf("write my.cnf: %w", err)
 	}
 	return nil

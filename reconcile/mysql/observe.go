@@ -154,7 +154,7 @@ func (s *Server) CloneProgress(ctx context.Context) (*int, error) {
 		return nil, fmt.Errorf("read clone progress: %w", err)
 	}
 	if !estimate.Valid || estimate.Int64 == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // no copy runs: there is no progress, and nothing wrong
 	}
 	percent := int(min(100, data.Int64*100/estimate.Int64))
 	return &percent, nil

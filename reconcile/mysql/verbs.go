@@ -110,8 +110,8 @@ func (s *Server) Clone(ctx context.Context, donor Source) error {
 			return fmt.Errorf("prepare to clone %s: %w", donor.Host, err)
 		}
 	}
-	_, err := s.db.ExecContext(ctx, "CLONE INSTANCE FROM ?@?:"+fmt.Sprint(donor.Port)+" IDENTIFIED BY ? REQUIRE SSL",
-		donor.Account.User, donor.Host, donor.Account.Password)
+	_, err := s.db.ExecContext(ctx, "CLONE INSTANCE FROM ?@?:? IDENTIFIED BY ? REQUIRE SSL",
+		donor.Account.User, donor.Host, donor.Port, donor.Account.Password)
 	if err != nil && !hasNumber(err, errRestartFailed) {
 		return fmt.Errorf("clone %s: %w", donor.Host, err)
 	}

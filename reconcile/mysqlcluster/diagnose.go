@@ -12,7 +12,7 @@ import (
 
 // diagnose finds what keeps the members' Pods from running, the most telling first; nil when nothing does. It reads what Kubernetes
 // reports, so that a user need not.
-func diagnose(n names, cluster v1.MySQLCluster, seen observation) *problem {
+func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 	for _, volume := range seen.volumes {
 		if found := diagnoseVolume(volume); found != nil {
 			return found

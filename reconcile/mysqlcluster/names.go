@@ -41,7 +41,6 @@ func services() apischema.GroupVersionResource { return core("services") }
 func configs() apischema.GroupVersionResource  { return core("configmaps") }
 func secrets() apischema.GroupVersionResource  { return core("secrets") }
 func accounts() apischema.GroupVersionResource { return core("serviceaccounts") }
-func events() apischema.GroupVersionResource   { return core("events") }
 func budgets() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 }

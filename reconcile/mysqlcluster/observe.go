@@ -34,7 +34,7 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)
-	askAgents(ctx, agents, n, cluster.Status.Primary, seen)
+	askAgents(ctx, agents, cluster.Status.Primary, seen)
 	return seen, nil
 }
 
@@ -127,7 +127,7 @@ func scaleOf(seen observation) int {
 
 // askAgents fills in what every member says of itself: first the primary, then the others side by side, so that what a replica holds
 // can be compared with what the primary had before.
-func askAgents(ctx context.Context, agents *agent.Client, n names, primary string, seen observation) {
+func askAgents(ctx context.Context, agents *agent.Client, primary string, seen observation) {
 	for i := range seen.members {
 		if seen.members[i].Name == primary {
 			askAgent(ctx, agents, seen, &seen.members[i])

@@ -121,7 +121,7 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 	}
 	parsed, err := pair{content[keyCertificate], content[keyPrivate]}.parse()
 	if err != nil {
-		return nil, fmt.Errorf("Secret %s/%s is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
+		return nil, fmt.Errorf("read the cluster's CA from Secret %s/%s, which is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
 	}
 	return parsed, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -167,10 +168,10 @@ func (r report) primaryStatus() *replication.Status {
 	return nil
 }
 
-// worst is what most keeps the cluster from being as it should be; nil when it is so.
+// worst is what most keeps the cluster from being as it should be; nil when it is so. The first that is found is told.
 func (r report) worst(writing, complete bool) *problem {
-	if note := r.decision.Note; note != nil && note.Blocked {
-		return &problem{string(note.Reason), note.Message, true}
+	if r.decision.Note != nil && r.decision.Note.Blocked {
+		return r.note()
 	}
 	if r.problem != nil {
 		return r.problem
@@ -179,19 +180,27 @@ func (r report) worst(writing, complete bool) *problem {
 	if writing && complete && r.decision.Note == nil && rolling == nil {
 		return r.rootPassword()
 	}
-	if found := diagnose(names{r.cluster.Namespace, r.cluster.Name}, r.cluster, r.seen); found != nil {
-		return found
-	}
-	if found := r.worstMember(); found != nil {
-		return found
-	}
-	if note := r.decision.Note; note != nil {
-		return &problem{string(note.Reason), note.Message, false}
+	for _, look := range []func() *problem{
+		func() *problem { return diagnose(r.cluster, r.seen) }, // what Kubernetes says of the Pods
+		r.worstMember, // a member that does not come right by itself
+		r.note,        // what the decision waits for
+	} {
+		if found := look(); found != nil {
+			return found
+		}
 	}
 	if rolling != nil && writing && complete {
 		return rolling
 	}
 	return r.progress(writing)
+}
+
+// note is what the decision about replication waits for.
+func (r report) note() *problem {
+	if r.decision.Note == nil {
+		return nil
+	}
+	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
 }
 
 // rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going.
@@ -250,19 +259,20 @@ func (r report) progress(writing bool) *problem {
 	return &problem{reasonMembersNotReady, "writes are taken; waits for " + members, false}
 }
 
+// phase is the state in one word. A cluster is being created until it has been Ready once.
 func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
+	created := slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, cluster.Status.Phase)
+	changing := found != nil && (found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady)
 	switch {
 	case found == nil:
 		return v1.PhaseReady
-	case !writing && len(cluster.Status.InSync) == 0 && found.stalled:
+	case !created && !writing && found.stalled:
 		return v1.PhaseWaiting
-	case !writing && len(cluster.Status.InSync) < 2 && cluster.Status.Phase != v1.PhaseReady && cluster.Status.Phase != v1.PhaseFailed:
+	case !created:
 		return v1.PhaseCreating
 	case !writing:
 		return v1.PhaseFailed
-	case cluster.Status.Phase == v1.PhaseCreating || cluster.Status.Phase == v1.PhasePending:
-		return v1.PhaseCreating
-	case found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady && cluster.Status.ObservedGeneration != cluster.Generation:
+	case changing && (cluster.Status.Phase == v1.PhaseUpdating || cluster.Status.ObservedGeneration != cluster.Generation):
 		return v1.PhaseUpdating
 	}
 	return v1.PhaseDegraded
@@ -301,11 +311,12 @@ func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, 
 // setProblem says in the conditions that the cluster is not as it should be, and whether that passes by itself.
 func setProblem(status *v1.MySQLClusterStatus, found problem) {
 	setReady(status, metav1.ConditionFalse, found.reason, found.message)
-	clearProgress(status)
-	kind := v1.ConditionReconciling
+	kind, other := v1.ConditionReconciling, v1.ConditionStalled
 	if found.stalled {
-		kind = v1.ConditionStalled
+		kind, other = other, kind
 	}
+	// What stays keeps the time since when it is so: removed and set again, it would be written with every pass.
+	meta.RemoveStatusCondition(&status.Conditions, other)
 	reconcile.SetCondition(&status.Conditions, metav1.Condition{
 		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message, ObservedGeneration: status.ObservedGeneration,
 	})

@@ -120,7 +120,7 @@ func isUUID(text string) bool {
 	for i, r := range text {
 		dash := i == 8 || i == 13 || i == 18 || i == 23
 		hex := r >= '0' && r <= '9' || r >= 'a' && r <= 'f'
-		if dash != (r == '-') || !dash && !hex {
+		if dash && r != '-' || !dash && !hex {
 			return false
 		}
 	}
@@ -130,16 +130,16 @@ func isUUID(text string) bool {
 // isTag says whether an element of a set is a tag: up to 32 letters, digits and underscores, no digit first (manual, "GTID
 // Format"). An interval starts with a digit.
 func isTag(text string) bool {
-	if text == "" || len(text) > 32 || text[0] >= '0' && text[0] <= '9' {
+	if text == "" || len(text) > 32 || strings.ContainsRune(digits, rune(text[0])) {
 		return false
 	}
-	for _, r := range text {
-		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(text, letters+digits+"_") == ""
 }
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
 
 // normalise sorts intervals and joins those that touch or overlap.
 func normalise(list []interval) []interval {

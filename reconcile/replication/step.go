@@ -65,6 +65,7 @@ type Local struct {
 // Verb is one thing an agent does to its mysqld.
 type Verb string
 
+// The verbs; reconcile/mysql says what each does, under the same name.
 const (
 	VerbNone               Verb = "None"
 	VerbSetReadOnly        Verb = "SetReadOnly"
@@ -260,24 +261,39 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
 	case channel.SQLErrno != 0:
 		return brokenApplier(channel)
-	case channel.IO == "No" && channel.IOErrno == 0:
-		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
-	case channel.IO == "No" && channel.unapplied(server.Executed):
-		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
 	case channel.IO == "No":
-		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
-	case channel.Refused():
-		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
-	case channel.IO != "Yes" && channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
-		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
+		return receiveAgain(a, server)
 	case channel.IO != "Yes":
-		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
+		return reconnectStep(channel, unheard)
 	case channel.SQL != "Yes":
 		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts applying"}
 	case channel.LagSeconds == nil || *channel.LagSeconds > MaxServingLagSeconds:
 		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
 	}
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
+}
+
+// receiveAgain is for a replica that applies and does not receive.
+func receiveAgain(a Assignment, server Server) Step {
+	channel := server.Channel
+	switch {
+	case channel.IOErrno == 0:
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
+	case channel.unapplied(server.Executed):
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
+	}
+	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
+}
+
+// reconnectStep is for a replica that tries to reach its primary.
+func reconnectStep(channel Channel, unheard time.Duration) Step {
+	switch {
+	case channel.Refused():
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
+	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
+	}
+	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
 }
 
 // Refused says that the primary does not take the channel's account and password any more.
