@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+const (
+	labelInstance  = "app.kubernetes.io/instance"
+	managedByUs    = "app.kubernetes.io/managed-by=mysql-operator,app.kubernetes.io/name=mysql"
+	standInAddress = "127.0.0.1"
+	standInVersion = "9.7.4"
+)
+
+// standIns answer for members where there is no node to run them: they do at once what the operator assigns, over TLS with the cluster's own
+// certificate, as agents do. The operator so holds and does what it would with that many real clusters at rest. Their one address serves
+// all Pods; the host name in the TLS handshake tells which member is asked.
+type standIns struct {
+	api    dynamic.Interface
+	server *http.Server
+	ended  chan error
+
+	mu           sync.Mutex
+	members      map[string]*standIn         // by host
+	certificates map[string]*tls.Certificate // by cluster
+}
+
+// standIn is one member.
+type standIn struct {
+	cluster, name string
+	assignment    *replication.Assignment
+}
+
+func startStandIns(ctx context.Context, api dynamic.Interface) (*standIns, error) {
+	s := &standIns{api: api, ended: make(chan error, 1), members: map[string]*standIn{}, certificates: map[string]*tls.Certificate{}}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(standInAddress, strconv.Itoa(agent.Port)))
+	if err != nil {
+		return nil, fmt.Errorf("stand in for members: %w: their port is fixed, so nothing else may use it on this address", err)
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/status", s.status)
+	routes.HandleFunc("PUT /v1/assignment", s.assign)
+	s.server = &http.Server{Handler: routes, ReadHeaderTimeout: 5 * time.Second, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: s.certificate}}
+	go func() { s.ended <- s.server.ServeTLS(listener, "", "") }()
+	return s, nil
+}
+
+func (s *standIns) stop() error {
+	err := s.server.Close()
+	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
+		return errors.Join(err, ended)
+	}
+	return err
+}
+
+// tend makes each Pod that has none a stand-in, and reports it as running, as its kubelet would.
+func (s *standIns) tend(ctx context.Context, namespace string) error {
+	list, err := s.api.Resource(core("pods")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
+	if err != nil {
+		return fmt.Errorf("look for Pods: %w", err)
+	}
+	for i := range list.Items {
+		var pod corev1.Pod
+		if err := schema.Decode(&list.Items[i], &pod); err != nil {
+			return err
+		}
+		if pod.Status.PodIP != "" {
+			continue
+		}
+		if err := s.add(ctx, pod); err != nil {
+			return err
+		}
+		if err := s.reportRunning(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *standIns) add(ctx context.Context, pod corev1.Pod) error {
+	cluster := pod.Labels[labelInstance]
+	object, err := s.api.Resource(core("secrets")).Namespace(pod.Namespace).Get(ctx, cluster+"-tls", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("read the certificate of %s: %w", cluster, err)
+	}
+	var secret corev1.Secret
+	if err := schema.Decode(object, &secret); err != nil {
+		return err
+	}
+	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return fmt.Errorf("read the certificate of %s: %w", cluster, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.certificates[cluster] = &certificate
+	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = &standIn{cluster: cluster, name: pod.Name}
+	return nil
+}
+
+func (s *standIns) reportRunning(ctx context.Context, pod corev1.Pod) error {
+	now := metav1.Now()
+	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: standInAddress, PodIPs: []corev1.PodIP{{IP: standInAddress}}, StartTime: &now}
+	for _, condition := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
+	}
+	running := true
+	for _, container := range pod.Spec.Containers {
+		status.ContainerStatuses = append(status.ContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: true, Started: &running,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+		})
+	}
+	for _, container := range pod.Spec.InitContainers {
+		status.InitContainerStatuses = append(status.InitContainerStatuses, corev1.ContainerStatus{
+			Name: container.Name, Image: container.Image, Ready: true,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}},
+		})
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return err
+	}
+	if _, err := s.api.Resource(core("pods")).Namespace(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("report Pod %s as running: %w", pod.Name, err)
+	}
+	return nil
+}
+
+func (s *standIns) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	member, found := s.members[hello.ServerName]
+	if !found {
+		return nil, fmt.Errorf("no member is called %q", hello.ServerName)
+	}
+	return s.certificates[member.cluster], nil
+}
+
+func (s *standIns) assign(answer http.ResponseWriter, request *http.Request) {
+	var assignment replication.Assignment
+	if err := json.NewDecoder(request.Body).Decode(&assignment); err != nil {
+		http.Error(answer, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.members[request.TLS.ServerName].assignment = &assignment
+	answer.WriteHeader(http.StatusNoContent)
+}
+
+func (s *standIns) status(answer http.ResponseWriter, request *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	member := s.members[request.TLS.ServerName]
+	acknowledging := 0
+	for _, other := range s.members {
+		if other.cluster == member.cluster && other.assignment != nil && other.assignment.Acknowledge {
+			acknowledging++
+		}
+	}
+	answer.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(answer).Encode(member.status(acknowledging)) // the operator is gone when this fails
+}
+
+// status is what an agent says whose mysqld has done all that it was assigned. acknowledging is how many of the cluster's replicas do.
+func (m *standIn) status(acknowledging int) replication.Status {
+	executed, err := replication.ParseGTIDSet("00000000-0000-4000-8000-000000000000:1-3")
+	if err != nil {
+		executed = replication.GTIDSet{}
+	}
+	status := replication.Status{Boot: "boot-of-" + m.name, Version: standInVersion, Executed: executed, Received: executed}
+	if m.assignment == nil {
+		status.State, status.Origin, status.Message = replication.StateWaiting, replication.OriginFresh, "waits for the operator to assign a role"
+		return status
+	}
+	given := *m.assignment
+	status.Assignment, status.Held, status.HeldRole, status.Origin = &given, given.Record, given.Role, replication.OriginMember
+	if given.Role == replication.RolePrimary {
+		status.State, status.Message = replication.StateWriting, "takes writes"
+		status.Writable, status.AcksEnforced, status.AckClients, status.Silent = true, given.Acks, acknowledging, given.Silent
+		return status
+	}
+	lag := int64(0)
+	status.State, status.Message, status.LagSeconds = replication.StateReplicating, "follows "+given.Record.Primary, &lag
+	status.Acknowledging = given.Acknowledge
+	return status
+}
