@@ -14,8 +14,8 @@ import (
 func inForce(text string) map[string]string {
 	settings := map[string]string{}
 	for line := range strings.Lines(text) {
-		if key, value, found := strings.Cut(strings.TrimSpace(line), " = "); found {
-			settings[strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), "loose_")] = value
+		if key, value, found := strings.Cut(line, " ="); found {
+			settings[strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), "loose_")] = strings.TrimSpace(value)
 		}
 	}
 	return settings

@@ -130,5 +130,6 @@ func lastLines(log string) string {
 	if len(text) > longestQuote {
 		text = text[:longestQuote] + "…"
 	}
-	return text
+	// The cut, or the log itself, may leave what is no text; the API server would keep something else than was written.
+	return strings.ToValidUTF8(text, "")
 }
