@@ -119,22 +119,30 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 		if !found || member.Status == nil || member.Status.Assignment != nil && reflect.DeepEqual(*member.Status.Assignment, wanted) {
 			continue
 		}
-		if err := r.assignOne(ctx, owner, agents, seen, member, wanted); err != nil {
+		pod, _ := seen.pod(member.Name)
+		one := order{status: *member.Status, target: agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted}
+		if err := r.assignOne(ctx, owner, agents, one); err != nil {
 			failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
 		}
 	}
 	return errors.Join(failures...)
 }
 
+// order is an assignment on its way to a member.
+type order struct {
+	status     replication.Status
+	target     agent.Target
+	assignment replication.Assignment
+}
+
 // assignOne reads the record live before it lets a member do what rests on it: a cache may be older than another operator's decision.
-func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, member replication.Member, wanted replication.Assignment) error {
-	if wanted.Relaxes(*member.Status) {
-		if err := r.confirmRecord(ctx, owner, wanted.Record); err != nil {
+func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, one order) error {
+	if one.assignment.Relaxes(one.status) {
+		if err := r.confirmRecord(ctx, owner, one.assignment.Record); err != nil {
 			return err
 		}
 	}
-	pod, _ := seen.pod(member.Name)
-	if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
+	if err := agents.Assign(ctx, one.target, one.assignment); err != nil {
 		// Without its causes: an agent that cannot be reached is not to be taken for an API server that cannot.
 		return errors.New(err.Error())
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
@@ -54,11 +55,11 @@ func newMemberCertificate(n names, authority *tls.Certificate, now time.Time) (p
 }
 
 func memberNames(n names) []string {
-	all := []string{"*." + n.pods() + "." + n.namespace + ".svc", "localhost"}
-	for _, service := range []string{n.cluster, n.read()} {
-		all = append(all, service, service+"."+n.namespace, n.service(service), n.service(service)+".cluster.local")
-	}
-	return all
+	return slices.Concat([]string{"*." + n.pods() + "." + n.namespace + ".svc", "localhost"}, serviceNames(n, n.cluster), serviceNames(n, n.read()))
+}
+
+func serviceNames(n names, service string) []string {
+	return []string{service, service + "." + n.namespace, n.service(service), n.service(service) + ".cluster.local"}
 }
 
 // newOperatorCertificate is what the operator shows to agents; it lives in the operator's memory only.

@@ -113,7 +113,7 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 func (r *reconciler) backup(ctx context.Context, cluster v1.MySQLCluster) (*problem, error) {
 	name := cluster.Spec.FromBackup
 	if name == "" || cluster.Status.Primary != "" {
-		return nil, nil
+		return nil, nil //nolint:nilnil // no problem, and no error in looking for one
 	}
 	instances := apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
 	_, err := r.api.Get(ctx, instances, cluster.Namespace, name)

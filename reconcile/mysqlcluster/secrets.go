@@ -42,7 +42,7 @@ func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*pro
 	if fault := passwordFault(content); fault != "" {
 		return &problem{reasonSecretInvalid, fmt.Sprintf("spec.secret: Secret %q %s", name, fault), true}, nil
 	}
-	return nil, nil
+	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
 }
 
 // maxPassword is the longest password that caching_sha2_password takes, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).

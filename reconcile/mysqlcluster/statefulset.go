@@ -28,7 +28,7 @@ const terminationGrace = 300
 // everything.
 func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
 	return appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(appsv1ac.StatefulSetSpec().
-		WithReplicas(int32(spec.scale)).
+		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
 		WithServiceName(n.pods()).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
 		WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).

@@ -28,7 +28,7 @@ func (r report) status() v1.MySQLClusterStatus {
 	status := carried(r.cluster)
 	record := r.decision.Record
 	status.Primary, status.Epoch = record.Primary, record.Epoch
-	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks)
+	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
 	r.describeMembers(&status)
 	r.describeServing(&status)
 	r.describeDurability(&status)
@@ -75,7 +75,7 @@ func (r report) describeMembers(status *v1.MySQLClusterStatus) {
 	if !sameMembers(kept, r.cluster.Status.Members) {
 		status.Members = fresh
 	}
-	status.Replicas = int32(len(r.seen.pods))
+	status.Replicas = int32(len(r.seen.pods)) //nolint:gosec // Pods of one cluster
 }
 
 func sameMembers(a, b []v1.Member) bool {
@@ -170,14 +170,13 @@ func (r report) primaryStatus() *replication.Status {
 
 // worst is what most keeps the cluster from being as it should be; nil when it is so. The first that is found is told.
 func (r report) worst(writing, complete bool) *problem {
-	if r.decision.Note != nil && r.decision.Note.Blocked {
-		return r.note()
-	}
-	if r.problem != nil {
+	note, rolling := r.note(), r.rolling()
+	switch {
+	case note != nil && note.stalled:
+		return note
+	case r.problem != nil:
 		return r.problem
-	}
-	rolling := r.rolling()
-	if writing && complete && r.decision.Note == nil && rolling == nil {
+	case writing && complete && note == nil && rolling == nil:
 		return r.rootPassword()
 	}
 	for _, look := range []func() *problem{
@@ -189,7 +188,7 @@ func (r report) worst(writing, complete bool) *problem {
 			return found
 		}
 	}
-	if rolling != nil && writing && complete {
+	if writing && complete {
 		return rolling
 	}
 	return r.progress(writing)

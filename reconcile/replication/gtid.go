@@ -118,9 +118,11 @@ func isUUID(text string) bool {
 		return false
 	}
 	for i, r := range text {
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		hex := r >= '0' && r <= '9' || r >= 'a' && r <= 'f'
-		if dash && r != '-' || !dash && !hex {
+		allowed := "0123456789abcdef"
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			allowed = "-"
+		}
+		if !strings.ContainsRune(allowed, r) {
 			return false
 		}
 	}
@@ -214,7 +216,7 @@ func (s GTIDSet) Equal(other GTIDSet) bool { return s.Contains(other) && other.C
 func (s GTIDSet) WithoutServer(uuid string) GTIDSet {
 	left := map[gtidSource][]interval{}
 	for source, list := range s.intervals {
-		if source.uuid != strings.ToLower(uuid) {
+		if !strings.EqualFold(source.uuid, uuid) {
 			left[source] = list
 		}
 	}

@@ -32,7 +32,7 @@ func TestBadImagesAndSettings(t *testing.T) {
 }
 
 // TestChangesToARunningCluster: settings roll the members, volumes grow, and clients lose nothing.
-func TestChangesToARunningCluster(t *testing.T) {
+func TestChangesToARunningCluster(t *testing.T) { //nolint:paralleltest // it measures gaps: it has the machine for itself
 	p := newPlace(t)
 	p.start(2)
 	w := p.startWriter()

@@ -52,7 +52,7 @@ func (p *place) checkReplication() {
 	}
 }
 
-func TestScaleFromOneToFiveAndBack(t *testing.T) {
+func TestScaleFromOneToFiveAndBack(t *testing.T) { //nolint:paralleltest // five members fill the machine
 	p := newPlace(t)
 	p.start(1)
 	w := p.startWriter()

@@ -7,7 +7,7 @@ import (
 
 // TestMembersComeBack kills everything that can be killed, under writes: each comes back in its role by itself, nothing acknowledged is
 // lost, clients go on.
-func TestMembersComeBack(t *testing.T) {
+func TestMembersComeBack(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
 	p := newPlace(t)
 	p.start(3)
 	w := p.startWriter()

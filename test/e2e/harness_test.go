@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
 		code = 1
 	}
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // TestMain is main here
 }
 
 func setUp(m *testing.M) (int, error) {
 	if err := os.Chdir("../.."); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) //nolint:forbidigo // TestMain is main here
 	defer cancel()
 	kubectl, err := kube.FromEnvironment()
 	if err != nil {
@@ -81,7 +81,7 @@ func newPlace(t *testing.T) *place {
 
 // tearDown shows what a failed test left, and removes it.
 func (p *place) tearDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), 4*time.Minute)
 	defer cancel()
 	if p.t.Failed() {
 		for _, arguments := range [][]string{

@@ -128,13 +128,6 @@ func (w *writer) count() int {
 	return len(w.acked)
 }
 
-// longestGap is the longest time between two acknowledged writes so far.
-func (w *writer) longestGap() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.gap
-}
-
 func (w *writer) end() {
 	w.stop()
 	<-w.done
