@@ -13,7 +13,9 @@
 //     RequiredAcks goes down in the Record before it goes down on the primary.
 //   - A promise is kept before it is written down: RequiredAcks goes up in the Record only after the primary enforces it and
 //     enough replicas hold everything the primary had when that was seen.
-//   - A member leaves InSync only when it is certain that it cannot acknowledge any more.
+//   - A member leaves InSync only when it is certain that it cannot acknowledge any more, and RequiredAcks becomes what the others
+//     are then seen to hold of everything that it may have acknowledged.
+//   - What a member can do by mistake rests on the Record as it is, not as it was: see Assignment.Relaxes.
 //
 // Together: every acknowledged transaction is on the primary and on at least RequiredAcks other members of InSync. Whoever can
 // read len(InSync)-RequiredAcks members other than the primary therefore sees every acknowledged transaction at least once

@@ -18,7 +18,7 @@ import (
 
 var (
 	simulatorSeed  = flag.Uint64("simulator-seed", 0, "run the simulator for this seed only")
-	simulatorSeeds = flag.Uint64("simulator-seeds", 2000, "how many seeds to simulate")
+	simulatorSeeds = flag.Uint64("simulator-seeds", defaultSeeds, "how many seeds to simulate")
 )
 
 // events is how many things happen to a simulated cluster before it is left in peace.
