@@ -64,8 +64,10 @@ func ParseOwnedGTIDs(text string) (GTIDSet, error) {
 
 // skipThread is where a thread's number ends.
 func skipThread(text string, i int) int {
-	for i < len(text) && text[i] >= '0' && text[i] <= '9' && !(len(text)-i >= uuidLength && isUUID(text[i:i+uuidLength])) {
-		i++
+	for ; i < len(text) && text[i] >= '0' && text[i] <= '9'; i++ {
+		if len(text)-i >= uuidLength && isUUID(text[i:i+uuidLength]) {
+			break
+		}
 	}
 	return i
 }

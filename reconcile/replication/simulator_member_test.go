@@ -58,7 +58,7 @@ type volume struct {
 	life   int  // of the cluster resource under which it was made
 	origin Origin
 	held   Record
-	role   HeldRoleName
+	role   Role
 	// executed is what gtid_executed says, data what is really there: a copy that broke off leaves the one without the other.
 	executed, data transactions
 	binlog         []int // in commit order
@@ -69,9 +69,6 @@ type volume struct {
 	relay     []int // received, not applied
 	copied    bool  // performance_schema.clone_status says that the last copy went through
 }
-
-// HeldRoleName keeps the field list of volume short.
-type HeldRoleName = Role
 
 // has is everything that the volume holds, applied or only received.
 func (v *volume) has() transactions {
@@ -158,8 +155,6 @@ func (m *simulated) killPod() {
 	m.crash()
 	m.agent = sidecar{}
 }
-
-func (m *simulated) running() bool { return m.sql.io || m.sql.sql }
 
 // apply applies the oldest received transaction.
 func (m *simulated) apply() {

@@ -16,6 +16,7 @@ import (
 // What it takes for granted, and what therefore has to hold elsewhere: assignments arrive while the operator that sent them still
 // waits for the answer (one leader, drained before its lease ends), and mysqld does not restart between an agent's look and its act.
 
+//nolint:gochecknoglobals // flags of the test binary
 var (
 	simulatorSeed  = flag.Uint64("simulator-seed", 0, "run the simulator for this seed only")
 	simulatorSeeds = flag.Uint64("simulator-seeds", defaultSeeds, "how many seeds to simulate")
