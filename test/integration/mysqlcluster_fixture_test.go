@@ -35,13 +35,17 @@ import (
 
 func mysqlClusters() schema.Kind { return schema.Kinds()[0] }
 
-// childResource finds a resource that clusters have children of.
+// childResource finds a resource that these tests use.
 func childResource(name string) apischema.GroupVersionResource {
 	switch name {
 	case "poddisruptionbudgets":
 		return budgets()
 	case "mysqlclusters":
 		return mysqlClusters().GVR()
+	case "clusterroles", "clusterrolebindings":
+		return apischema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: name}
+	case "storageclasses":
+		return apischema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: name}
 	}
 	return resource(name)
 }
@@ -418,6 +422,13 @@ func (w *wire) around(next http.RoundTripper) http.RoundTripper {
 		w.die()
 		return nil, context.Canceled
 	})
+}
+
+// dieAt makes a write the operator's last.
+func (w *wire) dieAt(number int, sent bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.deadly, w.sent = number, sent
 }
 
 func (w *wire) isDead() bool {

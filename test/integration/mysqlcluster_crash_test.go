@@ -1,0 +1,180 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// picture is everything that belongs to a cluster, by resource and name, but what differs from one creation to the next by its nature:
+// identities, times, addresses, and the content of Secrets.
+func (s *site) picture(t *testing.T, cluster string) map[string]any {
+	t.Helper()
+	seen := map[string]any{}
+	for _, what := range append(childResources(), "mysqlclusters") {
+		found, err := s.of(what).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range found.Items {
+			if item.GetLabels()["app.kubernetes.io/instance"] == cluster || what == "mysqlclusters" && item.GetName() == cluster {
+				seen[what+"/"+item.GetName()] = portrait(what, &item)
+			}
+		}
+	}
+	document, err := json.Marshal(seen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comparable := map[string]any{}
+	if err := json.Unmarshal(bytes.ReplaceAll(document, []byte(s.namespace), []byte("NAMESPACE")), &comparable); err != nil {
+		t.Fatal(err)
+	}
+	return comparable
+}
+
+func portrait(what string, item *unstructured.Unstructured) map[string]any {
+	labels := item.GetLabels()
+	delete(labels, "controller-revision-hash") // of content that names the namespace
+	shown := map[string]any{"labels": labels, "finalizers": item.GetFinalizers()}
+	for _, owner := range item.GetOwnerReferences() {
+		shown["owner"] = fmt.Sprintf("%s/%s %t", owner.Kind, owner.Name, *owner.Controller)
+	}
+	for _, entry := range item.GetManagedFields() {
+		if strings.HasPrefix(entry.Manager, "mysql-operator") {
+			shown[entry.Manager+" "+string(entry.Operation)] = string(entry.FieldsV1.Raw)
+		}
+	}
+	switch what {
+	case "secrets":
+		data, _, _ := unstructured.NestedMap(item.Object, "data")
+		shown["keys"] = slices.Sorted(maps.Keys(data))
+	case "configmaps":
+		shown["data"] = item.Object["data"]
+	case "pods", "persistentvolumeclaims":
+	case "mysqlclusters":
+		status, _, _ := unstructured.NestedMap(item.Object, "status")
+		shown["status"] = without(status, "lastTransitionTime", "gtidExecuted", "lagSeconds")
+	default:
+		spec, _, _ := unstructured.NestedMap(item.Object, "spec")
+		shown["spec"] = without(spec, "clusterIP", "clusterIPs")
+	}
+	return shown
+}
+
+// without leaves fields out wherever they occur.
+func without(value any, fields ...string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for field, inner := range value {
+			if !slices.Contains(fields, field) || inner == "None" { // a headless Service has no address by design
+				kept[field] = without(inner, fields...)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, 0, len(value))
+		for _, inner := range value {
+			kept = append(kept, without(inner, fields...))
+		}
+		return kept
+	}
+	return value
+}
+
+// ownSecrets are the contents of those Secrets of a cluster that must never change once they are made.
+func (s *site) ownSecrets(ctx context.Context, cluster string) map[string]map[string][]byte {
+	held := map[string]map[string][]byte{}
+	for _, suffix := range []string{"-ca", "-accounts", "-tls"} {
+		if found, err := s.secret(ctx, cluster+suffix); err == nil {
+			held[cluster+suffix] = found.Data
+		}
+	}
+	return held
+}
+
+// TestMySQLClusterSurvivesEveryCrash kills the operator at each write of a cluster's creation, once before the API server has got it and
+// once before the operator has got the answer. The next operator must come to the same end as one that was never killed.
+func TestMySQLClusterSurvivesEveryCrash(t *testing.T) {
+	t.Parallel()
+	clean := newSite(t)
+	undisturbed := clean.operate(t, nil)
+	clean.apply(t, "db", "secret: root")
+	clean.settled(t, "db")
+	want, writes := clean.picture(t, "db"), undisturbed.wire.written()
+	if len(writes) < 15 {
+		t.Fatalf("a creation takes more writes than these: %v", writes)
+	}
+
+	stories := map[string]func(*testing.T){}
+	for number := range writes {
+		for _, sent := range []bool{false, true} {
+			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) { survivesCrash(t, number+1, sent, want) }
+		}
+	}
+	sideBySide(t, 8, stories)
+}
+
+func survivesCrash(t *testing.T, number int, sent bool, want map[string]any) {
+	t.Helper()
+	s := newSite(t)
+	doomed := s.operate(t, nil)
+	doomed.wire.dieAt(number, sent)
+	s.apply(t, "db", "secret: root")
+	soon(t, func(ctx context.Context) string {
+		// A creation may take a write less than the one that was counted: then this operator lives on.
+		cluster, err := s.cluster(ctx, "db")
+		if doomed.wire.isDead() || err == nil && len(cluster.Status.InSync) == 2 && cluster.Status.RequiredAcks == 1 {
+			return ""
+		}
+		return fmt.Sprintf("the operator has made the writes %v", doomed.wire.written())
+	})
+	doomed.finish(t)
+	before := s.ownSecrets(t.Context(), "db")
+
+	s.operate(t, nil)
+	s.settled(t, "db")
+	soon(t, func(context.Context) string { return cmp.Diff(want, s.picture(t, "db")) })
+	after := s.ownSecrets(t.Context(), "db")
+	for name, data := range before {
+		same(t, after[name], data)
+	}
+	s.node.podsOnce(t, "db", 2)
+}
+
+// TestMySQLClusterUnderTwoOperators has two operators that both think they lead, and then counts what they write when all is well.
+func TestMySQLClusterUnderTwoOperators(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	first := s.operate(t, s.elected)
+	second := s.operate(t, nil)
+	// The same setting in two spellings must come out the same in both.
+	s.apply(t, "db", "secret: root, replicas: 3, config: {max-connections: '5', max_connections: '6', sort_buffer_size: 1M}")
+	s.apply(t, "waits", "secret: nowhere")
+	s.settled(t, "db")
+	s.until(t, "waits", "SecretNotFound")
+	soon(t, func(ctx context.Context) string {
+		cluster, err := s.cluster(ctx, "db")
+		if err != nil || len(cluster.Status.InSync) != 3 {
+			return fmt.Sprintf("in sync are %v, want all three (%v)", cluster.Status.InSync, err)
+		}
+		return ""
+	})
+	if generation := s.get(t, "statefulsets", "db").GetGeneration(); generation != 1 {
+		t.Errorf("the StatefulSet was changed %d times while it was made", generation-1)
+	}
+	s.node.podsOnce(t, "db", 3)
+
+	t.Log("at rest nothing is written but the Lease, though both go on looking")
+	s.restful(t, first, second)
+}

@@ -1,0 +1,154 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// childrenGone waits until nothing of a cluster is left but its volumes' claims, and returns the UIDs of those.
+func (s *site) childrenGone(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	claims := map[string]string{}
+	soon(t, func(ctx context.Context) string {
+		for _, what := range childResources() {
+			found, err := s.of(what).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + cluster})
+			if err != nil {
+				return err.Error()
+			}
+			for _, child := range found.Items {
+				if what != "persistentvolumeclaims" {
+					return fmt.Sprintf("%s %s is still there", what, child.GetName())
+				}
+				claims[child.GetName()] = string(child.GetUID())
+				if owners := child.GetOwnerReferences(); len(owners) > 0 || child.GetDeletionTimestamp() != nil {
+					t.Errorf("the claim %s would go, too: %v", child.GetName(), owners)
+				}
+			}
+		}
+		return ""
+	})
+	return claims
+}
+
+// TestMySQLClusterDeleted removes everything but the data, and adopts that data when it is applied again.
+func TestMySQLClusterDeleted(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	before := s.settled(t, "db")
+	writes := len(o.wire.written())
+
+	s.remove(t, "mysqlclusters", "db")
+	s.gone(t, "mysqlclusters", "db")
+	claims := s.childrenGone(t, "db")
+	if len(claims) != 2 {
+		t.Errorf("the claims are %v, want both kept", claims)
+	}
+	for _, write := range o.wire.written()[writes:] {
+		if strings.HasPrefix(write, "DELETE") || strings.Contains(write, "/persistentvolumeclaims") {
+			t.Errorf("the operator deleted by itself, or touched a volume: %s", write)
+		}
+	}
+
+	s.apply(t, "db", "secret: root")
+	after := s.settled(t, "db")
+	if after.Status.Epoch != before.Status.Epoch+1 || after.Status.Primary != before.Status.Primary {
+		t.Errorf("the cluster goes on as epoch %d with %s, want the epoch after %d with %s", after.Status.Epoch, after.Status.Primary, before.Status.Epoch, before.Status.Primary)
+	}
+	same(t, s.childClaims(t, "db"), claims)
+	if had, has := before.Status.Members[0].GTIDExecuted, after.Status.Members[0].GTIDExecuted; has == "" || has != had {
+		t.Errorf("member 0 has the transactions %q, had %q", has, had)
+	}
+	if errors := o.log.all(); len(errors) > 0 {
+		t.Errorf("deleting a cluster is no error: %v", errors)
+	}
+}
+
+func (s *site) childClaims(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	claims := map[string]string{}
+	found, err := s.of("persistentvolumeclaims").List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + cluster})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, claim := range found.Items {
+		claims[claim.GetName()] = string(claim.GetUID())
+	}
+	return claims
+}
+
+// TestMySQLClusterWaitsForItsPredecessor is applied anew while the children of the deleted one are still being collected.
+func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	stories := map[string]func(*testing.T){}
+	for cluster, child := range map[string]struct{ what, name string }{"service": {"services", "service"}, "secret": {"secrets", "secret-accounts"}} {
+		stories[cluster] = func(t *testing.T) {
+			s.apply(t, cluster, "secret: root, replicas: 1")
+			s.settled(t, cluster)
+			held := s.patch(t, child.what, child.name, `{"metadata":{"finalizers":["example.com/slow"]}}`)
+			s.remove(t, "mysqlclusters", cluster)
+			s.gone(t, "mysqlclusters", cluster)
+
+			s.apply(t, cluster, "secret: root, replicas: 1")
+			waits := s.until(t, cluster, "WaitingForPredecessor")
+			says(t, why(waits).Message, child.what+" "+s.namespace+"/"+child.name, "belongs to a deleted predecessor of the same name", "wait until garbage collection has removed it")
+			if now := s.get(t, child.what, child.name); now.GetUID() != held.GetUID() || len(now.GetFinalizers()) == 0 {
+				t.Error("the predecessor's child was taken over")
+			}
+			s.patch(t, child.what, child.name, `{"metadata":{"finalizers":null}}`)
+			s.settled(t, cluster)
+		}
+	}
+	sideBySide(t, 2, stories)
+}
+
+// TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
+func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.grantBeyond(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.apply(t, "waits", "secret: nowhere")
+	s.settled(t, "db")
+	s.until(t, "waits", "SecretNotFound")
+
+	namespaces := s.Dynamic.Resource(coreResource("namespaces"))
+	if err := namespaces.Delete(t.Context(), s.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, func(ctx context.Context) string {
+		found, err := namespaces.Get(ctx, s.namespace, metav1.GetOptions{})
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("namespace %s is still there: %v", s.namespace, found.Object["status"])
+	})
+	if errors := o.log.all(); len(errors) > 0 {
+		t.Errorf("a namespace that ends is no error: %v", errors)
+	}
+}
+
+// grantBeyond gives the operator its rights in the whole cluster, so that they outlive the namespace.
+func (s *site) grantBeyond(t *testing.T) {
+	t.Helper()
+	role := s.get(t, "roles", "operator")
+	made := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": s.namespace}, "rules": role.Object["rules"]}}
+	binding := object(t, fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %[1]s}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %[1]s}}", s.namespace))
+	binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": s.operatorUser()}}
+	for what, one := range map[string]*unstructured.Unstructured{"clusterroles": made, "clusterrolebindings": binding} {
+		resource := s.Dynamic.Resource(childResource(what))
+		if _, err := resource.Create(t.Context(), one, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resource.Delete(context.WithoutCancel(t.Context()), one.GetName(), metav1.DeleteOptions{}) })
+	}
+}
