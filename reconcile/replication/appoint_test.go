@@ -1,0 +1,173 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
+	t.Parallel()
+	first := Record{Epoch: 1, Primary: "db-0"}
+	t.Run("nothing exists: the members are asked for", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 3)
+		wantNote(t, s, ReasonWaitingForMembers, false, "first member")
+		if got := Decide(s.c); got.Scale != 3 || got.Record.Primary != "" {
+			t.Errorf("got scale %d and primary %q", got.Scale, got.Record.Primary)
+		}
+	})
+	t.Run("the first member starts: it is waited for, though the second answers", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateStarting, fresh).hears(1, StateWaiting, fresh)
+		wantNote(t, s, ReasonWaitingForMembers, false)
+	})
+	t.Run("the first member answers: it is the primary of epoch 1, in sync once it writes", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh)
+		wantRecord(t, s, first)
+	})
+	t.Run("it is told, with the token of its start, and commits wait for nobody yet", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
+		s.c.Record = first
+		want := map[string]Assignment{
+			"db-0": {Record: first, Role: RolePrimary, Boot: "boot-db-0"},
+			"db-1": {Record: first, Role: RoleReplica, SourceHost: "db-0.pods", SourcePort: 3306},
+		}
+		if diff := cmp.Diff(want, Decide(s.c).Assignments); diff != "" {
+			t.Errorf("assignments (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("it writes: it is the first member in sync", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2)
+		s.c.Record = first
+		wantRecord(t, s.hears(0, StateWriting, enforces(0, 0)), rec(1, 0, "db-0"))
+	})
+	t.Run("until then nobody else joins", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2)
+		s.c.Record = first
+		wantRecord(t, s.hears(0, StatePromoting).hears(1, StateReplicating), first)
+	})
+}
+
+func TestDecideAdoptsRetainedData(t *testing.T) {
+	t.Parallel()
+	last := rec(4, 1, "db-1", "db-0", "db-2")
+	adopting := func(t *testing.T, replicas int) *story {
+		t.Helper()
+		return wanting(t, replicas).scaled(replicas).older(0, 1, 2)
+	}
+	whole := func(t *testing.T, replicas int) *story {
+		t.Helper()
+		s := adopting(t, replicas).hears(0, StateWaiting, holding(last)).hears(1, StateWaiting, holding(last), wasPrimary)
+		if replicas > 2 {
+			s.hears(2, StateWaiting, holding(last))
+		}
+		return s
+	}
+	t.Run("all are heard first", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, whole(t, 3).silent(1), ReasonWaitingForMembers, false, "db-1")
+		wantNote(t, whole(t, 3).hears(2, StateStarting), ReasonWaitingForMembers, false, "db-2")
+	})
+	t.Run("the former primary is the primary again, though not the first member", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 3), rec(5, 0, "db-1"))
+	})
+	t.Run("fewer members than before will do if the former primary is among them", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 2), rec(5, 0, "db-1"))
+	})
+	t.Run("a former primary whose mysqld still starts has not told what it has", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(1, StateStarting, holding(last), wasPrimary, has(""))
+		s.c.Replicas = 1
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "spec.replicas")
+	})
+	t.Run("a former replica that holds more is chosen: its commit waited for the primary's acknowledgement", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-11")), rec(5, 0, "db-2"))
+	})
+	t.Run("what was received and not applied counts", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(2, StateWaiting, holding(last), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-11") })
+		wantRecord(t, s, rec(5, 0, "db-2"))
+	})
+	t.Run("volumes that went apart are left for a person to judge", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-9,B:1"))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "drop data", "db-2", uuidB+":1")
+		wantRecord(t, s, Record{})
+	})
+	t.Run("the higher epoch tells who was primary last", func(t *testing.T) {
+		t.Parallel()
+		s := adopting(t, 3).hears(0, StateWaiting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(1, StateWaiting, holding(last), wasPrimary).hears(2, StateWaiting, holding(last))
+		wantRecord(t, s, rec(5, 0, "db-1"))
+	})
+	t.Run("old volumes that hold nothing make a new cluster", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
+		wantRecord(t, s, Record{Epoch: 1, Primary: "db-0"})
+	})
+	t.Run("copies of a primary that never took a write do not stand in the way", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh, holding(Record{Epoch: 1, Primary: "db-0"})).
+			hears(1, StateWaiting, has(""), holding(Record{Epoch: 1, Primary: "db-0"}))
+		wantRecord(t, s, rec(2, 0, "db-1"))
+	})
+	t.Run("data that no operator knows is adopted when it is all there", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 1).scaled(1).older(0).hears(0, StateWaiting, holding(Record{}))
+		wantRecord(t, s, rec(1, 0, "db-0"))
+	})
+	t.Run("but not when another volume might be the one", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 1).scaled(1).older(0, 1).hears(0, StateWaiting, holding(Record{}))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "spec.replicas")
+	})
+}
+
+func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	last := rec(4, 1, "db-0", "db-1", "db-2")
+	lost := func(t *testing.T, record Record) *story {
+		t.Helper()
+		return wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).
+			hears(1, StateWaiting, holding(record)).hears(2, StateWaiting, holding(record), has("A:1-12"))
+	}
+	t.Run("the replicas that acknowledged are read: the one that has all is the primary", func(t *testing.T) {
+		t.Parallel()
+		wantRecord(t, lost(t, last), rec(5, 0, "db-2"))
+	})
+	t.Run("nothing was promised: the newest commits may be gone", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, lost(t, rec(4, 0, "db-0", "db-1", "db-2")), ReasonAdoptionBlocked, true, "db-0", "restore")
+	})
+	t.Run("one that may have acknowledged lost its data too", func(t *testing.T) {
+		t.Parallel()
+		wantNote(t, lost(t, last).hears(1, StateWaiting, fresh, holding(Record{})), ReasonAdoptionBlocked, true, "db-0")
+	})
+	t.Run("a volume that is not asked for may be the one that acknowledged, whatever an old record says", func(t *testing.T) {
+		t.Parallel()
+		before := rec(4, 1, "db-0", "db-1") // db-1 was away when db-2 joined
+		s := wanting(t, 2).scaled(2).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(before))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-2", "spec.replicas")
+	})
+}
+
+func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
+	t.Parallel()
+	s := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)
+	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0")
+	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 2 {
+		t.Errorf("it does something all the same: %+v", got)
+	}
+	newborn := wanting(t, 1).scaled(1)
+	newborn.c.Record = Record{Epoch: 1, Primary: "db-0"}
+	if got := Decide(newborn.hears(0, StateWaiting, fresh).c); got.Note != nil || len(got.Assignments) != 1 {
+		t.Errorf("the first start of a new primary was taken for a loss: %+v", got)
+	}
+}
