@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -35,8 +34,9 @@ func (s *site) picture(t *testing.T, cluster string) map[string]any {
 	if err != nil {
 		t.Fatal(err)
 	}
+	identity := strings.NewReplacer(s.namespace, "NAMESPACE", string(s.get(t, "mysqlclusters", cluster).GetUID()), "UID")
 	comparable := map[string]any{}
-	if err := json.Unmarshal(bytes.ReplaceAll(document, []byte(s.namespace), []byte("NAMESPACE")), &comparable); err != nil {
+	if err := json.Unmarshal([]byte(identity.Replace(string(document))), &comparable); err != nil {
 		t.Fatal(err)
 	}
 	return comparable
