@@ -16,7 +16,7 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
 	defer cancel()
 	if step.Verb == replication.VerbAcceptWrites {
-		return a.acceptWrites(bounded)
+		return a.acceptWrites(bounded, local.Assignment.Acks)
 	}
 	if step.Verb == replication.VerbPointToSource {
 		return a.pointToSource(bounded, *local.Assignment)
@@ -49,11 +49,11 @@ func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 
 // acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken
 // for an empty one.
-func (a *Agent) acceptWrites(ctx context.Context) error {
+func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
 	if err := a.keepOrigin(replication.OriginMember); err != nil {
 		return err
 	}
-	return a.local.AcceptWrites(ctx)
+	return a.local.AcceptWrites(ctx, acks)
 }
 
 func (a *Agent) keepOrigin(origin replication.Origin) error {

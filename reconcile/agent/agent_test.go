@@ -244,7 +244,7 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	member := newAgent(t, layout, state{Data: replication.OriginFresh})
-	if err := member.acceptWrites(t.Context()); err == nil {
+	if err := member.acceptWrites(t.Context(), 0); err == nil {
 		t.Fatal("there is no mysqld, and it took writes")
 	}
 	if got := stateOf(t, layout).Data; got != replication.OriginMember {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
@@ -29,6 +32,8 @@ const (
 func (a *Agent) Serve(ctx context.Context, address string) error {
 	server := &http.Server{
 		Addr: address, Handler: a.Handler(), TLSConfig: a.tls.server(), ReadHeaderTimeout: readHeaderTimeout,
+		// Connections that break off are told in the log's own form, and only to those who ask for detail.
+		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(a.log), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServeTLS("", "") }()

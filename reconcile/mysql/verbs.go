@@ -11,9 +11,27 @@ func (s *Server) SetReadOnly(ctx context.Context) error {
 	return s.exec(ctx, "set super_read_only", "SET GLOBAL super_read_only = ON")
 }
 
-// AcceptWrites lets clients write.
-func (s *Server) AcceptWrites(ctx context.Context) error {
-	return s.exec(ctx, "clear read_only", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+// AcceptWrites lets clients write, if commits wait for so many acknowledgements. It looks and opens on one connection: a mysqld that
+// started anew since somebody else looked enforces nothing, and must not be opened.
+func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
+	one, err := s.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("accept writes: %w", err)
+	}
+	defer one.Close()
+	var enforced int
+	row := one.QueryRowContext(ctx, "SELECT IF(@@GLOBAL.rpl_semi_sync_source_enabled, @@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, 0)")
+	if err := row.Scan(&enforced); err != nil {
+		return fmt.Errorf("accept writes: %w", err)
+	}
+	if enforced < acks {
+		return fmt.Errorf("accept writes: commits wait for %d acknowledgements, %d are asked for; looks again", enforced, acks)
+	}
+	// Clearing read_only clears super_read_only with it (manual, "super_read_only").
+	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = OFF"); err != nil {
+		return fmt.Errorf("accept writes: %w", err)
+	}
+	return nil
 }
 
 // StopReplica stops receiving and applying.

@@ -96,7 +96,7 @@ func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster,
 		claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 			WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
 		if _, err := r.api.ApplyFields(ctx, managerStorage, claim); err != nil {
-			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), errors.Unwrap(err)), true}
+			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}
 		}
 	}
 	return nil

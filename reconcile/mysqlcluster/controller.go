@@ -54,6 +54,8 @@ func rules() []rbacv1.PolicyRule {
 		rule("policy", []string{"poddisruptionbudgets"}, "get", "create", "patch"),
 		rule("", []string{"pods", "persistentvolumeclaims"}, "get", "patch"),
 		rule("", []string{"secrets"}, "get", "create", "patch"),
+		// Why Kubernetes makes no Pod for a StatefulSet is told by its events only.
+		rule("", []string{"events"}, "list"),
 		rule("cr.mysqloperator.grtl.github.com", []string{"mysqlbackupinstances"}, "get"),
 	}
 }

@@ -18,6 +18,9 @@ func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 			return found
 		}
 	}
+	if seen.refused != nil {
+		return seen.refused.problem()
+	}
 	for _, pod := range seen.pods {
 		if found := diagnosePod(cluster, pod); found != nil {
 			return found

@@ -24,6 +24,8 @@ type observation struct {
 	pods    []corev1.Pod
 	volumes []corev1.PersistentVolumeClaim
 	members []replication.Member
+	// refused is why Kubernetes does not make a Pod; nil when it does, or does not say.
+	refused *refusal
 }
 
 // observe looks at the children in the caches and asks the agents.
@@ -31,6 +33,9 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 	n := names{cluster.Namespace, cluster.Name}
 	seen := observation{now: r.now()}
 	if err := r.observeChildren(owner, n, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeRefusal(ctx, n, &seen); err != nil {
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)

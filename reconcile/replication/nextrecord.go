@@ -41,6 +41,9 @@ func firstPrimary(c Cluster) Record {
 
 func fewerMembers(c Cluster) Record {
 	next := c.Record
+	if primary, _ := c.member(c.Record.Primary); !c.wanted(primary) {
+		return next // nobody leaves
+	}
 	next.RequiredAcks = min(next.RequiredAcks, FullAcks(c.Replicas))
 	return next
 }
