@@ -75,7 +75,13 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		if refused := r.expandVolumes(ctx, cluster, seen); refused != nil {
 			report.problem = refused
 		}
-		err = errors.Join(err, r.assign(ctx, object, known.agents, seen, decision), r.labelRoles(ctx, seen, decision.Record))
+		err = errors.Join(err, r.assign(ctx, object, known.agents, seen, decision))
+		labelling := r.labelRoles(ctx, seen, decision.Record)
+		if refused := problemOf(labelling); refused != nil {
+			// Clients would not find the members by their roles, and nothing else would tell why.
+			report.problem, labelling = refused, nil
+		}
+		err = errors.Join(err, labelling)
 	}
 	status := report.status()
 	return outcome(cluster, status, again(status)), quiet(err)
@@ -164,7 +170,7 @@ func problemOf(err error) *problem {
 	case reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error(), true}
+		return &problem{reasonForbidden, err.Error() + "; grant it (mysql-operator manifests rbac prints all that the operator needs), or lift what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -1,0 +1,23 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Regarding reads, from the API server itself, the events that tell of an object: what Kubernetes has to say about it. They are v1
+// Events in no particular order, at most a few hundred. The Controller's Rules have to allow listing events of the core group.
+func (c *Client) Regarding(ctx context.Context, object *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	events := c.api.Resource(apischema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace(object.GetNamespace())
+	about := fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())).String()
+	found, err := events.List(ctx, metav1.ListOptions{FieldSelector: about, Limit: listPage})
+	if err != nil {
+		return nil, fmt.Errorf("list events about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return found.Items, nil
+}
