@@ -129,7 +129,7 @@ func (a *Agent) settleData(ctx context.Context) error {
 	data := a.kept.Data
 	a.mu.Unlock()
 	switch data {
-	case dataInitializing:
+	case replication.OriginInitializing:
 		if err := writeBootstrap(a.layout, false); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func prepareData(layout Layout) (newData bool, err error) {
 		return false, err
 	}
 	switch {
-	case found && kept.Data == dataInitializing:
+	case found && kept.Data == replication.OriginInitializing:
 		if err := os.RemoveAll(layout.DataDir()); err != nil {
 			return false, fmt.Errorf("remove the unfinished data directory: %w", err)
 		}
@@ -101,7 +101,7 @@ func prepareData(layout Layout) (newData bool, err error) {
 	case exists:
 		return false, nil
 	}
-	return true, saveState(layout.stateFile(), state{Data: dataInitializing})
+	return true, saveState(layout.stateFile(), state{Data: replication.OriginInitializing})
 }
 
 func hasEntries(folder string) (bool, error) {

@@ -33,12 +33,12 @@ func TestPrepareDecidesWhetherDataIsMade(t *testing.T) {
 		initialize, keeps bool
 		want              replication.Origin
 	}{
-		"an empty volume is initialised":                                  {initialize: true, want: dataInitializing},
-		"an initialisation that broke off is begun anew":                  {data: true, kept: &state{Data: dataInitializing}, initialize: true, want: dataInitializing},
-		"one that broke off before it made anything, too":                 {kept: &state{Data: dataInitializing}, initialize: true, want: dataInitializing},
+		"an empty volume is initialised":                                  {initialize: true, want: replication.OriginInitializing},
+		"an initialisation that broke off is begun anew":                  {data: true, kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
+		"one that broke off before it made anything, too":                 {kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
 		"a member's data is kept":                                         {data: true, kept: &state{Data: replication.OriginMember, Held: held}, keeps: true, want: replication.OriginMember},
 		"new data that nobody used is kept":                               {data: true, kept: &state{Data: replication.OriginFresh}, keeps: true, want: replication.OriginFresh},
-		"data that was new and is gone is made anew":                      {kept: &state{Data: replication.OriginFresh}, initialize: true, want: dataInitializing},
+		"data that was new and is gone is made anew":                      {kept: &state{Data: replication.OriginFresh}, initialize: true, want: replication.OriginInitializing},
 		"data of which nothing is known is taken for somebody's and kept": {data: true, keeps: true, want: replication.OriginMember},
 	}
 	for name, test := range tests {

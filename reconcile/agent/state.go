@@ -11,9 +11,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
-// dataInitializing marks a data directory that mysqld --initialize may not have finished and that nobody has used.
-const dataInitializing replication.Origin = "Initializing"
-
 // state is what a member keeps beside its data. It outlives the Pod, the cluster resource and, on a moved volume, the whole
 // Kubernetes.
 type state struct {

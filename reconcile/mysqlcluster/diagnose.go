@@ -19,7 +19,7 @@ func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 		}
 	}
 	if seen.refused != nil {
-		return seen.refused.problem()
+		return seen.refused
 	}
 	for _, pod := range seen.pods {
 		if found := diagnosePod(cluster, pod); found != nil {

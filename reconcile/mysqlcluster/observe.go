@@ -24,8 +24,8 @@ type observation struct {
 	pods    []corev1.Pod
 	volumes []corev1.PersistentVolumeClaim
 	members []replication.Member
-	// refused is why Kubernetes does not make a Pod; nil when it does, or does not say.
-	refused *refusal
+	// refused is what keeps Kubernetes from making a Pod; nil when nothing does, or nobody says.
+	refused *problem
 }
 
 // observe looks at the children in the caches and asks the agents.

@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -40,7 +42,30 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observat
 		}
 		told = append(told, event)
 	}
-	seen.refused = findRefusal(missing, told)
+	if found := findRefusal(missing, told); found != nil {
+		seen.refused = found.problem()
+		return nil
+	}
+	return r.observeForeignPod(ctx, n, missing[0], seen)
+}
+
+// observeForeignPod looks whether somebody else has a Pod under a member's name. The StatefulSet's controller tells nobody.
+func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observation) error {
+	pod, err := r.api.Get(ctx, pods(), n.namespace, member)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if controller := metav1.GetControllerOfNoCopy(pod); controller == nil || controller.UID != seen.set.UID {
+		foreign := &reconcile.ForeignError{Resource: pods(), Namespace: n.namespace, Name: member}
+		if controller != nil {
+			foreign.Controller = controller.Kind + "/" + controller.Name
+			foreign.Predecessor = controller.Kind == "StatefulSet" && controller.Name == n.cluster
+		}
+		seen.refused = problemOf(foreign)
+	}
 	return nil
 }
 

@@ -165,6 +165,8 @@ func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
 	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 2 {
 		t.Errorf("it does something all the same: %+v", got)
 	}
+	starting := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Origin = OriginInitializing })
+	wantNote(t, starting.hears(1, StateReplicating), ReasonPrimaryDataLost, true, "db-0")
 	newborn := wanting(t, 1).scaled(1)
 	newborn.c.Record = Record{Epoch: 1, Primary: "db-0"}
 	if got := Decide(newborn.hears(0, StateWaiting, fresh).c); got.Note != nil || len(got.Assignments) != 1 {

@@ -107,7 +107,7 @@ func decide(c Cluster) Decision {
 // lostItsData says whether the primary's data is newly made although the Record says that it had some: InSync is empty only
 // between the appointment of a cluster's first primary and its first answer as one.
 func lostItsData(primary Member, record Record) bool {
-	return primary.Status != nil && primary.Status.Origin == OriginFresh && len(record.InSync) > 0
+	return primary.Status != nil && primary.Status.Origin.unused() && len(record.InSync) > 0
 }
 
 func lostDataMessage(name string) string {

@@ -73,11 +73,16 @@ const (
 type Origin string
 
 const (
+	// OriginInitializing: mysqld --initialize may not have finished it, and nobody has used it.
+	OriginInitializing Origin = "Initializing"
 	// OriginFresh: made by mysqld --initialize and never part of any cluster; nothing in it can be missed.
 	OriginFresh Origin = "Fresh"
 	// OriginMember: it has played a part in a cluster.
 	OriginMember Origin = "Member"
 )
+
+// unused says that a data directory has never played a part in a cluster.
+func (o Origin) unused() bool { return o == OriginInitializing || o == OriginFresh }
 
 // Status is what a member reports of itself.
 type Status struct {

@@ -100,7 +100,7 @@ func (c Cluster) certainlySilent(name string) bool {
 		return true
 	}
 	status := member.Status
-	return status != nil && !status.Acknowledging && (status.Origin == OriginFresh || status.NeedsCopy)
+	return status != nil && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
 // holders counts the replicas in sync that hold all of a set.

@@ -113,6 +113,10 @@ func TestPrimaryStep(t *testing.T) {
 			scene: member(t).asPrimary(0), verb: VerbAcceptWrites, state: StatePromoting},
 		"a member that lost its mysqld waits for a new confirmation": {
 			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot = bootBefore }), verb: VerbNone, state: StateWaiting, says: "started anew"},
+		"a primary with a new volume does not serve an empty database": {
+			scene: member(t).asPrimary(0).with(func(l *Local) {
+				l.Origin, l.Assignment.Record.InSync = OriginFresh, []string{"db-0", "db-1"}
+			}), verb: VerbNone, state: StateWaiting, says: "refuses to serve"},
 		"a primary that is writing needs no confirmation again when only its agent restarted": {
 			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot, l.Server.SuperReadOnly = bootBefore, false }), verb: VerbNone, state: StateWriting},
 		"acknowledgements are in force before the first write is taken": {

@@ -86,7 +86,15 @@ func (d demo) definitions(ctx context.Context) error {
 	if _, err := d.kubectl.Run(ctx, "get", "crd", "-l", "app.kubernetes.io/managed-by=mysql-operator"); err != nil {
 		return err
 	}
-	_, err := d.kubectl.Run(ctx, "explain", "mysqlcluster.spec.storage")
+	// The API server publishes the descriptions a moment after it serves the resource.
+	err := kube.Wait(ctx, "kubectl explain to know the fields", time.Minute, func(ctx context.Context) (bool, string) {
+		seen, err := d.quiet.Run(ctx, "explain", "mysqlcluster.spec.storage")
+		return err == nil, seen
+	})
+	if err != nil {
+		return err
+	}
+	_, err = d.kubectl.Run(ctx, "explain", "mysqlcluster.spec.storage")
 	return err
 }
 
