@@ -260,7 +260,8 @@ func (r report) progress(writing bool) *problem {
 
 // phase is the state in one word. A cluster is being created until it has been Ready once.
 func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
-	created := slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, cluster.Status.Phase)
+	created := slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, cluster.Status.Phase) ||
+		cluster.Status.Phase == v1.PhasePaused && len(cluster.Status.InSync) > 0
 	changing := found != nil && (found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady)
 	switch {
 	case found == nil:
