@@ -98,8 +98,14 @@ func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
 			s.gone(t, "mysqlclusters", cluster)
 
 			s.apply(t, cluster, "secret: root, replicas: 1")
-			waits := s.until(t, cluster, "WaitingForPredecessor")
-			says(t, why(waits).Message, child.what+" "+s.namespace+"/"+child.name, "belongs to a deleted predecessor of the same name", "wait until garbage collection has removed it")
+			soon(t, func(ctx context.Context) string {
+				waits, err := s.cluster(ctx, cluster)
+				if is := why(waits); err != nil || is.Reason != "WaitingForPredecessor" || !strings.HasPrefix(is.Message, child.what+" "+s.namespace+"/"+child.name+" ") {
+					return fmt.Sprintf("the cluster says %s: %s (%v)", is.Reason, is.Message, err)
+				}
+				says(t, why(waits).Message, "belongs to a deleted predecessor of the same name", "wait until garbage collection has removed it")
+				return ""
+			})
 			if now := s.get(t, child.what, child.name); now.GetUID() != held.GetUID() || len(now.GetFinalizers()) == 0 {
 				t.Error("the predecessor's child was taken over")
 			}
