@@ -89,6 +89,7 @@ func (o operator) run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	closed := o.gates()
 	serveMetrics := http.NewServeMux()
 	serveMetrics.Handle("GET /metrics", promhttp.HandlerFor(o.registry, promhttp.HandlerOpts{Registry: o.registry}))
 	for _, server := range []reconcile.Server{{Address: o.options.metricsAddress, Handler: serveMetrics}, {Address: o.options.healthAddress, Handler: o.health.Handler()}} {
@@ -103,7 +104,7 @@ func (o operator) run(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		defer stop()
-		return o.work(ctx)
+		return o.work(ctx, closed)
 	})
 	return group.Wait()
 }
@@ -115,17 +116,15 @@ func stopped(stop context.CancelFunc, group *errgroup.Group) error {
 }
 
 // work is what the operator does, in this order: definitions, rights, own image, reconciling. It returns nil when ctx ends.
-func (o operator) work(ctx context.Context) error {
-	served := o.gate("definitions", "they are not known to be served yet")
-	permitted := o.gate("rights", "they are not known to suffice yet")
-	if err := o.ensureDefinitions(ctx, permitted); err != nil {
+func (o operator) work(ctx context.Context, closed gates) error {
+	if err := o.ensureDefinitions(ctx, closed.rights); err != nil {
 		return ignoreStop(ctx, err)
 	}
-	served.open()
-	if err := o.awaitRights(ctx, permitted); err != nil {
+	closed.definitions.open()
+	if err := o.awaitRights(ctx, closed.rights); err != nil {
 		return ignoreStop(ctx, err)
 	}
-	permitted.open()
+	closed.rights.open()
 	image, err := o.agentImage(ctx)
 	if err != nil {
 		return ignoreStop(ctx, err)
@@ -142,6 +141,7 @@ func (o operator) work(ctx context.Context) error {
 		return err
 	}
 	o.health.Add("caches", manager.CachesSynced)
+	closed.engine.open()
 	return manager.Run(ctx)
 }
 
@@ -194,6 +194,18 @@ func ignoreStop(ctx context.Context, err error) error {
 		return nil
 	default:
 		return err
+	}
+}
+
+// gates are the conditions of being ready, in the order in which they open.
+type gates struct{ definitions, rights, engine *gate }
+
+// gates closes them all, before anybody can ask: with none of them there, the answer would be that the operator is ready.
+func (o operator) gates() gates {
+	return gates{
+		definitions: o.gate("definitions", "they are not known to be served yet"),
+		rights:      o.gate("rights", "they are not known to suffice yet"),
+		engine:      o.gate("engine", "it has no caches to fill yet"),
 	}
 }
 
