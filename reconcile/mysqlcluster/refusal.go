@@ -71,7 +71,8 @@ func (r *reconciler) observeForeignPod(ctx context.Context, n names, member stri
 
 func eventOf(object *unstructured.Unstructured) (corev1.Event, error) {
 	var event corev1.Event
-	return event, schema.Decode(object, &event)
+	err := schema.Decode(object, &event)
+	return event, err
 }
 
 // missingPods names the Pods that the StatefulSet's controller knows that it has to make, and that are not there.

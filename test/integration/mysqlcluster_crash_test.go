@@ -36,11 +36,11 @@ func (s *site) picture(t *testing.T, cluster string) map[string]any {
 		t.Fatal(err)
 	}
 	identity := strings.NewReplacer(s.namespace, "NAMESPACE", string(s.get(t, "mysqlclusters", cluster).GetUID()), "UID")
-	comparable := map[string]any{}
-	if err := json.Unmarshal([]byte(identity.Replace(string(document))), &comparable); err != nil {
+	anonymous := map[string]any{}
+	if err := json.Unmarshal([]byte(identity.Replace(string(document))), &anonymous); err != nil {
 		t.Fatal(err)
 	}
-	return comparable
+	return anonymous
 }
 
 func portrait(what string, item *unstructured.Unstructured) map[string]any {
@@ -52,7 +52,7 @@ func portrait(what string, item *unstructured.Unstructured) map[string]any {
 	}
 	for _, entry := range item.GetManagedFields() {
 		if strings.HasPrefix(entry.Manager, "mysql-operator") {
-			shown[entry.Manager+" "+string(entry.Operation)] = string(entry.FieldsV1.Raw)
+			shown[entry.Manager+" "+string(entry.Operation)] = entry.FieldsV1.GetRawString()
 		}
 	}
 	switch what {

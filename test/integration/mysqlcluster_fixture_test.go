@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -130,9 +131,7 @@ func (s *site) password(t *testing.T, name, password string) {
 func (s *site) content(t *testing.T, name string, fields map[string]any) {
 	t.Helper()
 	made := object(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}}")
-	for field, value := range fields {
-		made.Object[field] = value
-	}
+	maps.Copy(made.Object, fields)
 	_ = s.of("secrets").Delete(t.Context(), name, metav1.DeleteOptions{})
 	if _, err := s.of("secrets").Create(t.Context(), made, metav1.CreateOptions{FieldManager: "someone"}); err != nil {
 		t.Fatal(err)
@@ -145,7 +144,8 @@ func (s *site) secret(ctx context.Context, name string) (corev1.Secret, error) {
 	if err != nil {
 		return found, err
 	}
-	return found, schema.Decode(object, &found)
+	err = schema.Decode(object, &found)
+	return found, err
 }
 
 // manifest is a MySQLCluster with these lines in its spec.
@@ -201,7 +201,8 @@ func (s *site) cluster(ctx context.Context, name string) (mysqlv1.MySQLCluster, 
 	if err != nil {
 		return cluster, err
 	}
-	return cluster, schema.DecodeStrict(found, &cluster)
+	err = schema.DecodeStrict(found, &cluster)
+	return cluster, err
 }
 
 // until waits until a cluster's Ready condition gives this reason for the spec as it is now.
@@ -238,7 +239,7 @@ func (s *site) settled(t *testing.T, name string) mysqlv1.MySQLCluster {
 		}
 		durable := meta.IsStatusConditionTrue(cluster.Status.Conditions, "Durable")
 		if why(cluster).Reason != "AllMembersReady" || !durable || cluster.Status.ObservedGeneration != cluster.Generation {
-			return fmt.Sprintf("cluster %s: %+v", name, cluster.Status.Conditions)
+			return fmt.Sprintf("cluster %s: %+v", name, cluster.Status)
 		}
 		return ""
 	})
@@ -452,8 +453,11 @@ func soon(t *testing.T, holds func(ctx context.Context) (missing string)) {
 	t.Helper()
 	missing := "nothing was looked at"
 	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		missing = holds(ctx)
-		return missing == "", nil
+		now := holds(ctx)
+		if ctx.Err() == nil { // else it speaks of the end of the patience only
+			missing = now
+		}
+		return now == "", nil
 	})
 	if err != nil {
 		t.Fatalf("waited %s in vain: %s", patience, missing)

@@ -205,3 +205,25 @@ func TestMySQLClusterChangedBack(t *testing.T) {
 		}
 	}
 }
+
+// TestMySQLClusterWithADeafMember goes on while a replica's agent does not answer, and says so.
+func TestMySQLClusterWithADeafMember(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+
+	s.node.cutOff("db-1", true)
+	waits := s.until(t, "db", "MembersNotReady")
+	says(t, why(waits).Message, "writes are taken; waits for db-1")
+	if waits.Status.Phase != "Degraded" || waits.Status.Primary != "db-0" || waits.Status.ReadySummary != "1/2" {
+		t.Errorf("the status is %+v", waits.Status)
+	}
+	s.node.cutOff("db-1", false)
+	s.settled(t, "db")
+	s.node.podsOnce(t, "db", 2)
+	if errors := o.log.all(); len(errors) > 0 {
+		t.Errorf("a member that does not answer is an observation, no error: %v", errors)
+	}
+}
