@@ -145,7 +145,7 @@ func (n *node) live(ctx context.Context, pod corev1.Pod) {
 	defer member.stop()
 	reported := ""
 	_ = wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-		now := podStatus(member)
+		now := podStatus(pod.UID, member)
 		if now == reported {
 			return false, nil
 		}
@@ -187,13 +187,14 @@ func (n *node) volume(claim types.UID, member string) *memberVolume {
 	return n.volumes[claim]
 }
 
-func podStatus(member *simulatedMember) string {
+// podStatus is what kubelet reports, for this very Pod and not for one that has taken its place.
+func podStatus(pod types.UID, member *simulatedMember) string {
 	ready := "False"
 	if member.ready() {
 		ready = "True"
 	}
-	return fmt.Sprintf(`{"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":%q}],"containerStatuses":[%s,%s]}}`,
-		member.address, member.address, ready, runningContainer("agent", true), runningContainer("mysqld", ready == "True"))
+	return fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"phase":"Running","podIP":%q,"podIPs":[{"ip":%q}],"conditions":[{"type":"Ready","status":%q}],"containerStatuses":[%s,%s]}}`,
+		pod, member.address, member.address, ready, runningContainer("agent", true), runningContainer("mysqld", ready == "True"))
 }
 
 func runningContainer(name string, ready bool) string {
