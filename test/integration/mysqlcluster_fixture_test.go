@@ -274,11 +274,11 @@ func (s *site) stalled(t *testing.T, cluster mysqlv1.MySQLCluster, words ...stri
 	if meta.FindStatusCondition(cluster.Status.Conditions, mysqlv1.ConditionReconciling) != nil {
 		t.Error("the cluster is Reconciling and Stalled at once")
 	}
-	s.told(t, cluster.Name, ready.Reason, ready.Message)
+	s.told(t, cluster.Name, [2]string{"Warning", ready.Reason}, ready.Message)
 }
 
-// told waits for a warning about a cluster.
-func (s *site) told(t *testing.T, cluster, reason, note string) {
+// told waits for an event about a cluster, such as {"Warning", "SecretNotFound"}.
+func (s *site) told(t *testing.T, cluster string, kind [2]string, note string) {
 	t.Helper()
 	soon(t, func(ctx context.Context) string {
 		events, err := s.of("events").List(ctx, metav1.ListOptions{})
@@ -287,11 +287,11 @@ func (s *site) told(t *testing.T, cluster, reason, note string) {
 		}
 		for _, event := range events.Items {
 			about, _, _ := unstructured.NestedString(event.Object, "regarding", "name")
-			if about == cluster && event.Object["reason"] == reason && event.Object["note"] == note && event.Object["type"] == "Warning" {
+			if about == cluster && event.Object["type"] == kind[0] && event.Object["reason"] == kind[1] && event.Object["note"] == note {
 				return ""
 			}
 		}
-		return fmt.Sprintf("no warning %s about %s that says %q", reason, cluster, note)
+		return fmt.Sprintf("no event %v about %s that says %q", kind, cluster, note)
 	})
 }
 

@@ -147,9 +147,11 @@ func TestMySQLClusterPaused(t *testing.T) {
 	want := content(s.get(t, "services", "db"))
 
 	s.apply(t, "db", "secret: root, paused: true")
-	if paused := s.until(t, "db", "Paused"); paused.Status.Phase != "Paused" {
+	paused := s.until(t, "db", "Paused")
+	if paused.Status.Phase != "Paused" {
 		t.Errorf("the phase is %s", paused.Status.Phase)
 	}
+	s.told(t, "db", [2]string{"Normal", "Paused"}, why(paused).Message)
 	passes, writes := o.passes(t), len(o.wire.written())
 	edited := s.patch(t, "services", "db", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":"mine"}}}`)
 	s.remove(t, "configmaps", "db-config")
