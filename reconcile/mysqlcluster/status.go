@@ -258,14 +258,22 @@ func (r report) progress(writing bool) *problem {
 	return &problem{reasonMembersNotReady, "writes are taken; waits for " + members, false}
 }
 
+// wasCreated says whether a cluster has been Ready once, as far as its phase remembers.
+func wasCreated(status v1.MySQLClusterStatus) bool {
+	if status.Phase == v1.PhasePaused {
+		return len(status.InSync) > 0
+	}
+	return slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, status.Phase)
+}
+
 // phase is the state in one word. A cluster is being created until it has been Ready once.
 func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
-	created := slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, cluster.Status.Phase) ||
-		cluster.Status.Phase == v1.PhasePaused && len(cluster.Status.InSync) > 0
-	changing := found != nil && (found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady)
-	switch {
-	case found == nil:
+	created := wasCreated(cluster.Status)
+	if found == nil {
 		return v1.PhaseReady
+	}
+	changing := found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady
+	switch {
 	case !created && !writing && found.stalled:
 		return v1.PhaseWaiting
 	case !created:

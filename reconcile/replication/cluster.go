@@ -177,7 +177,13 @@ func toldSilent(primary Member, name string) bool {
 
 // acks is how many acknowledgements the primary is asked to wait for: what the Record promises, or more when enough replicas are
 // there to give them; the Record follows once that is in force.
+//
+// Where the user wants commits to wait for replicas whatever happens, a primary asks for them from its first commit on, and also while
+// the record can promise nothing because the last replica's data is being replaced.
 func acks(c Cluster) int {
+	if !c.Durability.Continue {
+		return max(c.Record.RequiredAcks, FullAcks(c.Replicas))
+	}
 	possible, connected := 0, 0
 	if status := c.primaryStatus(); status != nil {
 		connected = status.AckClients

@@ -290,10 +290,12 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 		"two ask for one":          {healthy(t, 2, 1), 1, []string{"db-1"}},
 		"three for one":            {healthy(t, 3, 1), 1, []string{"db-1", "db-2"}},
 		"five for two":             {healthy(t, 5, 2), 2, []string{"db-1", "db-2", "db-3", "db-4"}},
-		"a replica that just joined is allowed to, none asked for": {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), 0, []string{"db-1"}},
-		"it acknowledges: one is asked for":                        {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 1)), 1, []string{"db-1"}},
-		"not before the primary sees it":                           {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)), 0, []string{"db-1"}},
-		"what is promised is asked for though nobody is there":     {healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0)).silent(1), 1, nil},
+		"a replica that just joined is allowed to, none asked for":  {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), 0, []string{"db-1"}},
+		"it acknowledges: one is asked for":                         {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 1)), 1, []string{"db-1"}},
+		"not before the primary sees it":                            {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)), 0, []string{"db-1"}},
+		"what is promised is asked for though nobody is there":      {healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0)).silent(1), 1, nil},
+		"Block asks for them though the record can promise nothing": {healthy(t, 2, 0).blocking().on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, fresh), 1, nil},
+		"Block asks a single member for none":                       {healthy(t, 1, 0).blocking(), 0, nil},
 		"one that is not in sync may not": {
 			healthy(t, 3, 1).on(1, 1, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking).hears(2, StateCatchingUp), 1, []string{"db-1"}},
 		"one that is leaving may not any more": {

@@ -111,6 +111,9 @@ func NextStep(local Local) Step {
 	if a == nil {
 		return unassigned(local.Server)
 	}
+	if a.Role == RolePrimary && local.Server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0 {
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "refuses to serve: the record says that the primary has data, and this volume is new"}
+	}
 	if a.Role == RolePrimary {
 		return primaryStep(*a, local)
 	}
@@ -138,8 +141,6 @@ func primaryStep(a Assignment, local Local) Step {
 	server := local.Server
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
-	case server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0:
-		return Step{Verb: VerbNone, State: StateWaiting, Message: "refuses to serve: the record says that the primary has data, and this volume is new"}
 	case server.SuperReadOnly && a.Boot != local.Boot:
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld started anew; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.Configured:
