@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -111,44 +112,33 @@ func isMember(volume string, seen observation) bool {
 	return false
 }
 
-// assign tells every member what it is to be, where that differs from what it works to.
-func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) error {
+// assign tells every member what it is to be, where that differs from what it works to. A member that cannot be told now, since it fell
+// silent or knows better, is no error: told is false then, and the next pass is soon.
+func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) (told bool, err error) {
+	told = true
 	var failures []error
 	for _, member := range seen.members {
 		wanted, found := decision.Assignments[member.Name]
 		if !found || member.Status == nil || member.Status.Assignment != nil && reflect.DeepEqual(*member.Status.Assignment, wanted) {
 			continue
 		}
+		if wanted.Relaxes(*member.Status) {
+			if err := r.confirmRecord(ctx, owner, wanted.Record); err != nil {
+				failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
+				continue
+			}
+		}
 		pod, _ := seen.pod(member.Name)
-		one := order{status: *member.Status, target: agent.Target{Address: pod.Status.PodIP, Host: member.Host}, assignment: wanted}
-		if err := r.assignOne(ctx, owner, agents, one); err != nil {
-			failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
+		if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
+			logr.FromContextOrDiscard(ctx).Info("member could not be told, tries again", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
+			told = false
 		}
 	}
-	return errors.Join(failures...)
+	return told, errors.Join(failures...)
 }
 
-// order is an assignment on its way to a member.
-type order struct {
-	status     replication.Status
-	target     agent.Target
-	assignment replication.Assignment
-}
-
-// assignOne reads the record live before it lets a member do what rests on it: a cache may be older than another operator's decision.
-func (r *reconciler) assignOne(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, one order) error {
-	if one.assignment.Relaxes(one.status) {
-		if err := r.confirmRecord(ctx, owner, one.assignment.Record); err != nil {
-			return err
-		}
-	}
-	if err := agents.Assign(ctx, one.target, one.assignment); err != nil {
-		// Without its causes: an agent that cannot be reached is not to be taken for an API server that cannot.
-		return errors.New(err.Error())
-	}
-	return nil
-}
-
+// errRecordMoved: the record is read live before a member is let do what rests on it, since a cache may be older than another operator's
+// decision.
 var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
 
 func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {

@@ -71,11 +71,13 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
 	}
+	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
 		if refused := r.expandVolumes(ctx, cluster, seen); refused != nil {
 			report.problem = refused
 		}
-		err = errors.Join(err, r.assign(ctx, object, known.agents, seen, decision))
+		told, failed := r.assign(ctx, object, known.agents, seen, decision)
+		everybodyTold, err = told, errors.Join(err, failed)
 		labelling := r.labelRoles(ctx, seen, decision.Record)
 		if refused := problemOf(labelling); refused != nil {
 			// Clients would not find the members by their roles, and nothing else would tell why.
@@ -84,7 +86,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		err = errors.Join(err, labelling)
 	}
 	status := report.status()
-	return outcome(cluster, status, again(status)), quiet(err)
+	next := again(status)
+	if !everybodyTold {
+		next = stepEvery
+	}
+	return outcome(cluster, status, next), quiet(err)
 }
 
 // prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
