@@ -23,7 +23,7 @@ import (
 //
 //nolint:paralleltest // its steps build on each other
 func TestNodes(t *testing.T) {
-	needBinary(t)
+	notInShortMode(t)
 	if os.Geteuid() != 0 {
 		t.Skip("nodes need root")
 	}
