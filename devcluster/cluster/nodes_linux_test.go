@@ -178,6 +178,15 @@ func (c running) crash(t *testing.T, dir string) {
 			t.Fatalf("kill %s: %v", line.Name, err)
 		}
 	}
+	// A killed process is there for a moment longer; after a power cut none is.
+	eventually(t, "every process is gone", 30*time.Second, func() error {
+		for _, line := range status(t, dir) {
+			if line.State != "dead" {
+				return fmt.Errorf("%s is %s", line.Name, line.State)
+			}
+		}
+		return nil
+	})
 	bridge := fmt.Sprintf("devcluster%d", index(t, dir))
 	if output, err := exec.CommandContext(t.Context(), "ip", "link", "del", bridge).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)

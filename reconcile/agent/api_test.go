@@ -35,10 +35,15 @@ func serve(t *testing.T) served {
 	address := freeAddress(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- member.Serve(ctx, net.JoinHostPort(address, fmt.Sprint(Port))) }()
+	go func() {
+		defer close(ended)
+		if err := member.Serve(ctx, net.JoinHostPort(address, fmt.Sprint(Port))); err != nil {
+			ended <- err
+		}
+	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		for err := range ended {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
@@ -54,7 +59,7 @@ func serve(t *testing.T) served {
 		}
 		select {
 		case err := <-ended:
-			t.Fatalf("the server ended: %v", err)
+			t.Fatalf("the server ended before it listened: %v", err)
 		case <-time.After(20 * time.Millisecond): // the listener opens in its own goroutine and has no other way to tell
 		}
 	}
@@ -65,16 +70,17 @@ func freeAddress(t *testing.T) string {
 	t.Helper()
 	for a := 1; a < 255; a++ {
 		address := fmt.Sprintf("127.94.%d.1", a)
+		// Held until the test ends, and taken before the agents' port is tried: the
+		// other tests do not even try the port of an address that is taken.
+		guard, err := net.Listen("tcp", net.JoinHostPort(address, "9444"))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = guard.Close() })
 		listener, err := net.Listen("tcp", net.JoinHostPort(address, fmt.Sprint(Port)))
 		if err != nil {
 			continue
 		}
-		guard, err := net.Listen("tcp", net.JoinHostPort(address, "9444")) // held until the test ends: the address is taken
-		if err != nil {
-			_ = listener.Close()
-			continue
-		}
-		t.Cleanup(func() { _ = guard.Close() })
 		_ = listener.Close()
 		return address
 	}
