@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -19,16 +18,20 @@ type ownership map[string]any
 
 // ownedBy returns what a field manager applied to the object, and false if it never applied anything in the object's version.
 func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool) {
-	for _, entry := range object.GetManagedFields() {
-		ours := entry.Manager == manager && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
-		if !ours || entry.APIVersion != object.GetAPIVersion() || entry.FieldsV1 == nil {
+	metadata, _ := object.Object[metadataField].(map[string]any)
+	entries, _ := metadata[managedFieldsField].([]any)
+	for _, item := range entries {
+		entry, ok := item.(map[string]any)
+		if !ok || entry["manager"] != manager || isForeignEntry(entry) || entry["apiVersion"] != object.GetAPIVersion() {
 			continue
 		}
-		fields := ownership{}
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			return nil, false
+		switch fields := entry[fieldsField].(type) {
+		case map[string]any: // as the API server sends it
+			return fields, true
+		case string: // as TrimMetadata leaves it
+			tree := ownership{}
+			return tree, json.Unmarshal([]byte(fields), &tree) == nil
 		}
-		return fields, true
 	}
 	return nil, false
 }

@@ -176,12 +176,17 @@ func TestDifferenceFindsWhatAnApplyWouldChange(t *testing.T) {
 				test.desired(t, desired)
 			}
 			canonicalise(desired)
-			owned, ok := ownedBy(live, ManagerChildren)
-			if !ok {
-				t.Fatal("the operator's entry in managedFields is missing")
-			}
-			if got := difference(desired, live, owned); got != test.want {
-				t.Errorf("an apply would change %q, want %q", got, test.want)
+			for _, from := range []string{"the API server", "a cache"} {
+				owned, ok := ownedBy(live, ManagerChildren)
+				if !ok {
+					t.Fatalf("the operator's entry in managedFields is missing in an object from %s", from)
+				}
+				if got := difference(desired, live, owned); got != test.want {
+					t.Errorf("an apply over an object from %s would change %q, want %q", from, got, test.want)
+				}
+				if _, err := TrimMetadata(live); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}

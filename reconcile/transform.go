@@ -1,7 +1,7 @@
 package reconcile
 
 import (
-	"slices"
+	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,9 +18,7 @@ func TrimMetadata(item any) (any, error) {
 	if !ok {
 		return item, nil
 	}
-	if entries := object.GetManagedFields(); len(entries) > 0 {
-		object.SetManagedFields(slices.DeleteFunc(entries, isForeignEntry))
-	}
+	trimManagedFields(object)
 	annotations := object.GetAnnotations()
 	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
@@ -29,8 +27,41 @@ func TrimMetadata(item any) (any, error) {
 	return object, nil
 }
 
-func isForeignEntry(entry metav1.ManagedFieldsEntry) bool {
-	return !isOwnManager(entry.Manager) || entry.Operation != metav1.ManagedFieldsOperationApply || entry.Subresource != ""
+// trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of
+// small maps that they arrive in they would be the largest part of most cached objects.
+func trimManagedFields(object *unstructured.Unstructured) {
+	metadata, _ := object.Object[metadataField].(map[string]any)
+	entries, _ := metadata[managedFieldsField].([]any)
+	if len(entries) == 0 {
+		return
+	}
+	kept := make([]any, 0, 1)
+	for _, item := range entries {
+		entry, ok := item.(map[string]any)
+		if !ok || isForeignEntry(entry) {
+			continue
+		}
+		if tree, isTree := entry[fieldsField].(map[string]any); isTree {
+			text, err := json.Marshal(tree)
+			if err != nil {
+				continue
+			}
+			entry[fieldsField] = string(text)
+		}
+		kept = append(kept, entry)
+	}
+	metadata[managedFieldsField] = kept
+}
+
+const (
+	managedFieldsField = "managedFields"
+	fieldsField        = "fieldsV1"
+)
+
+func isForeignEntry(entry map[string]any) bool {
+	manager, _ := entry["manager"].(string)
+	subresource, _ := entry["subresource"].(string)
+	return !isOwnManager(manager) || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || subresource != ""
 }
 
 // isOwnManager says whether a field manager is one of the operator's.

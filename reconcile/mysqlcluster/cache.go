@@ -14,15 +14,32 @@ func slimPod(item any) (any, error) {
 		return trimmed, err
 	}
 	pod.SetAnnotations(nil)
-	spec, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
-	status, _, _ := unstructured.NestedMap(pod.Object, "status")
-	kept := map[string]any{}
-	for _, field := range []string{"phase", "podIP", "conditions", "containerStatuses", "initContainerStatuses"} {
-		if value, found := status[field]; found {
+	keep(pod, "spec", "nodeName")
+	keep(pod, "status", "phase", "podIP", "conditions", "containerStatuses", "initContainerStatuses")
+	return pod, nil
+}
+
+// slimVolume keeps of a claim what this kind reads.
+func slimVolume(item any) (any, error) {
+	trimmed, err := reconcile.TrimMetadata(item)
+	volume, ok := trimmed.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return trimmed, err
+	}
+	volume.SetAnnotations(nil)
+	keep(volume, "spec", "resources", "storageClassName")
+	keep(volume, "status", "phase", "capacity", "conditions")
+	return volume, nil
+}
+
+// keep drops all but some of the fields of a part of an object.
+func keep(object *unstructured.Unstructured, part string, fields ...string) {
+	all, _ := object.Object[part].(map[string]any)
+	kept := make(map[string]any, len(fields))
+	for _, field := range fields {
+		if value, found := all[field]; found {
 			kept[field] = value
 		}
 	}
-	pod.Object["spec"] = map[string]any{"nodeName": spec}
-	pod.Object["status"] = kept
-	return pod, nil
+	object.Object[part] = kept
 }

@@ -21,7 +21,7 @@ func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
 			{Resource: configs(), Selector: managedSelector},
 			{Resource: accounts(), Selector: managedSelector},
 			{Resource: budgets(), Selector: managedSelector},
-			{Resource: volumes(), Selector: managedSelector, Owners: byInstance},
+			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance},
 			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance},
 		},
 		Rules: rules(),
