@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
@@ -37,29 +38,32 @@ func (s *Store) Load(archive string, extra []string) ([]string, error) {
 	if len(extra) > 0 && len(list) != 1 {
 		return nil, fmt.Errorf("load %s: it holds %d images, so extra names are ambiguous", archive, len(list))
 	}
+	refs := make([][]string, len(list))
+	for i, image := range list {
+		if refs[i], err = normalizeAll(append(image.RepoTags, extra...)); err != nil {
+			return nil, err
+		}
+		if len(refs[i]) == 0 {
+			return nil, fmt.Errorf("load %s: its image has no name: give one after the file", archive)
+		}
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	blobs, err := s.extract(archive, list, links)
 	if err != nil {
 		return nil, err
 	}
-	var loaded []string
-	for _, image := range list {
-		refs, err := normalizeAll(append(image.RepoTags, extra...))
-		if err != nil {
+	images := make([]named, len(list))
+	for i, image := range list {
+		if images[i].manifest, err = s.writeManifest(image, blobs); err != nil {
 			return nil, err
 		}
-		if len(refs) == 0 {
-			return nil, fmt.Errorf("load %s: its image has no name: give one after the file", archive)
-		}
-		manifest, err := s.writeManifest(image, blobs)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.tag(manifest, refs); err != nil {
-			return nil, err
-		}
-		loaded = append(loaded, refs...)
+		images[i].refs = refs[i]
 	}
-	return loaded, nil
+	return slices.Concat(refs...), s.tag(images)
 }
 
 func normalizeAll(names []string) ([]string, error) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -198,6 +199,70 @@ func TestLoadReplacesAndPrunes(t *testing.T) {
 	blobs, err := filepath.Glob(s.BlobPath("sha256:*"))
 	if err != nil || len(blobs) != 3 {
 		t.Errorf("%d blobs, want manifest, configuration and layer: %v", len(blobs), err)
+	}
+}
+
+// "docker save A B" writes one archive. Naming the first image must not take the second one's blobs for litter.
+func TestLoadKeepsEveryImageOfAnArchive(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	archive := tarOf(t,
+		entry{name: "manifest.json", content: `[{"Config":"a.json","RepoTags":["a"],"Layers":["a.tar"]},{"Config":"b.json","RepoTags":["b"],"Layers":["b.tar"]}]`},
+		entry{name: "a.json", content: `{"os":"linux"}`}, entry{name: "a.tar", content: "one"},
+		entry{name: "b.json", content: `{"os":"plan9"}`}, entry{name: "b.tar", content: "two"},
+	)
+	if _, err := s.Load(archiveFile(t, archive), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": "one tar", "b": "two tar"} {
+		if diff := cmp.Diff([]string{want}, layersOf(t, s, "docker.io/library/"+name+":latest")); diff != "" {
+			t.Errorf("image %s: %s", name, diff)
+		}
+	}
+}
+
+// Two people load images at once; each may find the other's blobs before they have a name.
+func TestLoadsAtOnceDoNotHarmEachOther(t *testing.T) {
+	t.Parallel()
+	dir := newStore(t).dir
+	const loads = 16
+	failures := make(chan error, loads)
+	for i := range loads {
+		archive := archiveFile(t, tarOf(t,
+			entry{name: "c.json", content: fmt.Sprintf(`{"os":"%d"}`, i)}, entry{name: "l", content: fmt.Sprint("layer ", i)},
+			entry{name: "manifest.json", content: fmt.Sprintf(`[{"Config":"c.json","RepoTags":["image-%d"],"Layers":["l"]}]`, i)}))
+		go func() {
+			s, err := OpenStore(dir) // as another process does
+			if err == nil {
+				_, err = s.Load(archive, nil)
+			}
+			failures <- err
+		}()
+	}
+	for range loads {
+		if err := <-failures; err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range loads {
+		layersOf(t, &Store{dir: dir}, fmt.Sprintf("docker.io/library/image-%d:latest", i))
+	}
+}
+
+// A load that was interrupted leaves a file without a name; the next one clears it away.
+func TestLoadClearsAwayWhatAnInterruptedOneLeft(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	left := filepath.Join(s.dir, "blob-123")
+	if err := os.WriteFile(left, []byte("half a layer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	archive := tarOf(t, entry{name: "c.json", content: "{}"}, entry{name: "manifest.json", content: `[{"Config":"c.json","RepoTags":["a"],"Layers":[]}]`})
+	if _, err := s.Load(archiveFile(t, archive), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("the file is still there")
 	}
 }
 

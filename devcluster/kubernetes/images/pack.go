@@ -28,6 +28,11 @@ func (s *Store) Pack(binary, name string) error {
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", binary, err)
 	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	blobs := map[string]blob{}
 	for file, content := range map[string][]byte{"config": config, "layer": layer} {
 		sum, size, err := s.writeBlob(bytes.NewReader(content))
@@ -40,7 +45,7 @@ func (s *Store) Pack(binary, name string) error {
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", binary, err)
 	}
-	return s.tag(manifest, []string{ref})
+	return s.tag([]named{{manifest: manifest, refs: []string{ref}}})
 }
 
 // layerOf is a layer with the binary at its root. Times are left out: the same

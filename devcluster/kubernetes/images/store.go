@@ -27,7 +27,8 @@ import (
 )
 
 // Store is an OCI image layout in a folder. Several processes may use it at
-// once: blobs are written under their digest, and the index is replaced whole.
+// once: whoever writes holds its lock from the first blob until the names are
+// given, and readers see the index replaced whole.
 type Store struct {
 	dir string
 }
@@ -76,25 +77,28 @@ func (s *Store) BlobPath(d digest.Digest) string {
 	return filepath.Join(s.dir, v1.ImageBlobsDir, string(d.Algorithm()), d.Encoded())
 }
 
-// tag gives the manifest the names, taking them from whatever had them, and
-// removes what no name reaches any more.
-func (s *Store) tag(manifest v1.Descriptor, refs []string) error {
-	unlock, err := s.lock()
-	if err != nil {
-		return err
-	}
-	defer unlock()
+// named is an image and the full names it is to be known by.
+type named struct {
+	manifest v1.Descriptor
+	refs     []string
+}
+
+// tag gives the images their names, taking those from whatever had them, and
+// removes what no name reaches any more. The caller holds the lock.
+func (s *Store) tag(images []named) error {
 	index, err := s.index()
 	if err != nil {
 		return err
 	}
-	index.Manifests = slices.DeleteFunc(index.Manifests, func(m v1.Descriptor) bool {
-		return slices.Contains(refs, m.Annotations[v1.AnnotationRefName])
-	})
-	for _, ref := range refs {
-		named := manifest
-		named.Annotations = map[string]string{v1.AnnotationRefName: ref}
-		index.Manifests = append(index.Manifests, named)
+	for _, image := range images {
+		index.Manifests = slices.DeleteFunc(index.Manifests, func(m v1.Descriptor) bool {
+			return slices.Contains(image.refs, m.Annotations[v1.AnnotationRefName])
+		})
+		for _, ref := range image.refs {
+			manifest := image.manifest
+			manifest.Annotations = map[string]string{v1.AnnotationRefName: ref}
+			index.Manifests = append(index.Manifests, manifest)
+		}
 	}
 	content, err := json.MarshalIndent(index, "", "  ")
 	if err != nil {
@@ -106,7 +110,8 @@ func (s *Store) tag(manifest v1.Descriptor, refs []string) error {
 	return s.prune(index)
 }
 
-// prune removes the blobs that no manifest of the index needs.
+// prune removes the blobs that no manifest of the index needs, and the files
+// of writers that were interrupted: there is no other writer now.
 func (s *Store) prune(index v1.Index) error {
 	needed := map[string]bool{}
 	for _, m := range index.Manifests {
@@ -130,6 +135,25 @@ func (s *Store) prune(index v1.Index) error {
 			continue
 		}
 		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("prune image store: %w", err)
+		}
+	}
+	return s.removeUnfinished()
+}
+
+// unfinished is what the file of a blob is called until its digest is known.
+const unfinished = "blob-"
+
+func (s *Store) removeUnfinished() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return fmt.Errorf("prune image store: %w", err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), unfinished) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
 			return fmt.Errorf("prune image store: %w", err)
 		}
 	}
@@ -163,9 +187,10 @@ func (s *Store) index() (v1.Index, error) {
 	return index, nil
 }
 
-// writeBlob keeps what the reader gives under its digest.
+// writeBlob keeps what the reader gives under its digest. The caller holds the
+// lock until something names it.
 func (s *Store) writeBlob(content io.Reader) (digest.Digest, int64, error) {
-	file, err := os.CreateTemp(s.dir, "blob-*")
+	file, err := os.CreateTemp(s.dir, unfinished+"*")
 	if err != nil {
 		return "", 0, fmt.Errorf("write blob: %w", err)
 	}
