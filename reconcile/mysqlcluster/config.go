@@ -39,6 +39,9 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"gtid_mode", "ON"},
 		{"enforce_gtid_consistency", "ON"},
 		{"log_bin", "binlog"},
+		// What was acknowledged survives a power failure of the primary's machine.
+		{"sync_binlog", "1"},
+		{"innodb_flush_log_at_trx_commit", "1"},
 		{"relay_log", "relay"},
 		// Relay logs may hold acknowledged transactions that are nowhere else applied: never throw them away at start.
 		{"relay_log_recovery", "OFF"},
@@ -58,11 +61,7 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 
 // defaultSettings are those that a user may choose otherwise.
 func defaultSettings(cluster v1.MySQLCluster) map[string]string {
-	defaults := map[string]string{
-		"sync_binlog":                    "1",
-		"innodb_flush_log_at_trx_commit": "1",
-		"replica_net_timeout":            "10",
-	}
+	defaults := map[string]string{"replica_net_timeout": "10"}
 	if memory := cluster.Spec.Resources.Limits.Memory(); memory != nil && memory.Value()/2 > minBufferPool {
 		defaults["innodb_buffer_pool_size"] = fmt.Sprint(memory.Value() / 2)
 	}
@@ -72,7 +71,8 @@ func defaultSettings(cluster v1.MySQLCluster) map[string]string {
 // renderConfig is the my.cnf that all members share.
 func renderConfig(cluster v1.MySQLCluster) string {
 	chosen := defaultSettings(cluster)
-	// In order, since a setting may be given in both spellings: what wins must be the same every time.
+	// In order, since an object of before the schema refused it may give a setting in both spellings: what wins must be the same every
+	// time.
 	for _, key := range slices.Sorted(maps.Keys(cluster.Spec.Config)) {
 		chosen[strings.ReplaceAll(key, "-", "_")] = cluster.Spec.Config[key]
 	}

