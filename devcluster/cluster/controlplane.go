@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/atomicfile"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/pki"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
@@ -39,13 +40,13 @@ func (l *launcher) configure() error {
 	if err := l.writeKubeconfig(l.folder.kubeconfig(), "admin"); err != nil {
 		return err
 	}
-	if err := writeFile(c.AuditPolicyFile(), render.AuditPolicy(), 0o644); err != nil {
+	if err := atomicfile.Write(c.AuditPolicyFile(), []byte(render.AuditPolicy()), 0o644); err != nil {
 		return err
 	}
 	if c.Network == nil {
 		return nil
 	}
-	return writeFile(c.CorefileFile(), render.Corefile(c), 0o644)
+	return atomicfile.Write(c.CorefileFile(), []byte(render.Corefile(c)), 0o644)
 }
 
 // writeKubeconfig writes the kubeconfig of whoever the certificate names.
@@ -64,7 +65,7 @@ func (l *launcher) writeKubeconfig(path, certificate string) error {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	credentials := render.Credentials{Authority: authority, Certificate: public, Key: private}
-	return writeFile(path, render.Kubeconfig(l.cluster, certificate, credentials), 0o600)
+	return atomicfile.Write(path, []byte(render.Kubeconfig(l.cluster, certificate, credentials)), 0o600)
 }
 
 // component is a program of the control plane.

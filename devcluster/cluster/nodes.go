@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/atomicfile"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/pki"
@@ -60,7 +61,7 @@ func (l *launcher) configureNode(n render.Node) error {
 		return err
 	}
 	for path, content := range n.Files() {
-		if err := writeFile(path, content, 0o644); err != nil {
+		if err := atomicfile.Write(path, []byte(content), 0o644); err != nil {
 			return err
 		}
 	}

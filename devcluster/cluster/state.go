@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/atomicfile"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
@@ -58,7 +59,7 @@ func (f folder) save(s state) error {
 	if err != nil {
 		return fmt.Errorf("write cluster state: %w", err)
 	}
-	return writeFile(f.stateFile(), string(content), 0o644)
+	return atomicfile.Write(f.stateFile(), content, 0o644)
 }
 
 // rendered is the cluster as its components' configuration sees it.
@@ -68,21 +69,6 @@ func (f folder) rendered(s state, kubernetes string) render.Cluster {
 		c.AuditLog = f.auditLog()
 	}
 	return c
-}
-
-// writeFile writes a file whole, with its folders, or not at all.
-func writeFile(path, content string, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(content), mode); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
 }
 
 // agree checks that the options fit the cluster that is there.

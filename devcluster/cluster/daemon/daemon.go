@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -21,6 +22,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/atomicfile"
 )
 
 // Spec is a program to keep running.
@@ -103,13 +106,17 @@ func (k Keeper) Find(name string) (Process, bool, error) {
 
 // List returns what is remembered, by name.
 func (k Keeper) List() ([]Process, error) {
-	files, err := filepath.Glob(filepath.Join(k.Dir, "*.json"))
-	if err != nil {
+	entries, err := os.ReadDir(k.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list programs: %w", err)
 	}
 	var all []Process
-	for _, file := range files {
-		p, _, err := k.Find(strings.TrimSuffix(filepath.Base(file), ".json"))
+	for _, entry := range entries {
+		name, remembered := strings.CutSuffix(entry.Name(), ".json")
+		if !remembered {
+			continue
+		}
+		p, _, err := k.Find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -135,7 +142,8 @@ func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) erro
 		if err := signalProcess(p.PID, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill %s: %w", name, err)
 		}
-		if p.outlives(ctx, killWait) {
+		// It ends also when we are interrupted; what it holds must be free after us.
+		if p.outlives(context.WithoutCancel(ctx), killWait) {
 			return fmt.Errorf("kill %s: process %d still there after %s: it hangs in the kernel", name, p.PID, killWait)
 		}
 	}
@@ -224,11 +232,7 @@ func (k Keeper) remember(spec Spec, pid int) error {
 	if err != nil {
 		return fmt.Errorf("remember %s: %w", spec.Name, err)
 	}
-	temporary := k.file(spec.Name) + ".new"
-	if err := os.WriteFile(temporary, content, 0o644); err != nil {
-		return fmt.Errorf("remember %s: %w", spec.Name, err)
-	}
-	if err := os.Rename(temporary, k.file(spec.Name)); err != nil {
+	if err := atomicfile.Write(k.file(spec.Name), content, 0o644); err != nil {
 		return fmt.Errorf("remember %s: %w", spec.Name, err)
 	}
 	return nil
@@ -236,11 +240,27 @@ func (k Keeper) remember(spec Spec, pid int) error {
 
 // Tail is the end of a log for an error message: its name and last lines.
 func Tail(log string) string {
-	const lines = 5
-	content, err := os.ReadFile(log)
+	const lines, bytes = 5, 16 << 10
+	content, err := readEnd(log, bytes)
 	if err != nil {
 		return fmt.Sprintf(" (log %s: %v)", log, err)
 	}
-	all := strings.Split(strings.TrimSpace(string(content)), "\n")
+	all := strings.Split(strings.TrimSpace(content), "\n")
 	return fmt.Sprintf("; the end of %s:\n  %s", log, strings.Join(all[max(0, len(all)-lines):], "\n  "))
+}
+
+// readEnd reads at most so many last bytes: logs of a cluster that has run for
+// long are big.
+func readEnd(path string, limit int64) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return "", err
+	}
+	content, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-limit), limit))
+	return string(content), err
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,62 @@ func TestEnsureReplacesWhatRunsDifferently(t *testing.T) {
 	}
 	if err := k.Stop(t.Context(), "sleeper", 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whoever presses Ctrl-C while a program is being stopped wants it stopped.
+func TestStopFinishesWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, grace := range map[string]time.Duration{"killed at once": 0, "asked first": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := Keeper{Dir: t.TempDir()}
+			if _, err := k.Ensure(t.Context(), sleeper(t.TempDir(), "600"), 0); err != nil {
+				t.Fatal(err)
+			}
+			p, _, _ := k.Find("sleeper")
+			ctx, interrupt := context.WithCancel(t.Context())
+			interrupt()
+			if err := k.Stop(ctx, "sleeper", grace); err != nil {
+				t.Error(err)
+			}
+			if p.alive() {
+				t.Error("the program still runs")
+			}
+		})
+	}
+}
+
+// People clone into folders with any name; a program that is not listed is not stopped.
+func TestListInAFolderWithAPatternForAName(t *testing.T) {
+	t.Parallel()
+	k := Keeper{Dir: filepath.Join(t.TempDir(), "mysql [2]", "run")}
+	if all, err := k.List(); err != nil || len(all) != 0 {
+		t.Fatalf("%d programs are remembered in a folder that is not there: %v", len(all), err)
+	}
+	if _, err := k.Ensure(t.Context(), sleeper(t.TempDir(), "600"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := k.List(); err != nil || len(all) != 1 {
+		t.Errorf("%d programs are remembered, want 1: %v", len(all), err)
+	}
+	if err := k.Stop(t.Context(), "sleeper", 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "etcd.log")
+	content := strings.Repeat("long ago\n", 1<<16) + "one\ntwo\nthree\nfour\nfive\nsix\n"
+	if err := os.WriteFile(log, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := Tail(log), "; the end of "+log+":\n  two\n  three\n  four\n  five\n  six"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := Tail(log + "x"); !strings.Contains(got, "no such file") {
+		t.Errorf("%q does not say that there is no log", got)
 	}
 }
 

@@ -19,6 +19,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/atomicfile"
 )
 
 const (
@@ -174,7 +176,7 @@ func writeKey(file string, key *ecdsa.PrivateKey) error {
 }
 
 func writePEM(file, kind string, der []byte, mode fs.FileMode) error {
-	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
+	return atomicfile.Write(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
 }
 
 func readPEM(file string) ([]byte, error) {
