@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
@@ -110,7 +111,7 @@ func newAccounts() (map[string][]byte, error) {
 func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Certificate, error) {
 	object, err := r.secretOr(ctx, owner, n, n.authority(), func() (map[string][]byte, error) {
 		made, err := newAuthority(n, now)
-		return map[string][]byte{keyCertificate: made.certificate, keyPrivate: made.key}, err
+		return map[string][]byte{keyCertificate: made.Certificate, keyPrivate: made.Key}, err
 	})
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := pair{content[keyCertificate], content[keyPrivate]}.parse()
+	parsed, err := pki.Pair{content[keyCertificate], content[keyPrivate]}.Parse()
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's CA from Secret %s/%s, which is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
 	}
@@ -129,8 +130,8 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.Unstructured, n names, authority *tls.Certificate, now time.Time) error {
 	issueData := func() (map[string][]byte, error) {
 		made, err := newMemberCertificate(n, authority, now)
-		ca := pair{certificate: pemOf(authority.Leaf.Raw)}
-		return map[string][]byte{keyAuthority: ca.certificate, keyCertificate: made.certificate, keyPrivate: made.key}, err
+		ca := pki.Pair{Certificate: pki.Encode(authority.Leaf.Raw)}
+		return map[string][]byte{keyAuthority: ca.Certificate, keyCertificate: made.Certificate, keyPrivate: made.Key}, err
 	}
 	object, err := r.secretOr(ctx, owner, n, n.certificate(), issueData)
 	if err != nil {
@@ -140,7 +141,7 @@ func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.
 	if err != nil {
 		return err
 	}
-	if memberCertificateFits(n, authority, pair{content[keyCertificate], content[keyPrivate]}, now) == nil {
+	if memberCertificateFits(n, authority, pki.Pair{content[keyCertificate], content[keyPrivate]}, now) == nil {
 		return nil
 	}
 	renewed, err := issueData()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 )
@@ -61,13 +62,13 @@ func TestAccountsHavePasswordsOfTheirOwn(t *testing.T) {
 }
 
 // signed makes a CA and a member certificate at a time.
-func signed(t *testing.T, n names, at time.Time) (*tls.Certificate, pair) {
+func signed(t *testing.T, n names, at time.Time) (*tls.Certificate, pki.Pair) {
 	t.Helper()
 	made, err := newAuthority(n, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := made.parse()
+	authority, err := made.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestMemberCertificateServesEveryMember(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, n := range []names{{"shop", "db"}, {strings.Repeat("s", 63), strings.Repeat("n", 40)}} {
 		authority, member := signed(t, n, at)
-		parsed, err := member.parse()
+		parsed, err := member.Parse()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +123,7 @@ func TestMemberCertificateIsRenewedInTime(t *testing.T) {
 	tests := map[string]struct {
 		n         names
 		authority *tls.Certificate
-		member    pair
+		member    pki.Pair
 		after     time.Duration
 		fits      bool
 	}{
@@ -132,9 +133,9 @@ func TestMemberCertificateIsRenewedInTime(t *testing.T) {
 		"long over":                        {n, authority, member, 2 * memberLife, false},
 		"of another CA":                    {n, stranger, member, 0, false},
 		"with other names":                 {other, authority, member, 0, false},
-		"damaged":                          {n, authority, pair{[]byte("nonsense"), member.key}, 0, false},
-		"with the key of another":          {n, authority, pair{member.certificate, mustKey(t, n, authority, at)}, 0, false},
-		"nothing, as in an emptied Secret": {n, authority, pair{}, 0, false},
+		"damaged":                          {n, authority, pki.Pair{[]byte("nonsense"), member.Key}, 0, false},
+		"with the key of another":          {n, authority, pki.Pair{member.Certificate, mustKey(t, n, authority, at)}, 0, false},
+		"nothing, as in an emptied Secret": {n, authority, pki.Pair{}, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +154,7 @@ func mustKey(t *testing.T, n names, authority *tls.Certificate, at time.Time) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	return another.key
+	return another.Key
 }
 
 func TestOperatorShowsAShortLivedCertificate(t *testing.T) {

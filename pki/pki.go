@@ -1,0 +1,61 @@
+// Package pki makes and reads certificates: P-256 keys, everything in PEM. It knows nothing of who uses them or where they are kept.
+package pki
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// Pair is a certificate with its key, both in PEM.
+type Pair struct{ Certificate, Key []byte }
+
+// Issue makes a key and a certificate for it, signed by the authority or, without one, by itself. Serial numbers are random.
+func Issue(template *x509.Certificate, authority *tls.Certificate) (Pair, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return Pair{}, fmt.Errorf("make a key: %w", err)
+	}
+	template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return Pair{}, fmt.Errorf("make a serial number: %w", err)
+	}
+	parent, signer := template, any(key)
+	if authority != nil {
+		parent, signer = authority.Leaf, authority.PrivateKey
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		return Pair{}, fmt.Errorf("sign certificate of %s: %w", template.Subject.CommonName, err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return Pair{}, fmt.Errorf("encode key: %w", err)
+	}
+	return Pair{Certificate: Encode(der), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})}, nil
+}
+
+// Parse reads a pair with its leaf, and makes sure that the key is the certificate's.
+func (p Pair) Parse() (*tls.Certificate, error) {
+	parsed, err := tls.X509KeyPair(p.Certificate, p.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate: %w", err)
+	}
+	return &parsed, nil
+}
+
+// Encode returns a certificate in PEM.
+func Encode(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// Renewable says whether less than a third of a certificate's life is left.
+func Renewable(leaf *x509.Certificate, now time.Time) bool {
+	return leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/3
+}

@@ -1,0 +1,55 @@
+package pki
+
+import (
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"testing"
+	"time"
+)
+
+func template(name string, from time.Time, life time.Duration) *x509.Certificate {
+	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(life), BasicConstraintsValid: true}
+}
+
+func TestIssue(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	root := template("root", now, time.Hour)
+	root.IsCA, root.KeyUsage = true, x509.KeyUsageCertSign
+	made, err := Issue(root, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := made.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := Issue(template("leaf", now, time.Hour), authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := leaf.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parsed.Leaf.CheckSignatureFrom(authority.Leaf); err != nil {
+		t.Errorf("the leaf is not signed by its authority: %v", err)
+	}
+	if string(Encode(parsed.Leaf.Raw)) != string(leaf.Certificate) {
+		t.Error("encoding the parsed certificate does not give the certificate back")
+	}
+	if _, err := (Pair{Certificate: leaf.Certificate, Key: made.Key}).Parse(); err == nil {
+		t.Error("a certificate with the key of another is taken")
+	}
+}
+
+func TestRenewable(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	leaf := template("leaf", from, 90*time.Hour)
+	for age, want := range map[time.Duration]bool{0: false, 60 * time.Hour: false, 61 * time.Hour: true, 100 * time.Hour: true} {
+		if got := Renewable(leaf, from.Add(age)); got != want {
+			t.Errorf("after %s of 90h: renewable %t, want %t", age, got, want)
+		}
+	}
+}
