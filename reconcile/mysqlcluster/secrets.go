@@ -120,7 +120,7 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := pki.Pair{content[keyCertificate], content[keyPrivate]}.Parse()
+	parsed, err := pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}.Parse()
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's CA from Secret %s/%s, which is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
 	}
@@ -141,7 +141,7 @@ func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.
 	if err != nil {
 		return err
 	}
-	if memberCertificateFits(n, authority, pki.Pair{content[keyCertificate], content[keyPrivate]}, now) == nil {
+	if memberCertificateFits(n, authority, pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}, now) == nil {
 		return nil
 	}
 	renewed, err := issueData()

@@ -133,8 +133,8 @@ func TestMemberCertificateIsRenewedInTime(t *testing.T) {
 		"long over":                        {n, authority, member, 2 * memberLife, false},
 		"of another CA":                    {n, stranger, member, 0, false},
 		"with other names":                 {other, authority, member, 0, false},
-		"damaged":                          {n, authority, pki.Pair{[]byte("nonsense"), member.Key}, 0, false},
-		"with the key of another":          {n, authority, pki.Pair{member.Certificate, mustKey(t, n, authority, at)}, 0, false},
+		"damaged":                          {n, authority, pki.Pair{Certificate: []byte("nonsense"), Key: member.Key}, 0, false},
+		"with the key of another":          {n, authority, pki.Pair{Certificate: member.Certificate, Key: mustKey(t, n, authority, at)}, 0, false},
 		"nothing, as in an emptied Secret": {n, authority, pki.Pair{}, 0, false},
 	}
 	for name, test := range tests {
