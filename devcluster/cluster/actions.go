@@ -16,9 +16,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// errNoCluster means that the folder holds no cluster.
-var errNoCluster = errors.New(`no cluster here: start one with "go run ./devcluster up"`)
-
 // on runs an action on the cluster in the folder, while nobody else changes it.
 func on(ctx context.Context, dir string, progress io.Writer, action func(*launcher) error) error {
 	o, err := Options{Dir: dir, Progress: progress}.complete()
@@ -26,24 +23,28 @@ func on(ctx context.Context, dir string, progress io.Writer, action func(*launch
 		return err
 	}
 	f := folder(o.Dir)
-	s, found, err := f.load()
-	if err != nil {
+	if _, err := f.existing(); err != nil {
 		return err
-	}
-	if !found {
-		return fmt.Errorf("look in %s: %w", o.Dir, errNoCluster)
 	}
 	unlock, err := filelock.Acquire(ctx, f.lock(), func() { fmt.Fprintln(o.Progress, "waiting for another run on this cluster to finish") })
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	// The other run may have changed the cluster, or taken it down.
+	s, err := f.existing()
+	if err != nil {
+		return err
+	}
 	b, err := binaries(ctx, o)
 	if err != nil {
 		return err
 	}
 	l := &launcher{options: o, folder: f, keeper: f.keeper(), binaries: b, begun: time.Now(), state: s}
 	l.cluster = f.rendered(s, b.Kubernetes)
+	if err := l.checkNetwork(ctx); err != nil {
+		return err
+	}
 	return action(l)
 }
 

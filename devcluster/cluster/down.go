@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/daemon"
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/filelock"
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
 )
 
 // Down ends the cluster in the folder and removes everything it made: its
@@ -61,8 +62,16 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 			return err
 		}
 	}
-	if err := f.removeNetwork(ctx); err != nil {
+	if err := f.removeNetworks(ctx, progress); err != nil {
 		return err
+	}
+	// What a node mounts is gone with it; whatever is left somebody else put there.
+	mounts, err := machine.MountsBelow(f.files())
+	if err != nil {
+		return err
+	}
+	if len(mounts) > 0 {
+		return fmt.Errorf("remove cluster: something is mounted at %s: unmount it, then take the cluster down again", strings.Join(mounts, ", "))
 	}
 	for _, path := range []string{f.kubeconfig(), f.files()} {
 		if err := os.RemoveAll(path); err != nil {
@@ -74,13 +83,16 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 
 // removeLogs clears away the logs of an earlier cluster in the folder.
 func (f folder) removeLogs() error {
-	for _, pattern := range []string{f.logs() + "/*.log", filepath.Join(string(f), "audit*.log")} {
-		files, err := filepath.Glob(pattern)
-		if err != nil {
+	for dir, pattern := range map[string]string{f.logs(): "*.log", string(f): "audit*.log"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove old logs: %w", err)
 		}
-		for _, file := range files {
-			if err := os.Remove(file); err != nil {
+		for _, entry := range entries {
+			if matches, err := filepath.Match(pattern, entry.Name()); err != nil || !matches {
+				continue
+			}
+			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil {
 				return fmt.Errorf("remove old logs: %w", err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -35,26 +36,30 @@ func impossible(system string, root bool, o Options) error {
 // networksLock keeps clusters that start at once from choosing the same network.
 const networksLock = "/run/devcluster.lock"
 
-// chooseNetwork takes the first network that this machine does not use, by
-// making its bridge: from then on everybody sees it in use.
-func (l *launcher) chooseNetwork(ctx context.Context) (plan.Network, error) {
+// claimNetwork gives a new cluster the first network that this machine does not
+// use, by making its bridge: from then on everybody sees it in use. The choice is
+// written down before, so that down finds what an interrupted start made.
+func (l *launcher) claimNetwork(ctx context.Context, ports plan.Ports) error {
 	if err := l.install(ctx); err != nil {
-		return plan.Network{}, err
+		return err
 	}
 	unlock, err := filelock.Acquire(ctx, networksLock, nil)
 	if err != nil {
-		return plan.Network{}, err
+		return err
 	}
 	defer unlock()
 	taken, err := machine.PrefixesInUse()
 	if err != nil {
-		return plan.Network{}, err
+		return err
 	}
 	network, err := plan.Choose(taken)
 	if err != nil {
-		return plan.Network{}, err
+		return err
 	}
-	return network, machine.EnsureBridge(ctx, network)
+	if err := l.settle(fresh(l.options, ports, &network)); err != nil {
+		return err
+	}
+	return machine.EnsureBridge(ctx, network, l.options.Dir)
 }
 
 func (l *launcher) install(ctx context.Context) error {
@@ -72,10 +77,30 @@ func (l *launcher) prepareMachine(ctx context.Context) error {
 	if err := l.install(ctx); err != nil {
 		return err
 	}
-	if err := machine.EnsureBridge(ctx, *l.state.Network); err != nil {
+	unlock, err := filelock.Acquire(ctx, networksLock, nil)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := machine.EnsureBridge(ctx, *l.state.Network, l.options.Dir); err != nil {
 		return err
 	}
 	return machine.AllowForwarding(ctx, *l.state.Network)
+}
+
+// checkNetwork refuses to work on nodes whose network another cluster has by now.
+func (l *launcher) checkNetwork(ctx context.Context) error {
+	if l.state.Network == nil {
+		return nil
+	}
+	found, err := machine.OwnershipOf(ctx, *l.state.Network)
+	if err != nil {
+		return err
+	}
+	if found.Foreign(l.options.Dir) {
+		return fmt.Errorf("look in %s: its network belongs to the cluster in %s, which was started while this one was not running: take one of the two down", l.options.Dir, found.Owner)
+	}
+	return nil
 }
 
 // survey finds out what the nodes' configuration depends on.
@@ -97,22 +122,46 @@ func (l *launcher) survey() (render.Machine, error) {
 	}, nil
 }
 
-// removeNetwork removes the cluster's bridge and control groups.
-func (f folder) removeNetwork(ctx context.Context) error {
-	s, found, err := f.load()
-	if err != nil || !found || s.Network == nil {
+// removeNetworks removes what the cluster in the folder has of this machine's
+// network, and its control groups.
+func (f folder) removeNetworks(ctx context.Context, progress io.Writer) error {
+	s, _, err := f.load()
+	if errors.Is(err, errDamaged) {
+		fmt.Fprintf(progress, "%v: going by what is marked as its own\n", err)
+		s = state{}
+	} else if err != nil {
 		return err
 	}
-	for j := 1; j <= s.Nodes; j++ {
-		if err := machine.Unplug(ctx, s.Network.Node(j)); err != nil {
+	for _, n := range plan.Networks() {
+		found, err := machine.OwnershipOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		recorded := s.Network != nil && *s.Network == n
+		switch {
+		case recorded && found.Foreign(string(f)):
+			fmt.Fprintf(progress, "leaving %s alone: it belongs to the cluster in %s by now\n", n.Bridge(), found.Owner)
+		case recorded || found.Owned(string(f)):
+			if err := removeNetwork(ctx, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func removeNetwork(ctx context.Context, n plan.Network) error {
+	for j := 1; j <= plan.MaxNodes; j++ {
+		if err := machine.Unplug(ctx, n.Node(j)); err != nil {
 			return err
 		}
 	}
-	if err := machine.ForgetForwarding(ctx, *s.Network); err != nil {
+	if err := machine.ForgetForwarding(ctx, n); err != nil {
 		return err
 	}
-	if err := machine.RemoveBridge(ctx, *s.Network); err != nil {
+	// The bridge, which says whose all this is, goes last.
+	if err := machine.RemoveCgroup(ctx, "/"+n.Bridge()); err != nil {
 		return err
 	}
-	return machine.RemoveCgroup(ctx, "/"+s.Network.Bridge())
+	return machine.RemoveBridge(ctx, n)
 }

@@ -38,6 +38,9 @@ func (f folder) keeper() daemon.Keeper {
 	return daemon.Keeper{Dir: filepath.Join(f.files(), "run")}
 }
 
+// errDamaged means that the state is not what save wrote.
+var errDamaged = errors.New("it is damaged: take the cluster down and start it anew")
+
 // load reads the cluster's state; false if there is no cluster.
 func (f folder) load() (state, bool, error) {
 	var s state
@@ -49,9 +52,21 @@ func (f folder) load() (state, bool, error) {
 		return s, false, fmt.Errorf("read cluster state: %w", err)
 	}
 	if err := json.Unmarshal(content, &s); err != nil {
-		return s, false, fmt.Errorf("read cluster state %s: %w: take the cluster down and start it anew", f.stateFile(), err)
+		return s, false, fmt.Errorf("read cluster state %s: %w (%w)", f.stateFile(), errDamaged, err)
 	}
 	return s, true, nil
+}
+
+// errNoCluster means that the folder holds no cluster.
+var errNoCluster = errors.New(`no cluster here: start one with "go run ./devcluster up"`)
+
+// existing reads the state of a cluster that must be there.
+func (f folder) existing() (state, error) {
+	s, found, err := f.load()
+	if err == nil && !found {
+		err = fmt.Errorf("look in %s: %w", string(f), errNoCluster)
+	}
+	return s, err
 }
 
 func (f folder) save(s state) error {

@@ -45,12 +45,9 @@ func Status(ctx context.Context, dir string) ([]Line, error) {
 		return nil, err
 	}
 	f := folder(o.Dir)
-	s, found, err := f.load()
+	s, err := f.existing()
 	if err != nil {
 		return nil, err
-	}
-	if !found {
-		return nil, fmt.Errorf("look in %s: %w", o.Dir, errNoCluster)
 	}
 	l := &launcher{options: o, folder: f, keeper: f.keeper(), state: s, cluster: f.rendered(s, "")}
 	connectErr := l.connect()

@@ -116,37 +116,37 @@ func (l *launcher) decide(ctx context.Context) (isNew bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if found {
-		if err := s.agree(l.options, l.options.Dir); err != nil {
-			return false, err
-		}
-		l.state = s.changed(l.options)
-	} else if l.state, err = l.plan(ctx); err != nil {
+	if !found {
+		return true, l.plan(ctx)
+	}
+	if err := s.agree(l.options, l.options.Dir); err != nil {
 		return false, err
 	}
-	l.cluster = l.folder.rendered(l.state, l.binaries.Kubernetes)
-	return !found, l.folder.save(l.state)
+	return false, l.settle(s.changed(l.options))
 }
 
-// plan makes the state of a new cluster and clears away an earlier one's logs.
-func (l *launcher) plan(ctx context.Context) (state, error) {
+// settle takes the state for this cluster's, and writes it down.
+func (l *launcher) settle(s state) error {
+	l.state = s
+	l.cluster = l.folder.rendered(s, l.binaries.Kubernetes)
+	return l.folder.save(s)
+}
+
+// plan settles the state of a new cluster and clears away an earlier one's logs.
+func (l *launcher) plan(ctx context.Context) error {
 	if err := l.folder.removeLogs(); err != nil {
-		return state{}, err
+		return err
 	}
 	ports, err := plan.ChoosePorts(startingPoint(l.options.Dir), func(port int) bool { return portFree(ctx, port) })
 	if err != nil {
-		return state{}, err
+		return err
 	}
 	if l.options.ControlPlaneOnly {
-		return fresh(l.options, ports, nil), nil
-	}
-	network, err := l.chooseNetwork(ctx)
-	if err != nil {
-		return state{}, err
+		return l.settle(fresh(l.options, ports, nil))
 	}
 	// The cluster's own address is its alone, so the usual port is free there.
 	ports.API = 6443
-	return fresh(l.options, ports, &network), nil
+	return l.claimNetwork(ctx, ports)
 }
 
 // startingPoint differs between clusters started at once.

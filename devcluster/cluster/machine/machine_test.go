@@ -114,6 +114,49 @@ func TestRemovals(t *testing.T) {
 	}
 }
 
+func TestMountsBelow(t *testing.T) {
+	t.Parallel()
+	const table = `/dev/vda / ext4 rw 0 0
+tmpfs /d/cluster tmpfs rw 0 0
+/dev/vda /d/cluster/volumes/a\040b ext4 rw 0 0
+/dev/vda /d/cluster2 ext4 rw 0 0
+`
+	if diff := cmp.Diff([]string{"/d/cluster", "/d/cluster/volumes/a b"}, mountsBelow(table, "/d/cluster")); diff != "" {
+		t.Error(diff)
+	}
+	if found, err := MountsBelow(filepath.Join(t.TempDir(), "gone")); err != nil || len(found) != 0 {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestOwnership(t *testing.T) {
+	t.Parallel()
+	long := "/home/" + strings.Repeat("ü", 200) + "/.dev"
+	tests := map[string]struct {
+		found          Ownership
+		dir            string
+		foreign, owned bool
+	}{
+		"no bridge is nobody's": {dir: "/a/.dev"},
+		"our own":               {found: Ownership{Exists: true, Owner: "/a/.dev"}, dir: "/a/.dev", owned: true},
+		"another clone's":       {found: Ownership{Exists: true, Owner: "/b/.dev"}, dir: "/a/.dev", foreign: true},
+		"one without a mark is nobody's for sure":  {found: Ownership{Exists: true}, dir: "/a/.dev"},
+		"a folder longer than the kernel's limit":  {found: Ownership{Exists: true, Owner: mark(long)}, dir: long, owned: true},
+		"another one, as long, in the same folder": {found: Ownership{Exists: true, Owner: mark(long)}, dir: long + "2", foreign: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if foreign, owned := tc.found.Foreign(tc.dir), tc.found.Owned(tc.dir); foreign != tc.foreign || owned != tc.owned {
+				t.Errorf("foreign %t, owned %t; want %t, %t", foreign, owned, tc.foreign, tc.owned)
+			}
+			if len(mark(tc.dir)) > maxMark {
+				t.Errorf("a mark of %d bytes", len(mark(tc.dir)))
+			}
+		})
+	}
+}
+
 func TestHierarchies(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

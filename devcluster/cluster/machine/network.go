@@ -21,14 +21,6 @@ const uplink = "eth0"
 // partitionMark tells our firewall rules from those of kube-proxy.
 const partitionMark = "devcluster-partition"
 
-// bridgeCommands, for "ip -batch", make the bridge that nodes are plugged into.
-func bridgeCommands(n plan.Network) string {
-	return fmt.Sprintf(`link add %[1]s address %[2]s type bridge
-addr add %[3]s/%[4]d dev %[1]s
-link set %[1]s up
-`, n.Bridge(), n.HostMAC(), n.Host(), n.Nodes().Bits())
-}
-
 // plugCommands make a node's cable and the way to its pods.
 func plugCommands(n plan.Network, node plan.Node, pid int) string {
 	cable := fmt.Sprintf("link add %s type veth peer name %s address %s netns %d\n", node.Link, uplink, node.MAC, pid)
@@ -52,17 +44,6 @@ func insideCommands(n plan.Network, node plan.Node) string {
 		}
 	}
 	return b.String()
-}
-
-// EnsureBridge makes the cluster's bridge unless it is there.
-func EnsureBridge(ctx context.Context, n plan.Network) error {
-	if _, err := net.InterfaceByName(n.Bridge()); err == nil {
-		return nil
-	}
-	if _, err := Output(ctx, bridgeCommands(n), "ip", "-batch", "-"); err != nil {
-		return fmt.Errorf("make bridge %s: %w", n.Bridge(), err)
-	}
-	return nil
 }
 
 // forwardRule lets packets pass from node to node over the bridge.
@@ -104,11 +85,6 @@ func ForgetForwarding(ctx context.Context, n plan.Network) error {
 		return fmt.Errorf("remove the rule for %s from this machine's firewall: %w", n.Bridge(), err)
 	}
 	return nil
-}
-
-// RemoveBridge removes the bridge, and with it the addresses and routes on it.
-func RemoveBridge(ctx context.Context, n plan.Network) error {
-	return removeLink(ctx, n.Bridge())
 }
 
 // Unplug removes the cable of a dead node. The kernel would do so by itself,

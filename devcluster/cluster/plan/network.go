@@ -34,10 +34,18 @@ type Node struct {
 	MAC     string       // of the node's end; fixed, so that neighbours need not learn it anew
 }
 
+// Networks are all plans there are.
+func Networks() []Network {
+	all := make([]Network, maxClusters)
+	for i := range all {
+		all[i].Index = i
+	}
+	return all
+}
+
 // Choose picks the first plan that touches none of the prefixes in use.
 func Choose(taken []netip.Prefix) (Network, error) {
-	for i := range maxClusters {
-		n := Network{Index: i}
+	for _, n := range Networks() {
 		if !n.overlaps(taken) {
 			return n, nil
 		}
