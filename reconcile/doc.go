@@ -13,7 +13,7 @@
 //
 // What holds for every kind, so that no kind has to think of it:
 //
-//   - A pass sees a cache at least as new as the object's own last writes (barrier.go).
+//   - A pass sees a cache at least as new as the object's own last writes (journal.go).
 //   - A write that would change nothing is not sent: a steady state makes no writes at all (apply.go, status.go, events.go).
 //   - What another controller owns is never taken over (ForeignError).
 //   - A pass that hangs, fails or panics concerns its own object only (controller.go).

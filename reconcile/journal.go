@@ -82,7 +82,7 @@ func passFrom(ctx context.Context) (pass, bool) {
 	return p, ok
 }
 
-// wrote remembers that the pass of ctx wrote object and this is what the API server answered.
+// wrote remembers that the pass of ctx wrote object (or read it live) and this is what the API server answered.
 func (j *journal) wrote(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
 	cached, ok := j.caches[resource]
 	if !ok || !cached.selects(object) {
@@ -108,7 +108,19 @@ func (j *journal) add(ctx context.Context, written write) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	held := j.record(current)
+	for i, earlier := range held.writes {
+		if earlier.supersededBy(written) {
+			held.writes[i].version = written.version
+			return
+		}
+	}
 	held.writes = append(held.writes, written)
+}
+
+// supersededBy says whether a cache that shows the later write shows this one as well.
+func (w write) supersededBy(later write) bool {
+	w.version, w.at = later.version, later.at
+	return w == later && later.version != ""
 }
 
 // pending returns a write of the object's earlier passes that the caches do not show yet, and whether there is one.
@@ -138,15 +150,6 @@ func (j *journal) shown(written write) bool {
 // overdue says whether the object has waited long enough for the write.
 func (j *journal) overdue(written write) bool {
 	return j.now().Sub(written.at) > barrierPatience
-}
-
-// giveUp forgets the object's writes.
-func (j *journal) giveUp(key types.NamespacedName) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if held, ok := j.records[key]; ok {
-		held.writes = nil
-	}
 }
 
 // forget forgets all about an object that is gone.

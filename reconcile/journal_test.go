@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -130,9 +131,29 @@ func TestBarrierHasPatienceForHalfAMinute(t *testing.T) {
 	if !b.overdue(missing) {
 		t.Error("patience did not end")
 	}
-	b.giveUp(owner())
-	if _, waiting := b.pending(owner(), "1"); waiting {
-		t.Error("a write that was given up is waited for")
+	if _, waiting := b.pending(owner(), "1"); !waiting {
+		t.Error("the cache still lags, and the write is not waited for any more: the next pass would see less than the last")
+	}
+	b.see(t, child("a", "10", nil))
+	if missing, waiting := b.pending(owner(), "1"); waiting {
+		t.Errorf("the cache has caught up, yet the pass waits for %+v", missing)
+	}
+}
+
+func TestBarrierRemembersAnObjectOnce(t *testing.T) {
+	t.Parallel()
+	b := newBarrier(t, metav1.NamespaceAll, "")
+	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	for version := range 100 {
+		b.wrote(ctx, configMaps(), child("a", fmt.Sprint(10+version), nil))
+	}
+	b.wrote(ctx, configMaps(), child("b", "12", nil))
+	if held := len(b.records[owner()].writes); held != 2 {
+		t.Errorf("%d writes of two objects are remembered while the cache lags", held)
+	}
+	b.see(t, child("b", "12", nil))
+	if missing, waiting := b.pending(owner(), "1"); !waiting || missing.name != "a" {
+		t.Errorf("the last write of a is version 109 and not shown: waiting %v for %+v", waiting, missing)
 	}
 }
 

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
@@ -58,10 +60,20 @@ type term struct {
 	passTimeout time.Duration
 	unavailable func(error)
 
+	// lagging is when people are told that a cache lags behind our writes.
+	lagging rate.Sometimes
+
 	passes  sync.WaitGroup
 	mu      sync.Mutex
-	visited map[types.NamespacedName]types.UID
-	current map[types.NamespacedName]time.Time
+	visited map[types.NamespacedName]visit
+	current sets.Set[types.NamespacedName]
+}
+
+// visit is an object's last live pass.
+type visit struct {
+	uid types.UID
+	// uncertain says that what the API server has was left open since: the next pass is a live one again.
+	uncertain bool
 }
 
 func newTerm(c *controller, m *Manager) *term {
@@ -76,8 +88,9 @@ func newTerm(c *controller, m *Manager) *term {
 		logger:      c.logger,
 		passTimeout: m.config.PassTimeout,
 		unavailable: m.serverUnavailable,
-		visited:     map[types.NamespacedName]types.UID{},
-		current:     map[types.NamespacedName]time.Time{},
+		lagging:     rate.Sometimes{Interval: time.Minute},
+		visited:     map[types.NamespacedName]visit{},
+		current:     sets.Set[types.NamespacedName]{},
 	}
 }
 
@@ -101,18 +114,14 @@ func (t *term) run(stop, work context.Context) {
 func (t *term) running() []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	keys := make([]types.NamespacedName, 0, len(t.current))
-	for key := range t.current {
-		keys = append(keys, key)
-	}
-	return keys
+	return t.current.UnsortedList()
 }
 
 func (t *term) pass(work context.Context, key types.NamespacedName) {
 	defer t.queue.Done(key)
 	logger := t.logger.WithValues(logNamespace, key.Namespace, logName, key.Name)
 	began := time.Now()
-	t.begin(key, began)
+	t.begin(key)
 	defer t.end(key)
 
 	reached := verdict{}
@@ -131,16 +140,16 @@ func (t *term) pass(work context.Context, key types.NamespacedName) {
 	t.follow(key, reached)
 }
 
-func (t *term) begin(key types.NamespacedName, now time.Time) {
+func (t *term) begin(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.current[key] = now
+	t.current.Insert(key)
 }
 
 func (t *term) end(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.current, key)
+	t.current.Delete(key)
 }
 
 // attempt makes one pass, and contains a panic in it.
@@ -165,6 +174,14 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		outcome = Outcome{Events: []Event{{Type: Warning, Reason: "Panicked", Action: "Reconcile", Note: panicNote(panicked)}}}
 	}
 	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
+	if closing != nil {
+		// Refused because the cache was behind, or answered with an error after it took effect.
+		t.revisit(key)
+	}
+	if isGone(closing) {
+		// Deleted while the pass was under way.
+		closing, state.gone = nil, true
+	}
 	if err == nil {
 		err = closing
 	}
@@ -190,9 +207,10 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 		if !t.client.journal.overdue(missing) {
 			return nil, state{pass: current, behind: true}, nil
 		}
-		t.client.journal.giveUp(key)
 		current.live = true
-		logr.FromContextOrDiscard(ctx).Info("the cache is behind our own write, reading live", "resource", missing.resource.GroupResource().String(), "child", missing.name, "waited", barrierPatience.String())
+		t.lagging.Do(func() {
+			logr.FromContextOrDiscard(ctx).Info("the cache is behind our own write, reading live until it has caught up", "resource", missing.resource.GroupResource().String(), "child", missing.name, "waited", barrierPatience.String())
+		})
 	}
 	// The cache may lag behind what the leader before us wrote, too: each object's first pass in a term reads the object live.
 	if !current.live && t.hasVisited(current) {
@@ -204,7 +222,7 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 func (t *term) hasVisited(current pass) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.visited[current.key] == current.uid
+	return t.visited[current.key] == visit{uid: current.uid}
 }
 
 func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Unstructured, state, error) {
@@ -218,11 +236,37 @@ func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Uns
 	if err != nil {
 		return nil, state{pass: current}, err
 	}
+	if t.isSuccessor(current.key, object.GetUID()) {
+		// The one remembered was deleted and this one made within the same moment.
+		t.forget(current.key)
+	}
 	current.uid = object.GetUID()
+	t.visit(current)
+	// No later pass may see less than this one does.
+	t.client.journal.wrote(withPass(ctx, current), t.controller.Kind.GVR(), object)
+	return object, state{pass: current}, nil
+}
+
+func (t *term) isSuccessor(key types.NamespacedName, uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.visited[current.key] = current.uid
-	return object, state{pass: current}, nil
+	before, known := t.visited[key]
+	return known && before.uid != uid
+}
+
+func (t *term) visit(current pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visited[current.key] = visit{uid: current.uid}
+}
+
+// revisit makes the object's next pass a live one.
+func (t *term) revisit(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	last := t.visited[key]
+	last.uncertain = true
+	t.visited[key] = last
 }
 
 func (t *term) forget(key types.NamespacedName) {

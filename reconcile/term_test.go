@@ -1,0 +1,216 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// stage is a term over one object: what the cache shows of it and what the API server has are the test's to say.
+type stage struct {
+	*term
+	store cache.Indexer
+
+	mu   sync.Mutex
+	live *unstructured.Unstructured
+	// refuse answers the status writes; effective says that they take effect all the same.
+	refuse    *apierrors.StatusError
+	effective bool
+	// told counts the events.
+	told int
+}
+
+func newStage(t *testing.T, reconciler Reconciler) *stage {
+	t.Helper()
+	s := &stage{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ownerIndex: controllerUID})}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	kind := schema.Kind{Group: "engine.example.com", Version: "v1", Kind: "Probe", Plural: "probes"}
+	m, err := New(Config{Rest: &rest.Config{Host: server.URL}, Registry: prometheus.NewRegistry()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &view{resource: kind.GVR(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: s.store}}
+	m.names[kind.GVK()] = kind.GVR()
+	s.term = newTerm(&controller{
+		Controller: Controller{Kind: kind, New: func(*Client) Reconciler { return reconciler }},
+		logger:     logr.Discard(),
+		own:        own,
+		caches:     map[apischema.GroupVersionResource]*view{kind.GVR(): own},
+	}, m)
+	return s
+}
+
+// ServeHTTP is the API server.
+func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer.Header().Set("Content-Type", "application/json")
+	if request.Method == http.MethodPost {
+		s.told++
+		_, _ = io.Copy(answer, request.Body)
+		return
+	}
+	refused := s.refuse
+	if request.Method != http.MethodGet && (refused == nil || s.effective) {
+		s.live = s.live.DeepCopy()
+		s.live.SetResourceVersion(s.live.GetResourceVersion() + "0")
+		s.live.Object["status"] = map[string]any{"phase": "Written"}
+	}
+	if request.Method != http.MethodGet && refused != nil {
+		answer.WriteHeader(int(refused.ErrStatus.Code))
+		_ = json.NewEncoder(answer).Encode(refused.ErrStatus)
+		return
+	}
+	_ = json.NewEncoder(answer).Encode(s.live.Object)
+}
+
+// has says what the API server has.
+func (s *stage) has(object *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = object
+}
+
+// shows says what the cache shows.
+func (s *stage) shows(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	if err := s.store.Update(object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ownerAt(uid types.UID, version string) *unstructured.Unstructured {
+	object := newObject("engine.example.com/v1", "Probe", owner())
+	object.SetUID(uid)
+	object.SetResourceVersion(version)
+	return object
+}
+
+// watching notes which versions of the object its passes saw, and which objects it was told to forget.
+type watching struct {
+	outcome Outcome
+	saw     []string
+	forgot  int
+}
+
+// Reconcile implements Reconciler.
+func (w *watching) Reconcile(_ context.Context, object *unstructured.Unstructured) (Outcome, error) {
+	w.saw = append(w.saw, string(object.GetUID())+"@"+object.GetResourceVersion())
+	return w.outcome, nil
+}
+
+// Forget implements Forgetter.
+func (w *watching) Forget(types.NamespacedName) { w.forgot++ }
+
+func TestNoPassSeesLessThanTheOneBefore(t *testing.T) {
+	t.Parallel()
+	w := &watching{}
+	s := newStage(t, w)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "20"))
+
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
+	s.shows(t, ownerAt("1", "20"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, w.saw, []string{"1@20", "1@20"})
+}
+
+func TestPassesReadLiveAsLongAsTheCacheLags(t *testing.T) {
+	t.Parallel()
+	w := &watching{}
+	s := newStage(t, w)
+	clock := time.Unix(1000, 0)
+	s.client.journal.now = func() time.Time { return clock }
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "20"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+
+	clock = clock.Add(barrierPatience + time.Second)
+	for range 3 {
+		same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	}
+	same(t, w.saw, []string{"1@20", "1@20", "1@20", "1@20"})
+}
+
+func TestAStatusOfWhichNobodyKnowsIsReadLive(t *testing.T) {
+	t.Parallel()
+	w := &watching{outcome: Outcome{Status: map[string]any{"phase": "Written"}}}
+	s := newStage(t, w)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	s.refuse, s.effective = told(apierrors.NewTimeoutError("the write took effect", 0)), true
+
+	same(t, s.attempt(t.Context(), owner()).result, resultFailed)
+	// The cache has not heard of it; the write counts all the same.
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, w.saw, []string{"1@10", "1@100"})
+}
+
+// told is an error as the API server tells it.
+func told(err *apierrors.StatusError) *apierrors.StatusError {
+	err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	return err
+}
+
+func TestAnObjectDeletedDuringItsPassIsNoFailure(t *testing.T) {
+	t.Parallel()
+	probes := apischema.GroupResource{Group: "engine.example.com", Resource: "probes"}
+	tests := map[string]struct {
+		answer *apierrors.StatusError
+		want   result
+	}{
+		"it is gone":                     {answer: told(apierrors.NewNotFound(probes, "owner")), want: resultGone},
+		"another has its name":           {answer: told(apierrors.NewConflict(probes, "owner", errors.New("uid mismatch"))), want: resultConflict},
+		"the resource is not served now": {answer: apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", probes, "owner", "404 page not found", 0, true), want: resultFailed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, &watching{outcome: Outcome{Status: map[string]any{"phase": "Written"}}})
+			s.shows(t, ownerAt("1", "10"))
+			s.has(ownerAt("1", "10"))
+			s.refuse = test.answer
+			same(t, s.attempt(t.Context(), owner()).result, test.want)
+		})
+	}
+}
+
+func TestASuccessorIsNotTakenForItsPredecessor(t *testing.T) {
+	t.Parallel()
+	w := &watching{outcome: Outcome{Events: []Event{{Type: Warning, Reason: "SecretMissing"}}}}
+	s := newStage(t, w)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, s.told, 1)
+
+	// Deleted and made again before a pass could notice.
+	s.shows(t, ownerAt("2", "30"))
+	s.has(ownerAt("2", "30"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, w.saw, []string{"1@10", "1@10", "2@30"})
+	same(t, w.forgot, 1)
+	same(t, s.told, 2)
+}
