@@ -1,11 +1,13 @@
 package machine
 
 import (
+	"context"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -41,6 +43,58 @@ func TestMissing(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Whoever presses Ctrl-C while packages are being installed must not be left with half of one.
+func TestAnInterruptedCommandEndsInOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	const script = `trap 'sleep 0.2; echo in order >"$0/ended"; exit 1' INT; echo >"$0/started"; while :; do sleep 0.05; done`
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, "sh", "-c", script, dir) }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for started := false; !started; {
+		select {
+		case err := <-done:
+			t.Fatalf("it ended by itself: %v", err)
+		case <-tick.C:
+			_, err := os.Stat(filepath.Join(dir, "started"))
+			started = err == nil
+		}
+	}
+	interrupt()
+	if err := <-done; err == nil {
+		t.Error("an interrupted command counts as done")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ended")); err != nil {
+		t.Errorf("it was killed before it was done: %v", err)
+	}
+}
+
+// A second clone installs packages too, or the machine does its daily update.
+//
+//nolint:paralleltest // another apt-get is put on PATH
+func TestAptGetWaitsForAnother(t *testing.T) {
+	dir := t.TempDir()
+	const script = `#!/bin/sh
+echo "$*" >>"${0%/*}/calls"
+[ "$(wc -l <"${0%/*}/calls")" -gt 2 ] && exit 0
+echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)" >&2
+exit 100
+`
+	if err := os.WriteFile(filepath.Join(dir, "apt-get"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	if err := aptGet(t.Context(), "update"); err != nil {
+		t.Error(err)
+	}
+	if calls, err := os.ReadFile(filepath.Join(dir, "calls")); err != nil || string(calls) != "update\nupdate\nupdate\n" {
+		t.Errorf("called with %q: %v", calls, err)
 	}
 }
 

@@ -21,6 +21,8 @@ const (
 	commandLimit = 5 * time.Minute
 	// installLimit bounds the installation of packages, over a slow network.
 	installLimit = 15 * time.Minute
+	// interruptLimit bounds how long an interrupted command may take to end in order.
+	interruptLimit = 2 * time.Minute
 )
 
 const (
@@ -92,20 +94,37 @@ func Install(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintf(progress, "installing %s, for %s\n", strings.Join(packages, " "), strings.Join(names, ", "))
 	ctx, cancel := context.WithTimeout(ctx, installLimit)
 	defer cancel()
-	install := append([]string{"apt-get", "install", "-y", "--no-install-recommends"}, packages...)
-	if err := Run(ctx, install...); err != nil {
+	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
+	if err := aptGet(ctx, install...); err != nil {
 		// The package lists may never have been fetched, or be out of date.
-		if err := Run(ctx, "apt-get", "update"); err != nil {
+		if err := aptGet(ctx, "update"); err != nil {
 			return fmt.Errorf("install what nodes need: %w", err)
 		}
-		if err := Run(ctx, install...); err != nil {
+		if err := aptGet(ctx, install...); err != nil {
 			return fmt.Errorf("install what nodes need: %w", err)
 		}
 	}
 	if names, packages = missing(installed); len(names) > 0 {
-		return fmt.Errorf("install what nodes need: %s still missing after installing %s", strings.Join(names, ", "), strings.Join(packages, " "))
+		return fmt.Errorf("install what nodes need: %s still missing after installing %s: is /usr/sbin on PATH?", strings.Join(names, ", "), strings.Join(packages, " "))
 	}
 	return nil
+}
+
+// aptGet runs apt-get, waiting while another one is at work: a second clone's, or
+// on a machine that has just started its own daily update. Apt can wait for the
+// lock of its packages, but not for that of its lists.
+func aptGet(ctx context.Context, args ...string) error {
+	for {
+		err := Run(ctx, append([]string{"apt-get"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), "Could not get lock") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // CNIFolder is the folder with the CNI plugins.
@@ -133,7 +152,11 @@ func Output(ctx context.Context, input string, args ...string) (string, error) {
 	}
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(input)
-	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	// Asked rather than killed: dpkg, cut off in the middle, leaves a machine on
+	// which nothing can be installed until someone has repaired that.
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.WaitDelay = interruptLimit
 	var out, failure bytes.Buffer
 	command.Stdout, command.Stderr = &out, &failure
 	err := command.Run()
