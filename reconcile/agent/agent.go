@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -40,7 +41,9 @@ type Agent struct {
 	mu         sync.Mutex
 	kept       state
 	assignment *replication.Assignment
-	status     replication.Status
+	// refused is why the latest assignment was refused; empty when it was accepted.
+	refused string
+	status  replication.Status
 	// answered is when mysqld last answered, looked when the loop last turned; zero before the first time.
 	answered, looked time.Time
 	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
@@ -70,7 +73,7 @@ func New(layout Layout, log logr.Logger) (*Agent, error) {
 		layout: layout, log: log, local: local, inForce: inForce, kept: kept,
 		root: rootPassword{layout: layout}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
 	}
-	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Boot: rand.Text()}
+	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
 	return agent, nil
 }
@@ -204,35 +207,27 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 	return remote.ObserveSource(bounded)
 }
 
-// Assign takes an assignment. It refuses one that is older than what the member has seen, or that names another primary for the
-// same epoch: somebody who works from stale knowledge sent it.
+// Assign takes an assignment, unless it comes too late (replication.Accept). It is on the volume before it takes effect, so that whoever
+// comes too late is refused after a restart as well.
 func (a *Agent) Assign(next replication.Assignment) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	held := a.kept.Held
-	if next.Record.Epoch < held.Epoch || next.Record.Epoch == held.Epoch && held.Primary != "" && next.Record.Primary != held.Primary {
-		return &StaleError{Held: held, Offered: next.Record}
+	if err := replication.Accept(a.kept.Held, a.kept.Last, a.status.Boot, next); err != nil {
+		a.refused = err.Error()
+		return err
 	}
-	if !next.Record.Equal(held) || next.Role != a.kept.HeldRole {
-		kept := a.kept
-		kept.Held, kept.HeldRole = next.Record, next.Role
+	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
 		if err := saveState(a.layout.stateFile(), kept); err != nil {
 			return err
 		}
 		a.kept = kept
 		a.reportKept()
 	}
+	a.refused = ""
 	a.assignment = &next
 	a.status.Assignment = &next
 	a.Wake()
 	return nil
-}
-
-// StaleError refuses an assignment that contradicts the record a member holds.
-type StaleError struct{ Held, Offered replication.Record }
-
-func (e *StaleError) Error() string {
-	return fmt.Sprintf("refuse assignment of epoch %d with primary %q: this member holds epoch %d with primary %q", e.Offered.Epoch, e.Offered.Primary, e.Held.Epoch, e.Held.Primary)
 }
 
 // Wake makes the loop look at once.
@@ -252,7 +247,7 @@ func (a *Agent) Status() replication.Status {
 
 // reportKept copies what is kept on the volume into the report; the caller holds the lock or is alone.
 func (a *Agent) reportKept() {
-	a.status.Origin, a.status.Held, a.status.HeldRole = a.kept.Data, a.kept.Held, a.kept.HeldRole
+	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
 }
 
 // publish turns a look and a decision into the report; it says whether the state or its explanation changed.
@@ -262,6 +257,10 @@ func (a *Agent) publish(observed mysql.Observed, local replication.Local, step r
 	now := time.Now()
 	a.answered, a.looked = now, now
 	status, server := &a.status, observed.Server
+	if a.assignment == nil && a.refused != "" {
+		// Operators of all releases show this, also one that does not know why it is refused.
+		step.Message += "; " + a.refused
+	}
 	changed := status.State != step.State || status.Message != step.Message
 	status.State, status.Message, status.NeedsCopy = step.State, step.Message, step.NeedsCopy
 	status.Silent = silent

@@ -71,7 +71,7 @@ func TestAssignRefusesWhatIsStale(t *testing.T) {
 			layout := newLayout(t)
 			member := newAgent(t, layout, state{Data: replication.OriginMember, Held: test.held})
 			err := member.Assign(test.offered)
-			var stale *StaleError
+			var stale *replication.StaleError
 			if errors.As(err, &stale) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("got %v, want a refusal: %t", err, test.refused)
 			}
@@ -97,7 +97,7 @@ func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := member.Assign(assignment(1, "db-0"))
-	var stale *StaleError
+	var stale *replication.StaleError
 	if err == nil || errors.As(err, &stale) {
 		t.Fatalf("got %v, want that the volume cannot be written", err)
 	}

@@ -82,7 +82,7 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	err := a.Assign(assignment)
-	var stale *StaleError
+	var stale *replication.StaleError
 	switch {
 	case errors.As(err, &stale):
 		http.Error(w, err.Error(), http.StatusConflict)

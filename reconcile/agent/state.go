@@ -18,6 +18,14 @@ type state struct {
 	// Held is the record of the last assignment that was accepted, HeldRole its role.
 	Held     replication.Record `json:"held"`
 	HeldRole replication.Role   `json:"heldRole,omitempty"`
+	// Last is that assignment; nil where an agent kept it that did not know the field.
+	Last *replication.Assignment `json:"last,omitempty"`
+}
+
+// accepting is the state once an assignment is accepted.
+func (s state) accepting(next replication.Assignment) state {
+	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
+	return s
 }
 
 // loadState reads the state; found is false where there is none.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -119,7 +118,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 	var failures []error
 	for _, member := range seen.members {
 		wanted, found := decision.Assignments[member.Name]
-		if !found || member.Status == nil || member.Status.Assignment != nil && reflect.DeepEqual(*member.Status.Assignment, wanted) {
+		if !found || member.Status == nil || wanted.Followed(*member.Status) {
 			continue
 		}
 		if wanted.Relaxes(*member.Status) {

@@ -151,7 +151,7 @@ func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
-	return replication.Record{Epoch: status.Epoch, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
 }
 
 // waiting reports what a cluster cannot go on without. An error that names its own remedy becomes the problem.

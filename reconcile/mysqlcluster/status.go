@@ -27,7 +27,7 @@ type report struct {
 func (r report) status() v1.MySQLClusterStatus {
 	status := carried(r.cluster)
 	record := r.decision.Record
-	status.Primary, status.Epoch = record.Primary, record.Epoch
+	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
 	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
 	r.describeMembers(&status)
 	r.describeServing(&status)

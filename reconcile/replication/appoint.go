@@ -24,7 +24,7 @@ func appoint(c Cluster) Decision {
 		decision.Note = &Note{ReasonAdoptionBlocked, problem, true}
 		return decision
 	}
-	decision.Record = Record{Epoch: held.Epoch + 1, Primary: chosen, InSync: []string{chosen}}
+	decision.Record = Record{Epoch: held.Epoch + 1, Revision: c.nextRevision(), Primary: chosen, InSync: []string{chosen}}
 	return decision
 }
 
@@ -33,8 +33,17 @@ func appointFirst(c Cluster, decision Decision) Decision {
 		decision.Note = &Note{ReasonWaitingForMembers, "waits for the first member to start", false}
 		return decision
 	}
-	decision.Record = Record{Epoch: 1, Primary: c.Members[0].Name}
+	decision.Record = Record{Epoch: 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}
 	return decision
+}
+
+// nextRevision is later than any that a member has told of.
+func (c Cluster) nextRevision() int64 {
+	latest := c.Record.Revision
+	for _, member := range c.Members {
+		latest = max(latest, member.held().Revision)
+	}
+	return latest + 1
 }
 
 // silentWithOlderData names the members, wanted or not, that may hold data of an earlier life and have not told.

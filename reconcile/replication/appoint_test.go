@@ -8,7 +8,7 @@ import (
 
 func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 	t.Parallel()
-	first := Record{Epoch: 1, Primary: "db-0"}
+	first := Record{Epoch: 1, Revision: 1, Primary: "db-0"}
 	t.Run("nothing exists: the members are asked for", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 3)
@@ -32,8 +32,8 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
 		s.c.Record = first
 		want := map[string]Assignment{
-			"db-0": {Record: first, Role: RolePrimary, Boot: "boot-db-0"},
-			"db-1": {Record: first, Role: RoleReplica, SourceHost: "db-0.pods", SourcePort: 3306},
+			"db-0": {Protocol: Protocol, Record: first, Role: RolePrimary, Boot: "boot-db-0"},
+			"db-1": {Protocol: Protocol, Record: first, Role: RoleReplica, Boot: "boot-db-1", SourceHost: "db-0.pods", SourcePort: 3306},
 		}
 		if diff := cmp.Diff(want, Decide(s.c).Assignments); diff != "" {
 			t.Errorf("assignments (-want +got):\n%s", diff)
@@ -168,7 +168,7 @@ func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
 	starting := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Origin = OriginInitializing })
 	wantNote(t, starting.hears(1, StateReplicating), ReasonPrimaryDataLost, true, "db-0")
 	newborn := wanting(t, 1).scaled(1)
-	newborn.c.Record = Record{Epoch: 1, Primary: "db-0"}
+	newborn.c.Record = Record{Epoch: 1, Revision: 1, Primary: "db-0"}
 	if got := Decide(newborn.hears(0, StateWaiting, fresh).c); got.Note != nil || len(got.Assignments) != 1 {
 		t.Errorf("the first start of a new primary was taken for a loss: %+v", got)
 	}

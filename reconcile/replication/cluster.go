@@ -69,6 +69,10 @@ const (
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
 	// ReasonScalingIn: members are being taken out of the cluster.
 	ReasonScalingIn Reason = "ScalingIn"
+	// ReasonRecordOutdated: a member holds a later record than the cluster resource.
+	ReasonRecordOutdated Reason = "RecordOutdated"
+	// ReasonAgentRelease: agents speak another protocol than the operator.
+	ReasonAgentRelease Reason = "AgentOfAnotherRelease"
 )
 
 // Note is a reason with its message. Blocked says that nothing will change without somebody's help.
@@ -95,13 +99,35 @@ func decide(c Cluster) Decision {
 		decision.Note = &Note{ReasonPrimaryDataLost, lostDataMessage(primary.Name), true}
 		return decision
 	}
-	if next := nextRecord(c); !next.Equal(c.Record) {
-		decision.Record = next
+	if c.Record.Revision > 0 && c.heldLater() == c.Record.Primary {
+		primary, _ := c.member(c.Record.Primary)
+		decision.Note = heldLaterNote(primary, c.Record)
+		return decision
+	}
+	wanted := assignments(c)
+	next := nextRecord(c)
+	if next.Equal(c.Record) {
+		next = sayAnew(c.Record, c.Members, wanted)
+	}
+	if !next.Equal(c.Record) {
+		decision.Record = next.after(c.Record)
 		return decision
 	}
 	decision.Scale, decision.Note = scale(c)
-	decision.Assignments = assignments(c)
+	decision.Assignments = wanted
+	if decision.Note == nil {
+		decision.Note = oddMembers(c)
+	}
 	return decision
+}
+
+// oddMembers speaks of members that do not get along with the operator while the cluster goes on.
+func oddMembers(c Cluster) *Note {
+	if name := c.heldLater(); name != "" {
+		member, _ := c.member(name)
+		return heldLaterNote(member, c.Record)
+	}
+	return strangers(c)
 }
 
 // lostItsData says whether the primary's data is newly made although the Record says that it had some: InSync is empty only
@@ -154,14 +180,14 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent()}
+		all[primary.Name] = Assignment{Protocol: Protocol, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent()}
 	}
 	for _, member := range c.replicas() {
-		if member.Status == nil {
+		if member.Status == nil || c.Record.before(member.held()) {
 			continue
 		}
 		all[member.Name] = Assignment{
-			Record: c.Record, Role: RoleReplica,
+			Protocol: Protocol, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot,
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
 			SourceHost:  primary.Host, SourcePort: c.Port,

@@ -15,7 +15,8 @@
 //     enough replicas hold everything the primary had when that was seen.
 //   - A member leaves InSync only when it is certain that it cannot acknowledge any more, and RequiredAcks becomes what the others
 //     are then seen to hold of everything that it may have acknowledged.
-//   - What a member can do by mistake rests on the Record as it is, not as it was: see Assignment.Relaxes.
+//   - What a member can do by mistake rests on the Record as it is, not as it was: see Assignment.Relaxes, and order.go for what
+//     arrives late.
 //
 // Together: every acknowledged transaction is on the primary and on at least RequiredAcks other members of InSync. Whoever can
 // read len(InSync)-RequiredAcks members other than the primary therefore sees every acknowledged transaction at least once

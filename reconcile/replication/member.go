@@ -10,15 +10,21 @@ const (
 	RoleReplica Role = "Replica"
 )
 
+// Protocol is the version of what operator and agents say to each other. It rises when something that a decision rests on gets
+// another meaning, or is missing on one side; a field that may be ignored is no reason. 0 are the releases that did not tell (protocol.go).
+const Protocol = 1
+
 // Assignment is what the operator asks of one member. It is complete: a member needs nothing else to know its place.
 type Assignment struct {
+	// Protocol is the operator's.
+	Protocol int `json:"protocol,omitempty"`
 	// Record is the record that the assignment follows from; the member keeps it beside its data, so that the data tells
 	// whose it was, should everything else be lost.
 	Record Record `json:"record"`
 	// Role is the part to play.
 	Role Role `json:"role"`
-	// Boot, on a primary, must repeat the token that the member reported: a confirmation is good for one start of mysqld, so
-	// that a member which was away never takes writes on old orders.
+	// Boot repeats the token that the member reported: an assignment is good for one start of mysqld, so that a member which was
+	// away never takes writes, or acknowledges, on old orders.
 	Boot string `json:"boot,omitempty"`
 	// Acks, on a primary, is how many semi-synchronous acknowledgements a commit waits for; 0 waits for none.
 	Acks int `json:"acks,omitempty"`
@@ -95,9 +101,13 @@ type Status struct {
 	HeldRole Role `json:"heldRole,omitempty"`
 	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
 	NeedsCopy bool `json:"needsCopy,omitempty"`
+	// Protocol is the agent's.
+	Protocol int `json:"protocol,omitempty"`
 	// Assignment is what the member works to now; nil until the operator has spoken since the agent's start.
 	Assignment *Assignment `json:"assignment,omitempty"`
-	// Boot is the token that a primary's assignment must repeat.
+	// Last is the last assignment that the member accepted, also before its agent's start: with the same revision it takes no other.
+	Last *Assignment `json:"last,omitempty"`
+	// Boot is the token that an assignment must repeat.
 	Boot string `json:"boot"`
 	// Silent is that of the assignment that the member worked to before it looked: what is reported below was seen later.
 	Silent []string `json:"silent,omitempty"`

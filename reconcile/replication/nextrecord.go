@@ -11,6 +11,7 @@ type rule func(Cluster) Record
 // nextRecord applies the first rule that changes the record: one change, one write, then another look.
 func nextRecord(c Cluster) Record {
 	rules := []rule{
+		count,        // the record has no place in the order of records, or a wrong one
 		firstPrimary, // a new cluster's primary has answered: it is the first member in sync
 		fewerMembers, // the user wants fewer members: ask for fewer acknowledgements before any leaves
 		degrade,      // too few replicas acknowledge for too long: go on with less, if the user allows it
@@ -65,7 +66,7 @@ func degrade(c Cluster) Record {
 // then, without a promise less.
 func leave(c Cluster) Record {
 	status := c.primaryStatus()
-	if status == nil {
+	if !status.understood() {
 		return c.Record
 	}
 	for _, name := range c.silent() {
@@ -100,7 +101,7 @@ func (c Cluster) certainlySilent(name string) bool {
 		return true
 	}
 	status := member.Status
-	return status != nil && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
+	return status.understood() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
 // holders counts the replicas in sync that hold all of a set.
@@ -126,12 +127,14 @@ func join(c Cluster) Record {
 // follows says whether a member replicates closely from the primary on record.
 func follows(member Member, record Record) bool {
 	status := member.Status
-	return status != nil && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
+	return status.understood() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
 }
 
+// raise promises more. What the primary enforces must be what it was told under this very record: then nothing that was sent before can
+// lower it any more (order.go).
 func raise(c Cluster) Record {
 	status := c.primaryStatus()
-	if status == nil || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch {
+	if !status.understood() || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch || status.Held.Revision != c.Record.Revision {
 		return c.Record
 	}
 	next := c.Record

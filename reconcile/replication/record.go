@@ -7,6 +7,9 @@ import "slices"
 type Record struct {
 	// Epoch counts the primaries a cluster has had. A member refuses assignments of an epoch lower than one it has seen.
 	Epoch int64 `json:"epoch"`
+	// Revision counts the records of a cluster: it rises with every one that is written, so that of two records of one epoch the later
+	// one is known (order.go). 0 is a record of a release that did not count them.
+	Revision int64 `json:"revision,omitempty"`
 	// Primary names the member that may take writes; empty while the cluster has none.
 	Primary string `json:"primary,omitempty"`
 	// InSync names the members that may acknowledge commits, the primary included, in order.
@@ -20,8 +23,19 @@ func (r Record) Acknowledges(member string) bool { return slices.Contains(r.InSy
 
 // Equal says whether two records state the same.
 func (r Record) Equal(other Record) bool {
-	return r.Epoch == other.Epoch && r.Primary == other.Primary && r.RequiredAcks == other.RequiredAcks &&
+	return r.Epoch == other.Epoch && r.Revision == other.Revision && r.Primary == other.Primary && r.RequiredAcks == other.RequiredAcks &&
 		slices.Equal(r.InSync, other.InSync)
+}
+
+// before says whether a record was written earlier than the other one.
+func (r Record) before(other Record) bool {
+	return r.Epoch < other.Epoch || r.Epoch == other.Epoch && r.Revision < other.Revision
+}
+
+// after is the record with a later revision than the one that it replaces.
+func (r Record) after(former Record) Record {
+	r.Revision = max(r.Revision, former.Revision+1)
+	return r
 }
 
 // with is the record with a member more in InSync.

@@ -58,6 +58,7 @@ type volume struct {
 	life   int  // of the cluster resource under which it was made
 	origin Origin
 	held   Record
+	last   *Assignment
 	role   Role
 	// executed is what gtid_executed says, data what is really there: a copy that broke off leaves the one without the other.
 	executed, data transactions
@@ -280,8 +281,8 @@ func (w *world) report(m *simulated, local Local, step Step) {
 		a.shortSince = w.clock
 	}
 	a.status = Status{
-		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot,
-		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, ServerUUID: m.uuid, Silent: silent,
+		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
+		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
 		Pending: seen.Pending, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.ReplicaAcks && (seen.Channel.AckActive || seen.Channel.IO != "No"), LagSeconds: seen.Channel.LagSeconds,
@@ -290,13 +291,12 @@ func (w *world) report(m *simulated, local Local, step Step) {
 
 // assign is what an agent does with an assignment: it refuses what is stale and keeps the record before it follows it.
 func (m *simulated) assign(next Assignment) {
-	held := m.vol.held
-	if next.Record.Epoch < held.Epoch || next.Record.Epoch == held.Epoch && held.Primary != "" && next.Record.Primary != held.Primary {
+	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
 		return
 	}
-	m.vol.held, m.vol.role = next.Record, next.Role
+	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
-	m.agent.status.Held, m.agent.status.HeldRole = next.Record, next.Role
+	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
 }
 
 // act carries the pending step out, unless mysqld has restarted since it was looked at: a restart takes longer than that.
@@ -359,7 +359,7 @@ func (w *world) clone(m *simulated) {
 	if dropped := m.vol.has().without(donor.logged()); !dropped.empty() {
 		w.violated("%s is cloned over although %s lacks %v of its transactions", m.name, donor.name, w.set(dropped))
 	}
-	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role}
+	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last}
 	kept.executed = m.vol.executed
 	if w.random.IntN(4) > 0 {
 		kept.executed, kept.data, kept.purged, kept.copied = donor.vol.executed, donor.vol.data, donor.vol.executed, true

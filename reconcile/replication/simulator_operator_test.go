@@ -1,6 +1,9 @@
 package replication
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // pass is one pass of the operator, which can end anywhere.
 type pass struct {
@@ -73,7 +76,9 @@ func (w *world) ask(p *pass) {
 // decide writes what has to be written; only if the record stands does the pass go on to assign.
 func (w *world) decide(p *pass) {
 	p.decision = Decide(p.seen)
-	w.note = p.decision.Note
+	if p.version == w.version {
+		w.note = p.decision.Note
+	}
 	if p.decision.Scale > 0 && p.decision.Scale != w.scale && p.version == w.version {
 		w.say("operator scales to %d", p.decision.Scale)
 		w.scale = p.decision.Scale
@@ -116,8 +121,35 @@ func (w *world) send(p *pass) {
 		return
 	}
 	m := w.named(name)
+	if w.random.IntN(w.prompt) == 0 {
+		w.say("assignment of %s is held up on its way", m.name)
+		w.underway = append(w.underway, message{m, wanted})
+		return
+	}
 	if m.agent.up && m.pod && !m.deaf {
 		m.assign(wanted)
+	}
+}
+
+// message is an assignment that was sent, and that nobody waits for any more.
+type message struct {
+	to   *simulated
+	says Assignment
+}
+
+// arrive lets any one of the assignments under way arrive, perhaps not for the last time; no order holds between them.
+func (w *world) arrive() {
+	if len(w.underway) == 0 {
+		return
+	}
+	i := w.random.IntN(len(w.underway))
+	late := w.underway[i]
+	if w.random.IntN(3) > 0 {
+		w.underway = slices.Delete(w.underway, i, i+1)
+	}
+	if m := late.to; m.agent.up && m.pod && !m.deaf {
+		w.say("%s: a late assignment arrives: %+v", m.name, late.says)
+		m.assign(late.says)
 	}
 }
 
@@ -209,6 +241,7 @@ func (w *world) settle() {
 		m.cut, m.deaf = false, false
 	}
 	w.say("peace")
+	w.prompt = math.MaxInt
 	w.mayWrite = maxTransactions
 	for range 600 {
 		w.round()
@@ -233,6 +266,7 @@ func (w *world) acknowledgesAWrite() bool {
 // round gives everybody a few turns; a person raises the size where the operator says that this is what it waits for.
 func (w *world) round() {
 	w.clock++
+	w.arrive()
 	for range 2 * (len(w.members) + 4) {
 		w.operate()
 		if w.note != nil && w.note.Blocked && w.replicas < mostMembers {

@@ -84,8 +84,9 @@ type world struct {
 	acked  transactions
 	// mayWrite keeps some room for the time of peace.
 	mayWrite int
-	// calm is how many events there are to one fault.
-	calm int
+	// calm is how many events there are to one fault, prompt how many assignments to one that is held up on its way.
+	calm, prompt int
+	underway     []message
 
 	// primaryLost says that the former primary's volume is gone: then nothing may be certain enough to be adopted.
 	primaryLost bool
@@ -111,6 +112,7 @@ func newWorld(seed uint64) *world {
 	}
 	w.replicas = 1 + w.random.IntN(mostMembers)
 	w.calm = []int{20, 60, 150, 400}[w.random.IntN(4)]
+	w.prompt = []int{2, 5, 20}[w.random.IntN(3)]
 	w.policy = Durability{Continue: w.random.IntN(4) > 0, Grace: 10 * time.Second}
 	return w
 }
@@ -196,6 +198,10 @@ func (w *world) goOn() {
 		w.kubelet(m)
 	case 9, 10, 11, 12, 13:
 		w.turn(m)
+	case 14:
+		if w.random.IntN(4) == 0 {
+			w.arrive()
+		}
 	default:
 		w.operate()
 	}
@@ -229,7 +235,7 @@ func (w *world) kubelet(m *simulated) {
 		}
 	case m.pod && !m.agent.up:
 		m.agent = sidecar{up: true, heard: w.clock - 1000, shortSince: w.clock}
-		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role}
+		m.agent.status = Status{State: StateStarting, Boot: w.token(), Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, Protocol: Protocol}
 	case m.pod && !m.sql.up:
 		w.say("%s: mysqld starts", m.name)
 		m.boot()

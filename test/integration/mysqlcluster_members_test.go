@@ -35,6 +35,7 @@ type memberVolume struct {
 	origin   replication.Origin
 	held     replication.Record
 	heldRole replication.Role
+	last     *replication.Assignment
 	executed replication.GTIDSet
 	channel  replication.Channel
 }
@@ -160,11 +161,10 @@ func (m *simulatedMember) isCut() bool {
 func (m *simulatedMember) assign(next replication.Assignment) bool {
 	m.network.mu.Lock()
 	defer m.network.mu.Unlock()
-	held := m.volume.held
-	if next.Record.Epoch < held.Epoch || next.Record.Epoch == held.Epoch && held.Primary != "" && next.Record.Primary != held.Primary {
+	if replication.Accept(m.volume.held, m.volume.last, m.boot, next) != nil {
 		return false
 	}
-	m.volume.held, m.volume.heldRole, m.assignment = next.Record, next.Role, &next
+	m.volume.held, m.volume.heldRole, m.volume.last, m.assignment = next.Record, next.Role, &next, &next
 	return true
 }
 
@@ -181,7 +181,7 @@ func (m *simulatedMember) status() replication.Status {
 	}
 	status := replication.Status{
 		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
-		Held: m.volume.held, HeldRole: m.volume.heldRole, Assignment: m.assignment, Boot: m.boot,
+		Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last, Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol,
 		ServerUUID: server.ServerUUID, Version: "9.7.4", Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
 		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,

@@ -101,7 +101,7 @@ const (
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows, and the record of truth it acts on: Primary, Epoch, InSync and RequiredAcks are
+// MySQLClusterStatus is what the operator knows, and the record of truth it acts on: Primary, Epoch, Revision, InSync and RequiredAcks are
 // written, with a resourceVersion precondition, before the act they allow.
 type MySQLClusterStatus struct {
 	// ObservedGeneration is the metadata.generation this status is about.
@@ -115,6 +115,9 @@ type MySQLClusterStatus struct {
 	Primary string `json:"primary,omitempty"`
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`
+	// Revision counts the records that were written; it only rises, with every change of one of these fields and with everything else that
+	// members are told. 0 is a record of a release that did not count.
+	Revision int64 `json:"revision,omitempty"`
 	// InSync are the members whose acknowledgement counts, the primary included, sorted. Only one of them may become primary.
 	InSync []string `json:"inSync,omitempty"`
 	// RequiredAcks is how many replicas must acknowledge a commit before the client hears of it.

@@ -187,13 +187,13 @@ func (m *standIn) status(acknowledging int) replication.Status {
 	if err != nil {
 		executed = replication.GTIDSet{}
 	}
-	status := replication.Status{Boot: "boot-of-" + m.name, Version: standInVersion, Executed: executed, Received: executed}
+	status := replication.Status{Protocol: replication.Protocol, Boot: "boot-of-" + m.name, Version: standInVersion, Executed: executed, Received: executed}
 	if m.assignment == nil {
 		status.State, status.Origin, status.Message = replication.StateWaiting, replication.OriginFresh, "waits for the operator to assign a role"
 		return status
 	}
 	given := *m.assignment
-	status.Assignment, status.Held, status.HeldRole, status.Origin = &given, given.Record, given.Role, replication.OriginMember
+	status.Last, status.Assignment, status.Held, status.HeldRole, status.Origin = &given, &given, given.Record, given.Role, replication.OriginMember
 	if given.Role == replication.RolePrimary {
 		status.State, status.Message = replication.StateWriting, "takes writes"
 		status.Writable, status.AcksEnforced, status.AckClients, status.Silent = true, given.Acks, acknowledging, given.Silent

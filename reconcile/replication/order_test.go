@@ -1,0 +1,250 @@
+package replication
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// offered is an assignment of this release to a replica, for the start of mysqld that boot names.
+func offered(epoch, revision int64, boot string) Assignment {
+	return Assignment{Protocol: Protocol, Record: Record{Epoch: epoch, Revision: revision, Primary: "db-0"}, Role: RoleReplica, Boot: boot, InSync: true}
+}
+
+func (a Assignment) acknowledging() Assignment { a.Acknowledge = true; return a }
+func (a Assignment) under(primary string) Assignment {
+	a.Record.Primary = primary
+	return a
+}
+
+// ofOldOperator is what a release without revisions sends: it names a start of mysqld to primaries only.
+func (a Assignment) ofOldOperator() Assignment {
+	a.Protocol, a.Record.Revision, a.Boot = 0, 0, ""
+	return a
+}
+
+func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
+	t.Parallel()
+	last := offered(3, 7, "before")
+	tests := map[string]struct {
+		last    *Assignment
+		next    Assignment
+		refused string
+	}{
+		"the first one ever":                                   {nil, offered(1, 1, "now"), ""},
+		"the same again, for this start of mysqld":             {&last, offered(3, 7, "now"), ""},
+		"a later revision":                                     {&last, offered(3, 8, "now").acknowledging(), ""},
+		"a later epoch":                                        {&last, offered(4, 1, "now").under("db-1"), ""},
+		"an earlier revision":                                  {&last, offered(3, 6, "now"), "revision 6"},
+		"an earlier epoch of a higher revision":                {&last, offered(2, 9, "now"), "epoch 2"},
+		"another primary in the same epoch":                    {&last, offered(3, 8, "now").under("db-1"), `"db-1"`},
+		"something else in the same revision: one was earlier": {&last, offered(3, 7, "now").acknowledging(), "something else"},
+		"meant for an earlier start of mysqld":                 {&last, offered(3, 8, "before"), "started anew"},
+		"the first one ever, meant for the Pod that was there": {nil, offered(1, 1, "before"), "started anew"},
+		"an older operator's, after a newer one's":             {&last, offered(3, 0, "").ofOldOperator(), "older release"},
+		"an older operator's new epoch":                        {&last, offered(4, 0, "").ofOldOperator(), ""},
+		"an older operator's, where there was no newer one":    {nil, offered(3, 0, "").ofOldOperator(), ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var held Record
+			if test.last != nil {
+				held = test.last.Record
+			}
+			err := Accept(held, test.last, "now", test.next)
+			if test.refused == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			var stale *StaleError
+			if !errors.As(err, &stale) || !strings.Contains(stale.Reason, test.refused) {
+				t.Errorf("got %v, want a refusal that speaks of %q", err, test.refused)
+			}
+		})
+	}
+	t.Run("without revisions the later of two counts", func(t *testing.T) {
+		t.Parallel()
+		before := offered(3, 0, "").ofOldOperator()
+		if err := Accept(before.Record, &before, "now", before.acknowledging()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFollowed(t *testing.T) {
+	t.Parallel()
+	wanted := offered(3, 7, "now")
+	asOldAgentsTell := wanted
+	asOldAgentsTell.Protocol, asOldAgentsTell.Record.Revision = 0, 0
+	tests := map[string]struct {
+		now  Status
+		want bool
+	}{
+		"told nothing yet":                     {Status{Protocol: Protocol}, false},
+		"told this":                            {Status{Protocol: Protocol, Assignment: &wanted}, true},
+		"told this without a revision":         {Status{Protocol: Protocol, Assignment: &asOldAgentsTell}, false},
+		"an old agent drops what is new to it": {Status{Assignment: &asOldAgentsTell}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := wanted.Followed(test.now); got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+	if wanted.acknowledging().Followed(Status{Assignment: &asOldAgentsTell}) {
+		t.Error("an old agent that was told something else is taken to follow")
+	}
+}
+
+// accepted is what members say that accepted what they are told in the story's record.
+func (s *story) accepted() *story {
+	for name, assignment := range assignments(s.c) {
+		member, _ := s.c.member(name)
+		member.Status.Assignment, member.Status.Last = &assignment, &assignment
+	}
+	return s
+}
+
+func TestDecideSaysSomethingElseOnlyInALaterRevision(t *testing.T) {
+	t.Parallel()
+	t.Run("everybody was told what is still right: nothing is written", func(t *testing.T) {
+		t.Parallel()
+		s := healthy(t, 3, 1).accepted()
+		wantRecord(t, s, s.c.Record)
+		if again := Decide(s.c); len(again.Assignments) != 3 {
+			t.Errorf("it assigns %v", again.Assignments)
+		}
+	})
+	differs := map[string]*story{
+		"the primary was told to wait for one acknowledgement more": healthy(t, 3, 1).accepted().hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2})),
+		"the primary shall be told who is silent":                   healthy(t, 3, 1).accepted().hears(2, StateWaiting, fresh),
+		"before its agent restarted, and nobody has spoken since": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2}),
+			func(_ *testing.T, s *Status) { s.Assignment = nil }),
+	}
+	for name, s := range differs {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := s.c.Record
+			want.Revision++
+			wantRecord(t, s, want)
+			s.c.Record = want
+			if got := Decide(s.c); !got.Record.Equal(want) || got.Assignments["db-0"].Record.Revision != want.Revision {
+				t.Errorf("the next pass decides %+v, want that it is told in revision %d", got, want.Revision)
+			}
+		})
+	}
+	t.Run("a new start of mysqld is no reason", func(t *testing.T) {
+		t.Parallel()
+		s := healthy(t, 2, 1).accepted()
+		s.c.Members[0].Status.Boot = "another"
+		wantRecord(t, s, s.c.Record)
+	})
+}
+
+// lastTold is the last assignment that a member of the story's record accepted.
+func lastTold(a Assignment) saying {
+	return func(_ *testing.T, s *Status) {
+		a.Record = s.Held
+		s.Last = &a
+	}
+}
+
+func TestDecideRaisesOnlyWhatNothingLateCanLower(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking)
+	s.c.Record.Revision = 9
+	wantRecord(t, s, s.c.Record)
+	s.c.Members[0].Status.Held = s.c.Record
+	want := s.c.Record
+	want.RequiredAcks = 1
+	wantRecord(t, s, want)
+}
+
+func TestDecideCountsRecordsOfAReleaseThatDidNot(t *testing.T) {
+	t.Parallel()
+	uncounted := func(r Record) Record { r.Revision = 0; return r }
+	revision := func(s *story) int64 { return Decide(s.c).Record.Revision }
+	old := healthy(t, 3, 1)
+	old.c.Record = uncounted(old.c.Record)
+	held := func(s *story, ordinal int, revision int64) { s.c.Members[ordinal].Status.Held.Revision = revision }
+	for ordinal := range 3 {
+		held(old, ordinal, 0)
+	}
+	if got := revision(old); got != 1 {
+		t.Errorf("the first release that counts begins with %d", got)
+	}
+	held(old, 2, 12)
+	if got := revision(old); got != 13 {
+		t.Errorf("a newer release was here before, then an older one: goes on with %d, want 13", got)
+	}
+	late := healthy(t, 3, 1)
+	held(late, 2, 12)
+	if got := revision(late); got != 13 {
+		t.Errorf("one that was away holds 12, the primary knows no later record: goes on with %d, want 13", got)
+	}
+	unsure := healthy(t, 3, 1).silent(0)
+	held(unsure, 2, 12)
+	if got := Decide(unsure.c); !got.Record.Equal(unsure.c.Record) || noted(got) != ReasonRecordOutdated {
+		t.Errorf("the primary is not heard: %+v", got)
+	}
+}
+
+func TestDecideStandsStillWhenTheResourceIsOlderThanItsMembers(t *testing.T) {
+	t.Parallel()
+	restored := healthy(t, 3, 1)
+	restored.c.Members[0].Status.Held.Revision = 12
+	wantNote(t, restored, ReasonRecordOutdated, true, "db-0", "revision 12", "delete it and apply it anew")
+	if got := Decide(restored.c); got.Assignments != nil || !got.Record.Equal(restored.c.Record) || got.Scale != 3 {
+		t.Errorf("it does something all the same: %+v", got)
+	}
+	foreign := healthy(t, 3, 1)
+	foreign.c.Members[2].Status.Held.Epoch = 5
+	wantNote(t, foreign, ReasonRecordOutdated, true, "db-2", "epoch 5", "its own volume")
+	got := Decide(foreign.c)
+	if _, told := got.Assignments["db-2"]; told || len(got.Assignments) != 2 {
+		t.Errorf("the others are to go on without it: %+v", got.Assignments)
+	}
+}
+
+func TestDecideDoesNotCountOnAgentsOfAnotherRelease(t *testing.T) {
+	t.Parallel()
+	speaking := func(protocol int) saying { return func(_ *testing.T, s *Status) { s.Protocol = protocol } }
+	for name, protocol := range map[string]int{"older": 0, "newer": Protocol + 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := speaking(protocol)
+			s := healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), other).hears(2, StateReplicating, acking, other)
+			wantRecord(t, s, s.c.Record)
+			wantNote(t, s, ReasonAgentRelease, false, name+" release", "db-0, db-2", "--agent-image")
+			if got := Decide(s.c); len(got.Assignments) != 3 || got.Assignments["db-0"].Boot != "boot-db-0" {
+				t.Errorf("they are not told their roles: %+v", got.Assignments)
+			}
+			stays := map[string]*story{
+				"does not join":                healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, other),
+				"is not believed to be silent": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, fresh, other),
+				"raises nothing":               healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), other).hears(1, StateReplicating, acking),
+				"lets nobody leave":            healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2"), other).hears(2, StateWaiting, fresh),
+			}
+			for what, s := range stays {
+				if got := Decide(s.c).Record; !sameSay(got, s.c.Record) {
+					t.Errorf("such a member %s, but the record becomes %+v", what, got)
+				}
+			}
+			degraded := healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(60), other).silent(1)
+			if got := Decide(degraded.c).Record; got.RequiredAcks != 0 {
+				t.Errorf("a promise that cannot be kept is not taken back: %+v", got)
+			}
+		})
+	}
+}
+
+// sameSay compares records without their numbers.
+func sameSay(a, b Record) bool {
+	a.Revision = b.Revision
+	return a.Equal(b)
+}
