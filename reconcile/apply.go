@@ -15,8 +15,8 @@ import (
 // nothing else (an API type would also say its zero values). It is a server-side apply by ManagerChildren; the child gets owner as
 // its controller. No request is sent if the API server's object says it all already, however much the API server has defaulted.
 //
-// A child that someone changed is healed, and a field no longer desired is removed. An object that exists and is not controlled by
-// owner is left alone: *ForeignError. Secrets and what is not in the Controller's Watches are read live for the comparison.
+// A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
+// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets and what is not in the Controller's Watches are read live for the comparison.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
 	if err != nil {
@@ -29,8 +29,8 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	if err != nil {
 		return Unchanged, err
 	}
-	if foreign := foreignness(owner, live, resource); foreign != nil {
-		return Unchanged, foreign
+	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
+		return Unchanged, err
 	}
 	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child})
 }

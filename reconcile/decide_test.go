@@ -114,6 +114,52 @@ func TestForeignness(t *testing.T) {
 	}
 }
 
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	yes, ours := true, map[string]string{"managed-by": "us", "instance": "owner"}
+	madeBy := func(manager string, operation metav1.ManagedFieldsOperationType) []metav1.ManagedFieldsEntry {
+		return []metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationUpdate}, {Manager: manager, Operation: operation}}
+	}
+	applied := madeBy(ManagerChildren, metav1.ManagedFieldsOperationApply)
+	of := func(name, uid string, controller *bool) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{APIVersion: "test.example.com/v1", Kind: "Probe", Name: name, UID: types.UID(uid), Controller: controller}}
+	}
+	for story, test := range map[string]struct {
+		labels  map[string]string
+		fields  []metav1.ManagedFieldsEntry
+		owners  []metav1.OwnerReference
+		foreign bool
+	}{
+		"the owner's own": {labels: ours, fields: applied, owners: of("owner", "new", &yes)},
+		"the owner's own, whatever somebody did to it": {owners: of("owner", "new", &yes)},
+		"an orphan":                                   {labels: ours, fields: applied},
+		"an orphan with one more label":               {labels: map[string]string{"managed-by": "us", "instance": "owner", "team": "a"}, fields: applied},
+		"an orphan that was created, not applied":     {labels: ours, fields: madeBy(ManagerChildren, metav1.ManagedFieldsOperationUpdate)},
+		"an orphan that somebody else's object uses":  {labels: ours, fields: applied, owners: of("other", "x", nil)},
+		"another owner's orphan":                      {labels: map[string]string{"managed-by": "us", "instance": "other"}, fields: applied, foreign: true},
+		"an orphan whose labels somebody took off":    {fields: applied, foreign: true},
+		"a copy of a manifest":                        {labels: ours, fields: madeBy("kubectl", metav1.ManagedFieldsOperationApply), foreign: true},
+		"what we only labelled":                       {labels: ours, fields: madeBy(ManagerChildren+"-role", metav1.ManagedFieldsOperationApply), foreign: true},
+		"what garbage collection still has to remove": {labels: ours, fields: applied, owners: of("owner", "old", &yes), foreign: true},
+		"what somebody adopted before us":             {labels: ours, fields: applied, owners: of("other", "x", &yes), foreign: true},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			object := child("a", "1", nil)
+			object.SetLabels(test.labels)
+			object.SetManagedFields(test.fields)
+			object.SetOwnerReferences(test.owners)
+			us := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.example.com/v1", "kind": "Probe", "metadata": map[string]any{"name": "owner", "namespace": "shop", "uid": "new"}}}
+			if err := Claim(us, object, configMaps(), ours); (err != nil) != test.foreign {
+				t.Errorf("got %v, want it foreign: %t", err, test.foreign)
+			}
+			if err := Claim(us, object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
+				t.Error("without labels that tell whose it was, it was taken over")
+			}
+		})
+	}
+}
+
 func TestControllerOwner(t *testing.T) {
 	t.Parallel()
 	yes := true

@@ -30,7 +30,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	n := names{cluster.Namespace, cluster.Name}
 	primary := decision.Record.Primary
 	if primary == "" {
-		primary = n.member(0)
+		primary = r.routed(n)
 	}
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
@@ -49,6 +49,18 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		}
 	}
 	return nil
+}
+
+// routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are at
+// work does not take their clients away.
+func (r *reconciler) routed(n names) string {
+	if service, found := r.api.Cached(services()).Get(n.namespace, n.cluster); found {
+		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
+		if _, ok := n.ordinal(member); ok {
+			return member
+		}
+	}
+	return n.member(0)
 }
 
 // claimSize keeps what the StatefulSet asks for now, since that can't change; the claims themselves are expanded one by one.
@@ -157,6 +169,9 @@ func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unst
 
 // labelRoles puts each member's role on its Pod.
 func (r *reconciler) labelRoles(ctx context.Context, seen observation, record replication.Record) error {
+	if record.Primary == "" {
+		return nil // nobody has a role yet
+	}
 	for _, pod := range seen.pods {
 		role := roleReplica
 		if pod.Name == record.Primary {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -44,7 +45,9 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 }
 
 func (r *reconciler) observeChildren(owner *unstructured.Unstructured, n names, seen *observation) error {
-	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found && belongs(owner, object) == nil {
+	object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster)
+	// One that is about to be adopted counts: its members are at work, and must be heard before anything is decided about them.
+	if found && reconcile.Claim(owner, object, statefulSets(), n.labels()) == nil {
 		seen.set = &appsv1.StatefulSet{}
 		if err := schema.Decode(object, seen.set); err != nil {
 			return err

@@ -156,11 +156,14 @@ func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.
 	return err
 }
 
-// secretOr reads one of the cluster's own Secrets, making it where there is none.
+// secretOr reads one of the cluster's own Secrets, making it where there is none, and adopting the one that a deleted namesake left.
 func (r *reconciler) secretOr(ctx context.Context, owner *unstructured.Unstructured, n names, name string, content func() (map[string][]byte, error)) (*unstructured.Unstructured, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
 	if err == nil {
-		return found, belongs(owner, found)
+		if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
+			return nil, err
+		}
+		return r.api.Adopt(ctx, owner, secrets(), found)
 	}
 	if !apierrors.IsNotFound(err) {
 		return nil, err
@@ -174,18 +177,4 @@ func (r *reconciler) secretOr(ctx context.Context, owner *unstructured.Unstructu
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
 		Type:       corev1.SecretTypeOpaque, Data: data,
 	})
-}
-
-// belongs refuses a Secret that somebody else made under a name of ours.
-func belongs(owner, object *unstructured.Unstructured) error {
-	controller := metav1.GetControllerOfNoCopy(object)
-	if controller != nil && controller.UID == owner.GetUID() {
-		return nil
-	}
-	foreign := &reconcile.ForeignError{Resource: secrets(), Namespace: object.GetNamespace(), Name: object.GetName()}
-	if controller != nil {
-		foreign.Controller = controller.Kind + "/" + controller.Name
-		foreign.Predecessor = controller.Name == owner.GetName() && controller.Kind == owner.GetKind()
-	}
-	return foreign
 }

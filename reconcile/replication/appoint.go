@@ -19,7 +19,10 @@ func appoint(c Cluster) Decision {
 		return appointFirst(c, decision)
 	}
 	held := newestHeld(former)
-	chosen, problem := elect(held, former, leftBehind)
+	chosen, problem := writing(held, former), ""
+	if chosen == "" {
+		chosen, problem = elect(held, former, leftBehind)
+	}
 	if problem != "" {
 		decision.Note = &Note{ReasonAdoptionBlocked, problem, true}
 		return decision
@@ -79,6 +82,19 @@ func newestHeld(members []Member) Record {
 		}
 	}
 	return newest
+}
+
+// writing names the primary that takes writes at this moment although the cluster's record is gone: its resource was deleted without its
+// members. It has all that was ever acknowledged, since it acknowledges. A replica that seems to hold more has received what the primary is
+// about to execute, or was asked later.
+func writing(held Record, former []Member) string {
+	for _, member := range former {
+		status := member.Status
+		if member.Name == held.Primary && status.State == StateWriting && status.HeldRole == RolePrimary && status.Held.Epoch == held.Epoch {
+			return member.Name
+		}
+	}
+	return ""
 }
 
 // elect chooses the member that holds every transaction that any reachable member holds, if enough members of the old in-sync set

@@ -96,6 +96,16 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		s := whole(t, 3).hears(2, StateWaiting, holding(last), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-11") })
 		wantRecord(t, s, rec(5, 0, "db-2"))
 	})
+	t.Run("a primary that takes writes goes on, though a replica was heard later and holds more", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(1, StateWriting, holding(last), wasPrimary).hears(2, StateReplicating, holding(last), has("A:1-11"))
+		wantRecord(t, s, rec(5, 0, "db-1"))
+	})
+	t.Run("one that takes writes on an older record than others have seen does not count for more", func(t *testing.T) {
+		t.Parallel()
+		s := whole(t, 3).hears(0, StateWriting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(2, StateWaiting, holding(last), has("A:1-11"))
+		wantRecord(t, s, rec(5, 0, "db-2"))
+	})
 	t.Run("volumes that went apart are left for a person to judge", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-9,B:1"))

@@ -70,6 +70,66 @@ func TestMySQLClusterDeleted(t *testing.T) {
 	}
 }
 
+// TestMySQLClusterOrphaned deletes a cluster without its children, and adopts them, members at work included, when it is applied again.
+func TestMySQLClusterOrphaned(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root, replicas: 3")
+	before, children, secrets := s.settled(t, "db"), s.children(t, "db"), s.ownSecrets(t.Context(), "db")
+
+	orphan := metav1.DeletePropagationOrphan
+	if err := s.of("mysqlclusters").Delete(t.Context(), "db", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t, "mysqlclusters", "db")
+	if owners := s.get(t, "statefulsets", "db").GetOwnerReferences(); len(owners) > 0 {
+		t.Fatalf("garbage collection left the StatefulSet's owners %v", owners)
+	}
+
+	s.apply(t, "db", "secret: root, replicas: 3")
+	after := s.settled(t, "db")
+	if after.Status.Epoch != before.Status.Epoch+1 || after.Status.Primary != before.Status.Primary || len(after.Status.InSync) != 3 {
+		t.Errorf("the cluster goes on as epoch %d with %s and %v in sync, want the epoch after %d, %s and three", after.Status.Epoch, after.Status.Primary, after.Status.InSync, before.Status.Epoch, before.Status.Primary)
+	}
+	same(t, s.children(t, "db"), children)
+	same(t, s.ownSecrets(t.Context(), "db"), secrets)
+	s.node.podsOnce(t, "db", 3)
+	for _, what := range []string{"serviceaccounts", "configmaps", "secrets", "services", "poddisruptionbudgets", "statefulsets"} {
+		found, err := s.of(what).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=db"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range found.Items {
+			if controller := metav1.GetControllerOf(&child); controller == nil || controller.UID != after.UID {
+				t.Errorf("%s %s is controlled by %v, want the new cluster", what, child.GetName(), controller)
+			}
+		}
+	}
+	if generation := s.get(t, "statefulsets", "db").GetGeneration(); generation != 1 {
+		t.Errorf("the StatefulSet was changed %d times, want never", generation-1)
+	}
+	if errors := o.log.all(); len(errors) > 0 {
+		t.Errorf("adopting is no error: %v", errors)
+	}
+}
+
+// children are the UIDs of everything that belongs to a cluster.
+func (s *site) children(t *testing.T, cluster string) map[string]string {
+	t.Helper()
+	seen := map[string]string{}
+	for _, what := range childResources() {
+		found, err := s.of(what).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + cluster})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, child := range found.Items {
+			seen[what+"/"+child.GetName()] = string(child.GetUID())
+		}
+	}
+	return seen
+}
+
 func (s *site) childClaims(t *testing.T, cluster string) map[string]string {
 	t.Helper()
 	claims := map[string]string{}

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,6 +30,7 @@ func damages() map[string]damage {
 		"other-config": {"configmaps", "%s-config", `{"data":{"my.cnf":"[mysqld]\nsuper_read_only=OFF\n"},` + marks + `}`},
 		"more-config":  {"configmaps", "%s-config", `{"data":{"my.cnf":null},` + unlabelled + `}`},
 		"token":        {"serviceaccounts", "%s", `{"automountServiceAccountToken":true,` + marks + `}`},
+		"disowned":     {"services", "%s-read", `{"metadata":{"ownerReferences":null,` + strings.TrimPrefix(marks, `"metadata":{`) + `}`},
 		"no-budget":    {"poddisruptionbudgets", "%s", `{"spec":{"maxUnavailable":"100%"},` + marks + `}`},
 	}
 }
