@@ -205,7 +205,8 @@ func (l *launcher) elapsed() string {
 // await asks until the answer is yes. It gives up after readyLimit, or as soon
 // as one of the programs it depends on has ended, and then tells why.
 func (l *launcher) await(ctx context.Context, what string, programs []string, ask func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	limit := fmt.Errorf("not within %s", readyLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, limit)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -219,7 +220,7 @@ func (l *launcher) await(ctx context.Context, what string, programs []string, as
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: not within %s: %w; logs are in %s", what, readyLimit, answer, l.folder.logs())
+			return fmt.Errorf("wait for %s: %w: %w; logs are in %s", what, context.Cause(ctx), answer, l.folder.logs())
 		case <-tick.C:
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/filelock"
@@ -82,8 +83,10 @@ func (b Binaries) present() bool {
 
 func compile(ctx context.Context, module string, b Binaries, progress io.Writer) error {
 	reporting, stop := context.WithCancel(ctx)
+	var reporter sync.WaitGroup
+	reporter.Go(func() { report(reporting, progress) })
+	defer reporter.Wait() // nothing is written to progress after the build
 	defer stop()
-	go report(reporting, progress)
 	if err := goBuild(ctx, module, b.Pause, "./pause", nil); err != nil {
 		return err
 	}
@@ -108,11 +111,16 @@ func report(ctx context.Context, progress io.Writer) {
 // goBuild compiles beside the target and then takes its place, so that a
 // running cluster keeps the binary it was started from.
 func goBuild(ctx context.Context, module, target, pkg string, linkerFlags []string) error {
-	temporary := target + ".new"
+	temporary, work := target+".new", target+".work"
+	// Interrupted, go leaves its working folder behind: 150 MB at the end.
+	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
+		return fmt.Errorf("build Kubernetes: %w", err)
+	}
+	defer os.RemoveAll(work)
 	flags := strings.Join(append([]string{"-s", "-w"}, linkerFlags...), " ")
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", temporary, pkg)
 	command.Dir = module
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOTMPDIR="+work)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	err := command.Run()

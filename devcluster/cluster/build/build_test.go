@@ -40,6 +40,25 @@ func TestFingerprintFollowsWhatTheBinaryIsMadeOf(t *testing.T) {
 	}
 }
 
+// Interrupted, go leaves what it has compiled so far where it was told to put it.
+//
+//nolint:paralleltest // another go is put on PATH
+func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "go", "#!/bin/sh\nmkdir \"$GOTMPDIR/go-build1\" && : >\"$GOTMPDIR/go-build1/link\" && kill -INT $$\n")
+	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	out := t.TempDir()
+	if err := goBuild(t.Context(), t.TempDir(), filepath.Join(out, "kubernetes"), ".", nil); err == nil || !strings.Contains(err.Error(), "interrupt") {
+		t.Errorf("error %v, want one that says that it was interrupted", err)
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 func TestKubernetesVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
