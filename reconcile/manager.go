@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // LeaseName is the name of the Lease by which operators elect their leader.
@@ -40,9 +43,13 @@ type Config struct {
 	// LeaderElect makes several operators agree on one that works, by a Lease in LeaseNamespace. Off means that this one works.
 	LeaderElect    bool
 	LeaseNamespace string
-	// Identity tells this process from others, in the Lease and in events. Default: the host's name.
+	// Identity tells this process from all others, in the Lease and in events: two that have the same both take the Lease for theirs.
+	// Default: the host's name and something random, since a Pod that is made again has its predecessor's host name.
 	Identity string
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Defaults 15 s, 10 s and 2 s.
+	// Leading is run beside the passes for as long as this process works, and ends with its context. Nil means nothing.
+	Leading func(ctx context.Context, m *Manager)
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Defaults 15 s, 10 s and 2 s. What the first
+	// has more than the other two together is the time that passes have to end when the Lease is lost.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
 	// Logger gets the engine's log lines, and is handed to reconcilers in their context. Default: none.
@@ -65,7 +72,7 @@ func (c Config) withDefaults() (Config, error) {
 		if err != nil {
 			return c, fmt.Errorf("configure the engine: find a name for this process: %w", err)
 		}
-		c.Identity = host
+		c.Identity = host + "_" + rand.Text()[:10]
 	}
 	c.Namespaces = normalNamespaces(c.Namespaces)
 	c.Workers = cmp.Or(c.Workers, 8)
@@ -76,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.LeaseDuration = cmp.Or(c.LeaseDuration, 15*time.Second)
 	c.RenewDeadline = cmp.Or(c.RenewDeadline, 10*time.Second)
 	c.RetryPeriod = cmp.Or(c.RetryPeriod, 2*time.Second)
+	if c.LeaseDuration <= c.RenewDeadline+c.RetryPeriod {
+		return c, fmt.Errorf("configure the engine: LeaseDuration %s is too short: it must be longer than RenewDeadline %s and RetryPeriod %s together", c.LeaseDuration, c.RenewDeadline, c.RetryPeriod)
+	}
 	c.Version = cmp.Or(c.Version, "unknown")
 	if c.Logger.GetSink() == nil {
 		c.Logger = logr.Discard()
@@ -161,6 +171,16 @@ func (m *Manager) RestConfig() *rest.Config {
 // CachesSynced is a check for Health: nil once all caches are filled, else an error that names those that are not.
 func (m *Manager) CachesSynced() error {
 	return errors.Join(m.informers.unsynced()...)
+}
+
+// InUse says whether the caches hold any object of the kind; false for a kind without a controller.
+func (m *Manager) InUse(kind schema.Kind) bool {
+	for _, c := range m.controllers {
+		if c.Kind == kind {
+			return c.own.any()
+		}
+	}
+	return false
 }
 
 // Run fills the caches and then works, whenever this process is the leader, until ctx ends. Then it lets the passes under way finish

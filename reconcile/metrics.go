@@ -94,6 +94,13 @@ func (q *queueMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{q.depth, q.unfinished, q.longest, q.adds, q.retries, q.latency, q.work}
 }
 
+// reset sets the gauges of a queue that was shut down, which leaves them as they were: nothing waits and nothing runs any more.
+func (q *queueMetrics) reset(name string) {
+	for _, gauge := range []*prometheus.GaugeVec{q.depth, q.unfinished, q.longest} {
+		gauge.WithLabelValues(name).Set(0)
+	}
+}
+
 // NewDepthMetric implements workqueue.MetricsProvider.
 func (q *queueMetrics) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return q.depth.WithLabelValues(name)

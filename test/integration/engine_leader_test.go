@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -132,6 +133,95 @@ func TestEngineEndsRatherThanOverlap(t *testing.T) {
 	close(release)
 	if err == nil || !strings.Contains(err.Error(), "Probe "+w.namespace+"/stuck") {
 		t.Errorf("got %v, want an error that names the pass that does not end", err)
+	}
+}
+
+// usurp makes somebody else the holder of the Lease, as another operator does whose clock runs fast, or that found the Lease expired while
+// this one stood still.
+func (w *world) usurp(t *testing.T) {
+	t.Helper()
+	leases := apischema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	w.patch(t.Context(), t, leases, reconcile.LeaseName, fmt.Sprintf(`{"spec":{"holderIdentity":"usurper","renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)))
+}
+
+func TestEngineStopsAtOnceWhenItsLeaseIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	w.make(t, w.namespace, "a")
+	running := w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+		return done(object), nil
+	}), w.elected("first"))
+	running.start(t)
+	w.phase(t, w.namespace, "a", "Ready")
+
+	began := time.Now()
+	w.usurp(t)
+	apiserver.Eventually(t, func(context.Context) string {
+		if running.measured(t, "leader", nil) != 0 {
+			return "another holds the lease, and the operator goes on working"
+		}
+		return ""
+	})
+	// The elector alone would try to win it back for its deadline of 10 s.
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it worked for %s beside the other", took)
+	}
+}
+
+func TestEngineStopsDrainingWhenItsLeaseIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	for _, name := range []string{"a", "b", "c"} {
+		w.make(t, w.namespace, name)
+	}
+	entered := make(chan struct{})
+	running := w.operator(t, simply(func(ctx context.Context, _ *unstructured.Unstructured) (reconcile.Outcome, error) {
+		close(entered)
+		<-ctx.Done()
+		return reconcile.Outcome{}, ctx.Err()
+	}), func(config *reconcile.Config, controller *reconcile.Controller) {
+		w.elected("first")(config, controller)
+		config.DrainTimeout = 40 * time.Second
+		config.Workers = 1
+	})
+	running.start(t)
+	<-entered
+	running.stop()
+	w.usurp(t)
+	began := time.Now()
+	if err := <-running.ended; err != nil {
+		t.Errorf("the manager ended with: %v", err)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the last pass went on for %s beside the new leader's", took)
+	}
+	if waiting := running.measured(t, "queue_depth", nil); waiting != 0 {
+		t.Errorf("the metrics say that %v objects wait for a pass of one who makes none any more", waiting)
+	}
+}
+
+func TestEngineIsOneOfTwoOnTheSameHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	w.make(t, w.namespace, "a")
+	made := func() *operator {
+		return w.operator(t, simply(func(_ context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+			return done(object), nil
+		}), w.elected(""))
+	}
+	first, second := made(), made()
+	first.start(t)
+	w.phase(t, w.namespace, "a", "Ready")
+	second.start(t)
+	apiserver.Eventually(t, func(context.Context) string {
+		asked := map[string]string{"resource": "leases.coordination.k8s.io"}
+		if asked := second.measured(t, "api_requests_total", asked); asked < 3 {
+			return fmt.Sprintf("the second operator asked for the lease %v times", asked)
+		}
+		return ""
+	})
+	if leads, other := first.measured(t, "leader", nil), second.measured(t, "leader", nil); leads != 1 || other != 0 {
+		t.Errorf("the first leads: %v, the second leads: %v; want the first alone", leads, other)
 	}
 }
 

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// hold is the certainty of one who was elected that nobody else is. It ends when another holder is seen in the Lease, or some time after
+// the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a Lease that others hold
+// until its deadline, and counts that from when a renewal was answered.
+type hold struct {
+	lasts time.Duration
+	ended chan struct{}
+	end   func()
+
+	mu sync.Mutex
+	// expiry ends the hold; nil until the Lease was won.
+	expiry *time.Timer
+}
+
+func newHold(lasts time.Duration) *hold {
+	ended := make(chan struct{})
+	return &hold{lasts: lasts, ended: ended, end: sync.OnceFunc(func() { close(ended) })}
+}
+
+// renewed prolongs the hold: a renewal that was sent then has succeeded.
+func (h *hold) renewed(sent time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	rest := h.lasts - time.Since(sent)
+	if h.expiry == nil {
+		h.expiry = time.AfterFunc(rest, h.end)
+		return
+	}
+	h.expiry.Reset(rest)
+}
+
+// taken ends the hold, if the Lease was won at all: another holds it.
+func (h *hold) taken() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.expiry != nil {
+		h.end()
+	}
+}
+
+// release stops the hold's clock.
+func (h *hold) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.expiry != nil {
+		h.expiry.Stop()
+	}
+	h.end()
+}
+
+// lease is the Lease as client-go's elector reads and writes it, which sees more than the elector tells: who holds it, when it was renewed,
+// and whether it can be reached. Only one elector may use it at a time.
+type lease struct {
+	resourcelock.Interface
+	logger logr.Logger
+	hold   *hold
+
+	// failing is since when the Lease cannot be read or written; zero while it can.
+	failing time.Time
+	// answered says that it was read since. Whether it can be written as well, the next call shows: it is none, or a write that succeeds.
+	answered bool
+}
+
+// Get implements resourcelock.Interface.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.answered {
+		l.recovered()
+	}
+	record, raw, err := l.Interface.Get(ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		l.failed(ctx, err)
+		return record, raw, err
+	}
+	l.answered = true
+	if err == nil && record.HolderIdentity != "" && record.HolderIdentity != l.Identity() {
+		l.hold.taken()
+	}
+	return record, raw, err
+}
+
+// Create implements resourcelock.Interface.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update implements resourcelock.Interface.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRecord, send func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	sent := time.Now()
+	err := send(ctx, record)
+	if err == nil {
+		l.recovered()
+		l.hold.renewed(sent)
+		return nil
+	}
+	// Somebody else was faster: the elector looks again.
+	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		l.failed(ctx, err)
+	}
+	return err
+}
+
+// failed tells of the first failure of a row. The elector tries again every few seconds; an outage is worth one line.
+func (l *lease) failed(ctx context.Context, err error) {
+	l.answered = false
+	if ctx.Err() != nil || !l.failing.IsZero() {
+		return
+	}
+	l.failing = time.Now()
+	l.logger.Error(err, "the lease cannot be read or written, trying until it can", "lease", l.Describe(), "remedy", leaseRemedy(err))
+}
+
+func (l *lease) recovered() {
+	l.answered = false
+	if l.failing.IsZero() {
+		return
+	}
+	l.logger.Info("the lease can be read and written again", "lease", l.Describe(), logDuration, time.Since(l.failing).Round(time.Second).String())
+	l.failing = time.Time{}
+}
+
+func leaseRemedy(err error) string {
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return "grant the operator get, create and update on the lease (mysql-operator manifests rbac prints what it needs)"
+	}
+	return "none is needed if the API server comes back"
+}
