@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/rest"
@@ -282,5 +283,28 @@ func TestHealth(t *testing.T) {
 	}
 	if _, body := ask("/readyz?verbose"); body != "[+] definitions: ok\n[+] caches: ok\n" {
 		t.Errorf("verbose: got %q", body)
+	}
+}
+
+func TestATransformThatFailsConcernsItsObjectOnly(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		transform func(any) (any, error)
+		want      any
+	}{
+		"it works":   {transform: func(any) (any, error) { return "slim", nil }, want: "slim"},
+		"it fails":   {transform: func(any) (any, error) { return nil, io.ErrUnexpectedEOF }, want: "whole"},
+		"it panics":  {transform: func(any) (any, error) { panic("a bug in the kind") }, want: "whole"},
+		"it is ours": {transform: TrimMetadata, want: "whole"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			watches := newInformers(nil, nil, logr.Discard())
+			kept, err := watches.contained(informerKey{}, test.transform)("whole")
+			if kept != test.want || err != nil {
+				t.Errorf("got %v and %v, want %v", kept, err, test.want)
+			}
+		})
 	}
 }

@@ -57,7 +57,7 @@ func (k informerKey) String() string {
 type informer struct {
 	key    informerKey
 	shared cache.SharedIndexInformer
-	// trouble is why the last attempt to list or watch failed; nil pointer if none did.
+	// trouble is why an attempt to list or watch failed last; nil pointer if none ever did.
 	trouble atomic.Pointer[error]
 	// logged is when trouble was logged last, in Unix nanoseconds.
 	logged atomic.Int64
@@ -105,7 +105,7 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 	indexers := cache.Indexers{ownerIndex: controllerUID}
 	shared := dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer()
 	member := &informer{key: key, shared: shared}
-	if err := shared.SetTransform(transform); err != nil {
+	if err := shared.SetTransform(s.contained(key, transform)); err != nil {
 		return nil, err
 	}
 	if err := shared.SetWatchErrorHandlerWithContext(s.watchFailed(member)); err != nil {
@@ -113,6 +113,24 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 	}
 	s.members[key] = member
 	return member, nil
+}
+
+// contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:
+// such an object is cached as it is.
+func (s *informers) contained(key informerKey, transform cache.TransformFunc) cache.TransformFunc {
+	return func(item any) (any, error) {
+		var kept any
+		err := contained(func() error {
+			var err error
+			kept, err = transform(item)
+			return err
+		})
+		if err != nil {
+			s.logger.Error(err, "object not transformed, caching all of it", "watch", key.String())
+			return item, nil
+		}
+		return kept, nil
+	}
 }
 
 // start begins all watches. They end with ctx; wait waits for that.
