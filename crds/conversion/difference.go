@@ -1,0 +1,322 @@
+package conversion
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// path leads to a value in an object: names of fields (string) and, in lists with keys, the keys of an element (map[string]any).
+type path []any
+
+func (p path) with(step any) path {
+	return append(slices.Clip(p), step)
+}
+
+// fields spells the path without the elements it goes through: "status.conditions" for every condition.
+func (p path) fields() string {
+	names := []string{}
+	for _, step := range p {
+		if name, isField := step.(string); isField {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ".")
+}
+
+// change is one step from a base to a wanted value.
+type change struct {
+	// At is where.
+	At path `json:"at"`
+	// Set is the wanted value.
+	Set any `json:"set,omitempty"`
+	// Remove says that there is none.
+	Remove bool `json:"remove,omitempty"`
+	// Was is the fingerprint of the base's value; empty if it had none.
+	Was string `json:"was,omitempty"`
+	// Needs are what else must be as it was for the change to be of use.
+	Needs []guard `json:"needs,omitempty"`
+
+	base any
+}
+
+// guard is a value that must not have changed.
+type guard struct {
+	At path   `json:"at"`
+	Is string `json:"is,omitempty"`
+}
+
+// listKeys names, by path.fields, the lists whose elements are told apart by keys (x-kubernetes-list-map-keys of a list of type map).
+type listKeys map[string][]string
+
+// differences returns what leads from base to wanted, in a fixed order. Lists are compared as a whole unless they have keys and the same
+// elements in the same order.
+func (l listKeys) differences(base, wanted any, at path) []change {
+	if equal(base, wanted) {
+		return nil
+	}
+	baseMap, isMap := base.(map[string]any)
+	wantedMap, areMaps := wanted.(map[string]any)
+	if isMap && areMaps {
+		return l.mapDifferences(baseMap, wantedMap, at)
+	}
+	baseElements, wantedElements, keyed := l.pair(base, wanted, at)
+	if !keyed {
+		return []change{{At: at, Set: wanted, Was: fingerprint(base), base: base}}
+	}
+	found := []change{}
+	for index, element := range wantedElements {
+		found = append(found, l.differences(baseElements[index], element, at.with(l.keysOf(element, at)))...)
+	}
+	return found
+}
+
+func (l listKeys) mapDifferences(base, wanted map[string]any, at path) []change {
+	union := maps.Clone(base)
+	maps.Copy(union, wanted)
+	found := []change{}
+	for _, name := range slices.Sorted(maps.Keys(union)) {
+		before, had := base[name]
+		after, has := wanted[name]
+		switch below := at.with(name); {
+		case had && has:
+			found = append(found, l.differences(before, after, below)...)
+		case has:
+			found = append(found, change{At: below, Set: after})
+		case had:
+			found = append(found, change{At: below, Remove: true, Was: fingerprint(before), base: before})
+		}
+	}
+	return found
+}
+
+// pair returns the elements of two lists that have the same keys in the same order.
+func (l listKeys) pair(base, wanted any, at path) (left, right []map[string]any, keyed bool) {
+	left, leftIs := elements(base)
+	right, rightIs := elements(wanted)
+	if _, declared := l[at.fields()]; !declared || !leftIs || !rightIs || len(left) != len(right) {
+		return nil, nil, false
+	}
+	seen := map[string]bool{}
+	for index := range left {
+		keys := l.keysOf(right[index], at)
+		print := fingerprint(keys)
+		if keys == nil || seen[print] || !equal(l.keysOf(left[index], at), keys) {
+			return nil, nil, false
+		}
+		seen[print] = true
+	}
+	return left, right, true
+}
+
+// keysOf returns the values that tell an element of the list from the others; nil if it lacks one. (A map[string]any in a path.)
+func (l listKeys) keysOf(element map[string]any, at path) map[string]any {
+	keys := map[string]any{}
+	for _, name := range l[at.fields()] {
+		value, has := element[name]
+		if !has {
+			return nil
+		}
+		keys[name] = value
+	}
+	return keys
+}
+
+func elements(list any) ([]map[string]any, bool) {
+	items, isList := list.([]any)
+	if !isList {
+		return nil, false
+	}
+	found := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		element, isMap := item.(map[string]any)
+		if !isMap {
+			return nil, false
+		}
+		found = append(found, element)
+	}
+	return found, true
+}
+
+// leaves returns the paths below at that hold no map, or an empty one.
+func leaves(value any, at path) []path {
+	inner, isMap := value.(map[string]any)
+	if !isMap || len(inner) == 0 {
+		return []path{at}
+	}
+	found := []path{}
+	for _, name := range slices.Sorted(maps.Keys(inner)) {
+		found = append(found, leaves(inner[name], at.with(name))...)
+	}
+	return found
+}
+
+// lookup returns the value at the path; not found is no value.
+func lookup(root any, at path) (any, bool) {
+	value := root
+	for _, step := range at {
+		next, found := descend(value, step)
+		if !found {
+			return nil, false
+		}
+		value = next
+	}
+	return value, true
+}
+
+func descend(value, step any) (any, bool) {
+	switch step := step.(type) {
+	case string:
+		inner, _ := value.(map[string]any)
+		next, found := inner[step]
+		return next, found
+	case map[string]any:
+		items, _ := value.([]any)
+		for _, item := range items {
+			if carries(item, step) {
+				return item, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func carries(item any, keys map[string]any) bool {
+	element, isMap := item.(map[string]any)
+	if !isMap || len(keys) == 0 {
+		return false
+	}
+	for name, value := range keys {
+		if found, has := element[name]; !has || !equal(found, value) {
+			return false
+		}
+	}
+	return true
+}
+
+// apply carries out a change on the object, and says whether it could. It cannot where what surrounds the value is gone or where the
+// value is no longer what it was. A map that was added is merged with what is there meanwhile, which wins.
+func (c change) apply(object map[string]any) bool {
+	if len(c.At) == 0 {
+		return false
+	}
+	parent, found := lookup(object, c.At[:len(c.At)-1])
+	name, isField := c.At[len(c.At)-1].(string)
+	fields, isMap := parent.(map[string]any)
+	if !found || !isField || !isMap {
+		return false
+	}
+	present, has := fields[name]
+	if c.Was == "" && has {
+		return fill(present, c.Set)
+	}
+	if has != (c.Was != "") || has && fingerprint(present) != c.Was {
+		return false
+	}
+	if c.Remove {
+		delete(fields, name)
+		return true
+	}
+	fields[name] = clone(c.Set)
+	return true
+}
+
+// fill adds what present lacks, if both are maps.
+func fill(present, more any) bool {
+	into, isMap := present.(map[string]any)
+	from, areMaps := more.(map[string]any)
+	if !isMap || !areMaps {
+		return false
+	}
+	for name, value := range from {
+		if _, has := into[name]; has {
+			fill(into[name], value)
+			continue
+		}
+		into[name] = clone(value)
+	}
+	return true
+}
+
+// revert takes a change back, on an object that shows it.
+func (c change) revert(object map[string]any) {
+	parent, _ := lookup(object, c.At[:len(c.At)-1])
+	fields, isMap := parent.(map[string]any)
+	name, isField := c.At[len(c.At)-1].(string)
+	switch {
+	case !isMap || !isField:
+	case c.Was == "":
+		delete(fields, name)
+	default:
+		fields[name] = clone(c.base)
+	}
+}
+
+// plant puts the changed value into an object that has nothing around it.
+func (c change) plant(object map[string]any) {
+	fields := object
+	for index, step := range c.At[:len(c.At)-1] {
+		name, isField := step.(string)
+		if !isField {
+			continue // the element was made with its list
+		}
+		next, has := fields[name]
+		keys, isElement := c.At[index+1].(map[string]any)
+		switch {
+		case isElement:
+			items, _ := next.([]any)
+			element, found := descend(items, keys)
+			if !found {
+				element = clone(keys)
+				fields[name] = append(items, element)
+			}
+			fields, _ = element.(map[string]any)
+		case has:
+			fields, _ = next.(map[string]any)
+		default:
+			made := map[string]any{}
+			fields[name], fields = made, made
+		}
+		if fields == nil {
+			return
+		}
+	}
+	if name, isField := c.At[len(c.At)-1].(string); isField && !c.Remove {
+		fields[name] = clone(c.Set)
+	}
+}
+
+// fingerprint tells values apart. 64 bits are plenty for telling whether one field of one object changed.
+func fingerprint(value any) string {
+	document, err := json.Marshal(value)
+	if err != nil {
+		return "?" // no value of an API object; it equals no fingerprint
+	}
+	sum := sha256.Sum256(document)
+	return hex.EncodeToString(sum[:8])
+}
+
+// equal compares values as JSON does, which has one kind of number.
+func equal(left, right any) bool {
+	switch left := left.(type) {
+	case map[string]any:
+		other, same := right.(map[string]any)
+		return same && maps.EqualFunc(left, other, equal)
+	case []any:
+		other, same := right.([]any)
+		return same && slices.EqualFunc(left, other, equal)
+	case int64:
+		if other, isFloat := right.(float64); isFloat {
+			return float64(left) == other
+		}
+	case float64:
+		if other, isInt := right.(int64); isInt {
+			return left == float64(other)
+		}
+	}
+	return reflect.DeepEqual(left, right)
+}

@@ -1,0 +1,274 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// What a version cannot express is found without being told: an object x of version A becomes y = f(x) in version B; the changes that
+// lead from g(y), the way back, to x are what y does not say. They are kept in y's annotation, and made again on the way back. Each is
+// made only
+//
+//   - where g(y) still has the value it had (the user's own edit wins),
+//   - if what else in y depended on the value is unchanged (for fields that say the same in two ways, only one of which B knows),
+//   - if f of the result says nothing but what y says: what is kept never contradicts version B, whoever wrote the annotation.
+
+// maxAnnotations is how much the annotations of an object may hold together, names included (apimachinery's TotalAnnotationSizeLimitB).
+const maxAnnotations = 256 << 10
+
+// maxTied is how many changes are looked at one by one for what depends on them. Beyond, all are taken to depend on the same.
+const maxTied = 64
+
+// kept is what the annotation holds for one version.
+type kept struct {
+	// In is the version of the object it was kept in.
+	In      string   `json:"in"`
+	Changes []change `json:"changes"`
+}
+
+// convert does it all, on an object of its own.
+func (r *Registry) convert(k kind, object map[string]any, from, to string) (map[string]any, error) {
+	entries := r.takeKept(object)
+	delete(entries, from)
+	result, err := k.restore(object, from, to, entries[to])
+	if err != nil {
+		return nil, err
+	}
+	delete(entries, to)
+
+	entries[from] = kept{}
+	remaining := map[string]kept{}
+	for version, entry := range entries {
+		if !k.knows(version) {
+			remaining[version] = entry // a newer operator's, who may come back
+			continue
+		}
+		original, err := k.restore(object, from, version, entry)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := k.unsaid(original, version, result, to)
+		if err != nil {
+			return nil, err
+		}
+		if len(changes) > 0 {
+			remaining[version] = kept{In: to, Changes: changes}
+		}
+	}
+	return result, r.putKept(result, remaining)
+}
+
+// restore converts, and puts back what was kept for the version.
+func (k kind) restore(object map[string]any, from, to string, entry kept) (map[string]any, error) {
+	plain, err := k.plain(object, from, to)
+	if err != nil || len(entry.Changes) == 0 || from == to {
+		return plain, err
+	}
+	says, err := k.plain(plain, to, from)
+	if err != nil {
+		return nil, fmt.Errorf("and back to %s: %w", from, err)
+	}
+	agrees := func(candidate map[string]any) bool {
+		said, err := k.plain(candidate, to, from)
+		return err == nil && k.agree(said, says, object)
+	}
+	useful := slices.DeleteFunc(slices.Clone(entry.Changes), func(c change) bool { return !c.useful(object, entry.In == from) })
+	restored := clone(plain)
+	for _, change := range useful {
+		change.apply(restored)
+	}
+	if agrees(restored) {
+		return restored, nil
+	}
+	restored = plain
+	for _, change := range useful {
+		candidate := clone(restored)
+		if change.apply(candidate) && agrees(candidate) {
+			restored = candidate
+		}
+	}
+	return restored, nil
+}
+
+// agree says whether what is said differs from what would be said without what was kept only where the object says the same.
+func (k kind) agree(said, without, object map[string]any) bool {
+	for _, at := range k.touched(without, said) {
+		value, has := lookup(said, at)
+		given, isGiven := lookup(object, at)
+		if has != isGiven {
+			return false
+		}
+		inner, isMap := value.(map[string]any)
+		_, areMaps := given.(map[string]any)
+		if has && !equal(value, given) && (!isMap || !areMaps || len(inner) > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// useful says whether a change may be made: it is about what converters may change, and what it depends on is as it was.
+func (c change) useful(object map[string]any, sameVersion bool) bool {
+	if len(c.Needs) > 0 && !sameVersion || !convertible(c.At) {
+		return false
+	}
+	for _, need := range c.Needs {
+		if value, found := lookup(object, need.At); found != (need.Is != "") || found && fingerprint(value) != need.Is {
+			return false
+		}
+	}
+	return true
+}
+
+func convertible(at path) bool {
+	if len(at) == 0 || at[0] == "apiVersion" || at[0] == "kind" {
+		return false
+	}
+	return at[0] != "metadata" || len(at) == 3 && (at[1] == "labels" || at[1] == "annotations")
+}
+
+// unsaid returns what leads from the result, converted back, to the original.
+func (k kind) unsaid(original map[string]any, version string, result map[string]any, in string) ([]change, error) {
+	back, err := k.plain(result, in, version)
+	if err != nil {
+		return nil, fmt.Errorf("and back to %s: %w", version, err)
+	}
+	changes := k.keys.differences(comparable(back), comparable(original), nil)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	all, err := k.ties(original, version, result, in, changes)
+	if err != nil || len(all) == 0 {
+		return changes, err
+	}
+	for index := range changes {
+		changes[index].Needs = all
+		if len(changes) > maxTied {
+			continue
+		}
+		if changes[index].Needs, err = k.ties(original, version, result, in, changes[index:index+1]); err != nil {
+			return nil, err
+		}
+	}
+	return changes, nil
+}
+
+// ties returns what in the result depends on the changed values: what differs without them, and what they make out of nothing.
+func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) ([]guard, error) {
+	without, alone, nothing := clone(original), bare(original), bare(original)
+	for _, change := range changes {
+		change.revert(without)
+		change.plant(alone)
+	}
+	found := map[string]guard{}
+	for _, pair := range [][2]map[string]any{{original, without}, {nothing, alone}} {
+		left, err := k.plain(pair[0], version, in)
+		if err != nil {
+			continue // half an object may be none; the other pair tells then
+		}
+		right, err := k.plain(pair[1], version, in)
+		if err != nil {
+			continue
+		}
+		for _, at := range k.touched(left, right) {
+			need := guard{At: at}
+			if value, has := lookup(result, at); has {
+				need.Is = fingerprint(value)
+			}
+			found[fingerprint(at)] = need
+		}
+	}
+	guards := make([]guard, 0, len(found))
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		guards = append(guards, found[name])
+	}
+	return guards, nil
+}
+
+// touched returns the paths of the smallest values that differ.
+func (k kind) touched(left, right map[string]any) []path {
+	paths := []path{}
+	for _, change := range k.keys.differences(comparable(left), comparable(right), nil) {
+		value := change.Set
+		if change.Remove {
+			value = change.base
+		}
+		if change.Was != "" && !change.Remove {
+			paths = append(paths, change.At)
+			continue
+		}
+		paths = append(paths, leaves(value, change.At)...)
+	}
+	return paths
+}
+
+// comparable is what converters may change of an object. Labels and annotations are always maps.
+func comparable(object map[string]any) map[string]any {
+	view := maps.Clone(object)
+	delete(view, "apiVersion")
+	delete(view, "kind")
+	metadata, _ := object["metadata"].(map[string]any)
+	inner := map[string]any{}
+	for _, name := range []string{"labels", "annotations"} {
+		values, _ := metadata[name].(map[string]any)
+		inner[name] = values
+	}
+	view["metadata"] = inner
+	return view
+}
+
+// bare is an object without content.
+func bare(object map[string]any) map[string]any {
+	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}}
+}
+
+// takeKept takes our annotation off the object and returns what it says. One that somebody damaged says nothing: refusing it
+// would make every list of the kind fail.
+func (r *Registry) takeKept(object map[string]any) map[string]kept {
+	entries := map[string]kept{}
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	document, found := annotations[r.annotation].(string)
+	if !found {
+		return entries
+	}
+	delete(annotations, r.annotation)
+	if len(annotations) == 0 {
+		delete(metadata, "annotations")
+	}
+	if err := utiljson.Unmarshal([]byte(document), &entries); err != nil || entries == nil {
+		return map[string]kept{}
+	}
+	return entries
+}
+
+func (r *Registry) putKept(object map[string]any, entries map[string]kept) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	document, err := json.Marshal(entries)
+	if err != nil {
+		return fmt.Errorf("keep in an annotation what the version cannot express: %w", err)
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	size := len(r.annotation) + len(document)
+	for name, value := range annotations {
+		text, _ := value.(string)
+		size += len(name) + len(text)
+	}
+	if size > maxAnnotations {
+		return fmt.Errorf("metadata.annotations[%q]: %d bytes are needed to keep what the version cannot express, and with them all annotations "+
+			"would hold %d of at most %d: use the object in the version it was written in, or make it smaller", r.annotation, len(document), size, maxAnnotations)
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+		metadata["annotations"] = annotations
+	}
+	annotations[r.annotation] = string(document)
+	return nil
+}
