@@ -51,6 +51,16 @@ func (v *view) List(namespace string) []*unstructured.Unstructured {
 	return sorted(found)
 }
 
+// any says whether there is an object at all.
+func (v *view) any() bool {
+	for _, store := range v.stores {
+		if len(store.ListKeys()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Owned implements Lister.
 func (v *view) Owned(owner types.UID) []*unstructured.Unstructured {
 	found := make([]*unstructured.Unstructured, 0, len(v.stores))
