@@ -1,0 +1,62 @@
+package objects
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+)
+
+const (
+	// maxFindings is how many of the harmed objects are told about.
+	maxFindings = 20
+	// maxDetails is how many lost fields, and how many refusals, are told about per object.
+	maxDetails = 20
+)
+
+// tally counts what was seen and keeps the first of the harmed.
+type tally struct {
+	seen, harmed int
+	findings     []crds.Finding
+}
+
+// add counts one object, harmed or not.
+func (t *tally) add(finding crds.Finding) {
+	t.seen++
+	if len(finding.Lost) == 0 && len(finding.Invalid) == 0 {
+		return
+	}
+	t.harmed++
+	t.keep(finding)
+}
+
+// join adds what was found elsewhere.
+func (t *tally) join(other tally) {
+	t.seen += other.seen
+	t.harmed += other.harmed
+	for _, finding := range other.findings {
+		t.keep(finding)
+	}
+}
+
+func (t *tally) keep(finding crds.Finding) {
+	at, _ := slices.BinarySearchFunc(t.findings, finding, func(a, b crds.Finding) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	if at >= maxFindings {
+		return
+	}
+	t.findings = slices.Insert(t.findings, at, finding)
+	t.findings = t.findings[:min(len(t.findings), maxFindings)]
+}
+
+// details sorts, drops repetitions and keeps what a person would read.
+func details(lines []string) []string {
+	slices.Sort(lines)
+	lines = slices.Compact(lines)
+	if more := len(lines) - maxDetails; more > 0 {
+		lines = append(lines[:maxDetails], fmt.Sprintf("and %d more", more))
+	}
+	return lines
+}
