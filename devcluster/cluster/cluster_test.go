@@ -58,11 +58,7 @@ func TestUpHeals(t *testing.T) {
 	o := cluster.Options{Dir: dir, ControlPlaneOnly: true, WithoutControllerManager: true}
 	c := up(t, o)
 	c.kubectl(t, "create", "configmap", "kept", "--namespace=kube-system")
-	for _, line := range status(t, dir) {
-		if err := exec.Command("kill", "-9", fmt.Sprint(line.PID)).Run(); err != nil {
-			t.Fatalf("kill %s: %v", line.Name, err)
-		}
-	}
+	killAll(t, dir)
 	c = up(t, o)
 	c.kubectl(t, "get", "configmap", "kept", "--namespace=kube-system")
 	for _, line := range status(t, dir) {
@@ -97,6 +93,31 @@ func up(t *testing.T, o cluster.Options) running {
 		t.Fatal(err)
 	}
 	return running{c}
+}
+
+// killAll kills every program of the cluster at once and waits until all are gone: a killed process is there for a moment longer.
+func killAll(t *testing.T, dir string) {
+	t.Helper()
+	for _, line := range status(t, dir) {
+		if line.PID <= 0 { // no program, but a whole group of them: ours
+			t.Fatalf("%s is %s before it is killed; its log is %s", line.Name, line.State, line.Log)
+		}
+		process, err := os.FindProcess(line.PID)
+		if err != nil {
+			t.Fatalf("find %s: %v", line.Name, err)
+		}
+		if err := process.Kill(); err != nil {
+			t.Fatalf("kill %s: %v", line.Name, err)
+		}
+	}
+	eventually(t, "every program is gone", 30*time.Second, func() error {
+		for _, line := range status(t, dir) {
+			if line.State != "dead" {
+				return fmt.Errorf("%s is %s", line.Name, line.State)
+			}
+		}
+		return nil
+	})
 }
 
 func status(t *testing.T, dir string) []cluster.Line {
@@ -139,6 +160,9 @@ func auditedWrites(t *testing.T, log, resource, name string) []string {
 	}
 	var verbs []string
 	for line := range strings.Lines(string(content)) {
+		if !strings.HasSuffix(line, "\n") {
+			continue // being written
+		}
 		var event struct {
 			Verb      string `json:"verb"`
 			ObjectRef struct {

@@ -2,17 +2,19 @@ package cluster_test
 
 import (
 	"archive/tar"
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -77,16 +79,38 @@ func (c running) network(t *testing.T) {
 		}
 		return err
 	})
-	if out, err := c.ask(t, "web-0", "http://no-such-name.example.com"); err == nil || !strings.Contains(err.Error(), "no such host") {
-		t.Errorf("a name outside the cluster: %q, %v", out, err)
-	}
-	// From the machine too.
+	eventually(t, "a name outside the cluster does not exist", 20*time.Second, func() error {
+		out, err := c.ask(t, "web-0", "http://no-such-name.example.com")
+		if err == nil || !strings.Contains(err.Error(), "no such host") {
+			return fmt.Errorf("%q, %w", out, err)
+		}
+		return nil
+	})
 	address := c.kubectl(t, "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}")
-	connection, err := net.DialTimeout("tcp", net.JoinHostPort(address, "80"), 5*time.Second)
+	eventually(t, "this machine reaches the Service", 20*time.Second, func() error {
+		got, err := get(t, "http://"+address)
+		if err == nil && !strings.HasPrefix(got, "web-") {
+			err = fmt.Errorf("%q answered", got)
+		}
+		return err
+	})
+}
+
+// get asks from this machine, without its proxies.
+func get(t *testing.T, url string) (string, error) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	connection.Close()
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return string(content), err
 }
 
 func (c running) logsAndForward(t *testing.T) {
@@ -94,17 +118,30 @@ func (c running) logsAndForward(t *testing.T) {
 		t.Errorf("logs: %q", got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	forward := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "port-forward", "web-1", "18437:8080")
+	// Any free port of this machine: another clone's test may run beside this one. kubectl tells which.
+	forward := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "port-forward", "--address=127.0.0.1", "web-1", ":8080")
+	output, err := forward.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := forward.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { stop(); _ = forward.Wait() }()
+	said, err := bufio.NewReader(output).ReadString('\n')
+	if err != nil {
+		t.Fatalf("kubectl port-forward ended: %v", err)
+	}
+	local, _, found := strings.Cut(strings.TrimPrefix(said, "Forwarding from "), " -> ")
+	if !found {
+		t.Fatalf("kubectl port-forward said %q", said)
+	}
 	eventually(t, "port-forward", 20*time.Second, func() error {
-		connection, err := net.DialTimeout("tcp", "127.0.0.1:18437", time.Second)
-		if err != nil {
-			return err
+		got, err := get(t, "http://"+local)
+		if err == nil && got != "web-1" {
+			err = fmt.Errorf("%q answered", got)
 		}
-		return connection.Close()
+		return err
 	})
 }
 
@@ -137,9 +174,10 @@ func (c running) partition(t *testing.T, dir string) {
 	if err := cluster.HealNode(t.Context(), dir, c.nodeOf(t, "web-1"), t.Output()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.ask(t, "web-0", "http://"+address+":8080"); err != nil {
-		t.Errorf("after healing: %v", err)
-	}
+	eventually(t, "the other node answers again", 20*time.Second, func() error {
+		_, err := c.ask(t, "web-0", "http://"+address+":8080")
+		return err
+	})
 }
 
 func (c running) nodeOf(t *testing.T, pod string) string {
@@ -162,7 +200,7 @@ func (c running) killedNode(t *testing.T, dir string) {
 	}
 	eventually(t, "the pod is back with what it wrote before", 60*time.Second, func() error {
 		starts, err := c.ask(t, "web-0", "http://web-1.web-pods:8080/starts")
-		if err == nil && strings.Count(starts, "started") != 2 {
+		if err == nil && strings.Count(starts, "started") < 2 {
 			err = fmt.Errorf("it has %q", starts)
 		}
 		return err
@@ -173,20 +211,7 @@ func (c running) killedNode(t *testing.T, dir string) {
 // bridge or control group.
 func (c running) crash(t *testing.T, dir string) {
 	t.Helper()
-	for _, line := range status(t, dir) {
-		if err := syscall.Kill(line.PID, syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s: %v", line.Name, err)
-		}
-	}
-	// A killed process is there for a moment longer; after a power cut none is.
-	eventually(t, "every process is gone", 30*time.Second, func() error {
-		for _, line := range status(t, dir) {
-			if line.State != "dead" {
-				return fmt.Errorf("%s is %s", line.Name, line.State)
-			}
-		}
-		return nil
-	})
+	killAll(t, dir)
 	bridge := fmt.Sprintf("devcluster%d", index(t, dir))
 	if output, err := exec.CommandContext(t.Context(), "ip", "link", "del", bridge).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
@@ -306,7 +331,7 @@ func probeArchive(t *testing.T) string {
 	}
 	layer := tarOf(t, file{"probe", content})
 	config, err := json.Marshal(map[string]any{
-		"architecture": "amd64", "os": "linux", "config": map[string]any{"Entrypoint": []string{"/probe"}},
+		"architecture": runtime.GOARCH, "os": "linux", "config": map[string]any{"Entrypoint": []string{"/probe"}},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{fmt.Sprintf("sha256:%x", sha256.Sum256(layer))}},
 	})
 	if err != nil {
