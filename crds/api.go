@@ -9,20 +9,38 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // API is what installing needs of the API server. Errors are the API server's own (k8s.io/apimachinery/pkg/api/errors tells them apart).
 type API interface {
 	// Get reads a definition, live.
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
-	// Apply sends a server-side apply as FieldManager. With takeOver, fields others own become ours; without, they are a conflict.
-	Apply(ctx context.Context, name string, body []byte, takeOver bool) (*apiextensionsv1.CustomResourceDefinition, error)
+	// Apply sends a server-side apply.
+	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error
 	// Resources lists what is served under a group and version; NotFound means nothing is.
 	Resources(ctx context.Context, group, version string) (*metav1.APIResourceList, error)
+	// Columns returns what is printed of the custom resources in a namespace, or cluster-scoped ones if it is empty, without reading any.
+	Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error)
+	// Count returns how many custom resources there are in all namespaces, reading at most one.
+	Count(ctx context.Context, of schema.GroupVersionResource) (int, error)
+	// Watch returns the changes of one definition from a resourceVersion on.
+	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
+}
+
+// ApplyOptions are those of a server-side apply.
+type ApplyOptions struct {
+	// Manager is the field manager.
+	Manager string
+	// TakeOver makes fields that others own ours; without, they are a conflict.
+	TakeOver bool
 }
 
 type restAPI struct {
@@ -53,12 +71,16 @@ func (a restAPI) Get(ctx context.Context, name string) (*apiextensionsv1.CustomR
 	return object, err
 }
 
-func (a restAPI) Apply(ctx context.Context, name string, body []byte, takeOver bool) (*apiextensionsv1.CustomResourceDefinition, error) {
-	object := &apiextensionsv1.CustomResourceDefinition{}
+func (a restAPI) Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error {
 	request := a.client.Patch(types.ApplyPatchType).Resource(resource).Name(name)
-	request.Param("fieldManager", FieldManager).Param("force", strconv.FormatBool(takeOver))
-	err := request.Body(body).Do(ctx).Into(object)
-	return object, err
+	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.TakeOver))
+	return request.Body(body).Do(ctx).Error()
+}
+
+func (a restAPI) Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error) {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+	return a.client.Get().Resource(resource).Param("watch", "true").Param("fieldSelector", selector).Param("resourceVersion", resourceVersion).
+		Param("allowWatchBookmarks", "true").Watch(ctx)
 }
 
 func (a restAPI) Resources(ctx context.Context, group, version string) (*metav1.APIResourceList, error) {
@@ -73,4 +95,44 @@ func (a restAPI) Resources(ctx context.Context, group, version string) (*metav1.
 		return nil, fmt.Errorf("read the list of resources of %s/%s (status %d): %w", group, version, status, err)
 	}
 	return list, nil
+}
+
+// nobody is a name no object can have: asking for it makes the API server answer without reading one.
+const nobody = "-"
+
+func (a restAPI) Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error) {
+	table := &metav1.Table{}
+	err := a.customResources(ctx, of, namespace, "application/json;as=Table;v=v1;g=meta.k8s.io", map[string]string{
+		"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, nobody).String(), "includeObject": string(metav1.IncludeNone), "limit": "1",
+	}, table)
+	return table.ColumnDefinitions, err
+}
+
+func (a restAPI) Count(ctx context.Context, of schema.GroupVersionResource) (int, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	accept := "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+	if err := a.customResources(ctx, of, "", accept, map[string]string{"limit": "1"}, list); err != nil {
+		return 0, err
+	}
+	return len(list.Items) + int(ptr.Deref(list.RemainingItemCount, 0)), nil
+}
+
+// customResources lists custom resources in a representation of our choice.
+func (a restAPI) customResources(ctx context.Context, of schema.GroupVersionResource, namespace, accept string, parameters map[string]string, into any) error {
+	path := []string{"/apis", of.Group, of.Version}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	request := a.client.Get().AbsPath(append(path, of.Resource)...).SetHeader("Accept", accept)
+	for name, value := range parameters {
+		request.Param(name, value)
+	}
+	document, err := request.Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(document, into); err != nil {
+		return fmt.Errorf("read the list of %s: %w", of, err)
+	}
+	return nil
 }

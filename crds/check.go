@@ -4,47 +4,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // ReasonUnread is why Check keeps a definition it may not read but that is served.
 const ReasonUnread Reason = "Unread"
 
-func (i Installer) check(ctx context.Context, definition Definition) (Decision, error) {
-	decision, err := i.checkContent(ctx, definition)
+// checkPause is how long Check leaves an administrator alone before it looks again.
+const checkPause = time.Second
+
+// LackingError says what an administrator has to do before this operator can work, where it may not do so itself.
+type LackingError struct {
+	// Name is the definition's name, Message what it lacks.
+	Name, Message string
+}
+
+func (e *LackingError) Error() string {
+	return fmt.Sprintf("check definition %s: %s: with --crds=check an administrator must apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", e.Name, e.Message)
+}
+
+// check waits until the definition serves what is needed.
+func (i Installer) check(ctx context.Context, definition Definition) (Result, error) {
+	told := ""
+	for {
+		found, err := i.checkOnce(ctx, definition)
+		lacking, refused := (*LackingError)(nil), (*RefusedError)(nil)
+		if err == nil || ctx.Err() != nil || (!errors.As(err, &lacking) && !errors.As(err, &refused)) {
+			return found, err
+		}
+		if message := err.Error(); message != told && i.Waiting != nil {
+			told = message
+			i.Waiting(definition.Name(), message)
+		}
+		if ended := sleep(ctx, checkPause); ended != nil {
+			return Result{}, fmt.Errorf("%w (waited for it: %w)", err, ended)
+		}
+	}
+}
+
+func (i Installer) checkOnce(ctx context.Context, definition Definition) (Result, error) {
+	found, err := i.checkContent(ctx, definition)
 	if err != nil {
-		return Decision{}, err
+		return Result{}, err
 	}
-	if err := i.waitUntilServed(ctx, definition); err != nil {
-		return Decision{}, fmt.Errorf("%w: have an administrator apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", err)
+	list, err := i.API.Resources(ctx, definition.Resource().Group, definition.Resource().Version)
+	switch {
+	case err != nil && isPassing(err):
+		return Result{}, &LackingError{definition.Name(), err.Error()}
+	case err != nil:
+		return Result{}, &LackingError{definition.Name(), fmt.Sprintf("%s is not served", definition.Resource().GroupVersion())}
 	}
-	return decision, nil
+	if missing := notServed(list, definition); missing != "" {
+		return Result{}, &LackingError{definition.Name(), missing + " is not served"}
+	}
+	if found.Existing != nil {
+		return found, i.waitUntilEnforced(ctx, definition, found.Existing)
+	}
+	return found, nil
 }
 
 // checkContent decides as Ensure would, but what would have to be changed must serve as it is.
-func (i Installer) checkContent(ctx context.Context, definition Definition) (Decision, error) {
+func (i Installer) checkContent(ctx context.Context, definition Definition) (Result, error) {
 	existing, err := i.look(ctx, definition.Name())
 	if forbidden := (*ForbiddenError)(nil); errors.As(err, &forbidden) {
-		return Decision{Keep, ReasonUnread, "the operator may not read it, only see that it is served", nil}, nil
+		return Result{Definition: definition, Plan: only(Keep, ReasonUnread, "the operator may not read it, only see that it is served")}, nil
 	}
 	if err != nil {
-		return Decision{}, err
+		return Result{}, err
 	}
-	decision := Decide(existing, definition)
-	switch decision.Action {
+	found := Result{Definition: definition, Existing: existing, Plan: Decide(i.situation(existing, definition), definition)}
+	switch decision := found.Plan.Decision(); decision.Action {
 	case Keep:
-		return decision, nil
+		return found, nil
 	case Update:
 		if lacks := shortfall(existing, definition); lacks != "" {
-			return Decision{}, byHand(definition, decision.Message+", and does not serve what this one needs: "+lacks)
+			return Result{}, &LackingError{definition.Name(), decision.Message + ", and it does not serve what this operator needs: " + lacks}
 		}
-		return Decision{Keep, decision.Reason, decision.Message + "; it serves all this one needs", nil}, nil
-	case Create, Wait:
-		return Decision{}, byHand(definition, decision.Message)
+		found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves all this one needs")
+		return found, nil
 	case Refuse:
+		return Result{}, &RefusedError{Name: definition.Name(), Plan: found.Plan}
+	default:
+		return Result{}, &LackingError{definition.Name(), decision.Message}
 	}
-	return Decision{}, &RefusedError{Name: definition.Name(), Decision: decision}
-}
-
-func byHand(definition Definition, cause string) error {
-	return fmt.Errorf("check definition %s: %s: with --crds=check an administrator must apply it (mysql-operator manifests crds | kubectl apply --server-side -f -)", definition.Name(), cause)
 }

@@ -10,130 +10,177 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 )
 
-// Action is what is to be done about one definition.
-type Action string
-
-const (
-	// Create registers a definition the cluster does not have.
-	Create Action = "Create"
-	// Update brings a definition of ours to what this operator needs.
-	Update Action = "Update"
-	// Keep leaves the definition as it is: it serves what this operator needs.
-	Keep Action = "Keep"
-	// Wait means the definition is on its way out and must be gone before it can be created.
-	Wait Action = "Wait"
-	// Refuse means this operator cannot work with what is there, and must not change it.
-	Refuse Action = "Refuse"
-)
-
-// Reason is the cause of a decision in one word. The words are the same in logs, errors and the crds subcommand.
-type Reason string
-
-// The reasons.
-const (
-	ReasonNotFound          Reason = "NotFound"          // Create: the cluster has no such definition
-	ReasonUnchanged         Reason = "Unchanged"         // Keep: content and marks are ours
-	ReasonOlder             Reason = "Older"             // Update: an older operator wrote it
-	ReasonChanged           Reason = "Changed"           // Update: same order, other content: edited by hand, or a forgotten bump
-	ReasonNewer             Reason = "Newer"             // Keep: a newer operator wrote it, and it serves us
-	ReasonForeign           Reason = "Foreign"           // Keep: somebody else manages it, and it serves us
-	ReasonNewerUnusable     Reason = "NewerUnusable"     // Refuse: a newer operator wrote it, and it does not serve us
-	ReasonForeignUnusable   Reason = "ForeignUnusable"   // Refuse: somebody else manages it, and it does not serve us
-	ReasonIdentityDiffers   Reason = "IdentityDiffers"   // Refuse: scope, group or kind differ, which no update can change
-	ReasonStoredVersionGone Reason = "StoredVersionGone" // Refuse: objects are stored in a version nobody defines any more
-	ReasonBeingDeleted      Reason = "BeingDeleted"      // Wait: somebody deleted it, and its objects are going
-)
-
-// Decision is what to do about one definition and why.
-type Decision struct {
-	Action Action
-	Reason Reason
-	// Message explains the decision in a sentence; for Refuse it ends with the remedy.
-	Message string
-	// Target is the definition to apply, for Create and Update. For Update it carries the resourceVersion and UID of the object the
-	// decision was made on, and the versions objects are still stored in.
-	Target *apiextensionsv1.CustomResourceDefinition
+// Situation is what a plan is made on.
+type Situation struct {
+	// Existing is the definition the cluster has; nil if none.
+	Existing *apiextensionsv1.CustomResourceDefinition
+	// Objects is what was found out about its objects; nil if nobody looked.
+	Objects *Objects
+	// Running says that this program has brought its definitions and watches over them now, where another build of the same order may
+	// have come after it.
+	Running bool
+	// Adopt takes over a definition that somebody else manages.
+	Adopt bool
+	// AllowBreaking goes on where objects would be harmed.
+	AllowBreaking bool
 }
 
-// Decide compares the definition the cluster has (nil if none) with the one we bring. It is pure: same input, same decision. The first
-// rule that applies wins.
-func Decide(existing *apiextensionsv1.CustomResourceDefinition, want Definition) Decision {
+// Decide compares what the cluster has with the definition we bring. It is pure: same input, same plan. The first rule that applies wins.
+func Decide(there Situation, want Definition) Plan {
+	existing := there.Existing
 	if existing == nil {
-		return Decision{Create, ReasonNotFound, "the cluster does not have it yet", want.Object()}
+		return Plan{Steps: []Step{{Create, ReasonNotFound, "the cluster does not have it yet"}}, Target: want.Object()}
 	}
 	if existing.DeletionTimestamp != nil {
-		return Decision{Wait, ReasonBeingDeleted, "it is being deleted, and its objects with it", nil}
+		return only(Wait, ReasonBeingDeleted, "it is being deleted, and its objects with it")
 	}
-	if existing.Labels[OwnerLabel] != Owner {
+	if existing.Labels[OwnerLabel] != want.identity.Owner && !there.Adopt {
 		return decideForeign(existing, want)
 	}
-	if order := orderOf(existing); order > want.Version {
+	if order := want.identity.orderOf(existing); order > want.Version {
 		return decideNewer(existing, want, order)
 	}
 	if difference := identityDifference(existing, want); difference != "" {
-		message := fmt.Sprintf("%s, which cannot be changed: back up its objects, delete the definition, and start the operator again", difference)
-		return Decision{Refuse, ReasonIdentityDiffers, message, nil}
+		return only(Refuse, ReasonIdentityDiffers, difference+", which cannot be changed: back up its objects, delete the definition, and start the operator again")
 	}
-	return decideOurs(existing, want)
+	return decideOurs(there, want)
 }
 
-func decideForeign(existing *apiextensionsv1.CustomResourceDefinition, want Definition) Decision {
+func only(action Action, reason Reason, message string) Plan {
+	return Plan{Steps: []Step{{action, reason, message}}}
+}
+
+func decideForeign(existing *apiextensionsv1.CustomResourceDefinition, want Definition) Plan {
+	by := managerOf(existing)
 	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want))
 	if lacks == "" {
-		message := fmt.Sprintf("it is not managed by this operator (no label %s=%s) but serves all it needs; label it so to have it kept up to date", OwnerLabel, Owner)
-		return Decision{Keep, ReasonForeign, message, nil}
+		message := fmt.Sprintf("%s manages it, not this operator (no label %s=%s), and it serves all that is needed; label it so to have it kept up to date", by, OwnerLabel, want.identity.Owner)
+		return only(Keep, ReasonForeign, message)
 	}
-	message := fmt.Sprintf("it is not managed by this operator and does not serve what it needs: %s. "+
-		"If nobody else needs it as it is, hand it over: kubectl label crd %s %s=%s --overwrite", lacks, want.Name(), OwnerLabel, Owner)
-	return Decision{Refuse, ReasonForeignUnusable, message, nil}
+	message := fmt.Sprintf("%s manages it, not this operator, and it does not serve what is needed: %s. If nobody else needs it as it is, hand it over: "+
+		"kubectl label crd %s %s=%s --overwrite", by, lacks, want.Name(), OwnerLabel, want.identity.Owner)
+	return only(Refuse, ReasonForeignUnusable, message)
 }
 
-func decideNewer(existing *apiextensionsv1.CustomResourceDefinition, want Definition, order int) Decision {
-	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want))
-	if lacks == "" {
-		return Decision{Keep, ReasonNewer, fmt.Sprintf("a newer operator wrote it (schema-version %d, ours is %d), and it serves all this one needs", order, want.Version), nil}
+func decideNewer(existing *apiextensionsv1.CustomResourceDefinition, want Definition, order int) Plan {
+	newer := fmt.Sprintf("a newer operator wrote it (schema-version %d, ours is %d)", order, want.Version)
+	lacks := firstOf(identityDifference(existing, want), shortfall(existing, want), conversionShortfall(existing, want))
+	if lacks != "" {
+		return only(Refuse, ReasonNewerUnusable, newer+", and it no longer serves what this one needs: "+lacks+". Run the newer operator")
 	}
-	message := fmt.Sprintf("a newer operator wrote it (schema-version %d, ours is %d), and it no longer serves what this one needs: %s. Run the newer operator", order, want.Version, lacks)
-	return Decision{Refuse, ReasonNewerUnusable, message, nil}
+	return only(Keep, ReasonNewer, newer+", and it serves all this one needs")
 }
 
-func decideOurs(existing *apiextensionsv1.CustomResourceDefinition, want Definition) Decision {
-	target, orphan := targetFor(existing, want)
-	if orphan != "" {
-		message := fmt.Sprintf("objects are stored in version %s, which neither the cluster's definition nor this operator's has: "+
-			"run the operator release that had it, and let it migrate them", orphan)
-		return Decision{Refuse, ReasonStoredVersionGone, message, nil}
+// decideOurs is for a definition that we may change.
+func decideOurs(there Situation, want Definition) Plan {
+	existing := there.Existing
+	target, gone := targetFor(existing, want)
+	if gone != "" {
+		return only(Refuse, ReasonStoredVersionGone, gone)
 	}
-	if order := orderOf(existing); order < want.Version {
-		return Decision{Update, ReasonOlder, fmt.Sprintf("an older operator wrote it (schema-version %d, ours is %d)", order, want.Version), target}
+	reason, message := whyUpdate(there, want, target)
+	if reason == "" {
+		return Plan{Steps: append([]Step{{Keep, ReasonUnchanged, "it is as this operator needs it"}}, stored(existing, target)...)}
 	}
-	if !sameSpec(existing, target) {
-		return Decision{Update, ReasonChanged, "its content differs though its schema-version does not: it was edited, or another build wrote it", target}
+	if reason == ReasonOtherBuild && there.Running && shortfall(existing, want) == "" {
+		return only(Keep, ReasonOtherBuild, message+"; it serves all this one needs")
 	}
-	if existing.Annotations[HashAnnotation] != want.Hash {
-		return Decision{Update, ReasonChanged, "its content is ours but its schema-hash is not", target}
+	changes := Changes(existing, target)
+	if there.Objects != nil && there.Objects.Harmed > 0 && !there.AllowBreaking {
+		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harm(want, *there.Objects)}}, Changes: changes, Harm: there.Objects}
 	}
-	return Decision{Keep, ReasonUnchanged, "it is as this operator needs it", nil}
+	if there.Objects != nil && there.Objects.Harmed > 0 {
+		message += "; breaking is allowed, though it harms " + there.Objects.String()
+	}
+	return Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Changes: changes, Harm: there.Objects, Target: target}
+}
+
+// whyUpdate says why applying the target would change something, and nothing if it would not.
+func whyUpdate(there Situation, want Definition, target *apiextensionsv1.CustomResourceDefinition) (Reason, string) {
+	existing, identity := there.Existing, want.identity
+	ours := existing.Annotations[identity.HashAnnotation()] == want.Hash
+	switch order := identity.orderOf(existing); {
+	case existing.Labels[OwnerLabel] != identity.Owner:
+		return ReasonAdopted, fmt.Sprintf("%s managed it; it is taken over, as was asked for", managerOf(existing))
+	case order < want.Version:
+		return ReasonOlder, fmt.Sprintf("an older operator wrote it (schema-version %d, ours is %d)", order, want.Version)
+	case !identity.untouched(existing):
+		return ReasonEdited, "it is not as it was applied: somebody edited it"
+	case !ours:
+		return ReasonOtherBuild, "another build of the same schema-version wrote it: raise schema-version with every change"
+	case sameSpec(existing, target):
+		return "", ""
+	case !equality.Semantic.DeepEqual(existing.Spec.Conversion, target.Spec.Conversion):
+		return ReasonConversionChanged, "its conversion webhook has another address or certificate"
+	default:
+		return ReasonMigrated, "nothing is stored any more in a version that it still carries"
+	}
+}
+
+// stored tells of the versions that objects are stored in and should not be.
+func stored(existing, target *apiextensionsv1.CustomResourceDefinition) []Step {
+	storage, steps := storageVersion(target), []Step{}
+	others := slices.DeleteFunc(slices.Clone(existing.Status.StoredVersions), func(version string) bool { return version == storage })
+	for _, version := range others {
+		if carried := findVersion(target, version); carried != nil && !carried.Served {
+			steps = append(steps, Step{CarryOver, ReasonStored, fmt.Sprintf("objects are stored in version %s: it stays in the definition, unserved, until they are rewritten", version)})
+		}
+	}
+	if len(others) > 0 {
+		message := fmt.Sprintf("objects stored in version %s are to be rewritten in %s; then status.storedVersions is trimmed", strings.Join(others, ", "), storage)
+		steps = append(steps, Step{Migrate, ReasonStored, message})
+	}
+	return steps
+}
+
+func harm(want Definition, objects Objects) string {
+	return fmt.Sprintf("the new schema does not fit %s. Mend these objects, or run the operator release that was here before; to go on all the same: "+
+		"--crds-allow-breaking (mysql-operator crds plan shows what of %s changes)", objects, want.Name())
 }
 
 // targetFor returns the definition to apply over existing. Versions that objects are still stored in and that we no longer define are
-// carried over, unserved and not for storing, because the API server refuses to drop them; orphan names one that cannot be carried over.
-func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, orphan string) {
+// carried over, unserved and not for storing, because the API server refuses to drop them
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
+// gone says what makes that impossible, and what to do.
+func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, gone string) {
 	target = want.Object()
 	target.ResourceVersion, target.UID = existing.ResourceVersion, existing.UID
-	for _, stored := range existing.Status.StoredVersions {
-		if findVersion(target, stored) != nil {
+	const remedy = "run the operator release that had it, and let it rewrite them"
+	for _, version := range existing.Status.StoredVersions {
+		if findVersion(target, version) != nil {
 			continue
 		}
-		carried := findVersion(existing, stored)
+		carried := findVersion(existing, version)
 		if carried == nil {
-			return nil, stored
+			return nil, fmt.Sprintf("objects are stored in version %s, which neither the cluster's definition nor this operator's has: %s", version, remedy)
+		}
+		if (isConverted(existing) || isConverted(target)) && !slices.Contains(want.Converts, version) {
+			return nil, fmt.Sprintf("objects are stored in version %s, which this operator cannot convert: %s", version, remedy)
 		}
 		carried = carried.DeepCopy()
 		carried.Served, carried.Storage = false, false
 		target.Spec.Versions = append(target.Spec.Versions, *carried)
 	}
+	// A spec that could be read can be written as JSON.
+	_ = want.identity.stamp(target)
 	return target, ""
+}
+
+func isConverted(object *apiextensionsv1.CustomResourceDefinition) bool {
+	return object.Spec.Conversion != nil && object.Spec.Conversion.Strategy == apiextensionsv1.WebhookConverter
+}
+
+// conversionShortfall names what keeps an older program from working beside a definition whose objects only a newer one can convert.
+func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
+	if !isConverted(existing) {
+		return ""
+	}
+	for _, version := range append(slices.Clone(existing.Status.StoredVersions), storageVersion(existing)) {
+		if version != want.Uses {
+			return fmt.Sprintf("objects are stored in version %s, which only the newer operator's webhook converts to %s", version, want.Uses)
+		}
+	}
+	return ""
 }
 
 // sameSpec says whether applying target would change existing's spec: both are compared as the API server would store them.
@@ -142,6 +189,14 @@ func sameSpec(existing, target *apiextensionsv1.CustomResourceDefinition) bool {
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(has)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(wants)
 	return equality.Semantic.DeepEqual(has, wants)
+}
+
+// untouched says that the definition is as some program applied it.
+func (i Identity) untouched(existing *apiextensionsv1.CustomResourceDefinition) bool {
+	spec := existing.Spec.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(spec)
+	hash, err := hashSpec(*spec)
+	return err == nil && existing.Annotations[i.AppliedAnnotation()] == hash
 }
 
 // identityDifference names what differs and can never be changed in a definition (validateCustomResourceDefinitionSpecUpdate of
@@ -162,23 +217,26 @@ func identityDifference(existing *apiextensionsv1.CustomResourceDefinition, want
 	}
 }
 
-// shortfall names what existing lacks for this operator to work with it; empty if nothing.
+// shortfall names what existing lacks for this program to work with it; empty if nothing.
 func shortfall(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
-	has, wants := findVersion(existing, want.Kind.Version), findVersion(want.object, want.Kind.Version)
-	if has == nil || !has.Served {
-		return fmt.Sprintf("version %s is not served", want.Kind.Version)
-	}
-	if has.Subresources == nil || has.Subresources.Status == nil {
-		return fmt.Sprintf("version %s has no status subresource", want.Kind.Version)
-	}
-	if has.Schema == nil || has.Schema.OpenAPIV3Schema == nil {
-		return fmt.Sprintf("version %s has no schema", want.Kind.Version)
+	has, wants := findVersion(existing, want.Uses), findVersion(want.object, want.Uses)
+	switch {
+	case has == nil || !has.Served:
+		return fmt.Sprintf("version %s is not served", want.Uses)
+	case hasStatus(wants) && !hasStatus(has):
+		return fmt.Sprintf("version %s has no status subresource", want.Uses)
+	case has.Schema == nil || has.Schema.OpenAPIV3Schema == nil:
+		return fmt.Sprintf("version %s has no schema", want.Uses)
 	}
 	if missing := missingFields(has.Schema.OpenAPIV3Schema, wants.Schema.OpenAPIV3Schema, ""); len(missing) > 0 {
 		shown := missing[:min(3, len(missing))]
 		return fmt.Sprintf("%d of the fields this operator uses would be dropped, such as %s", len(missing), strings.Join(shown, ", "))
 	}
 	return ""
+}
+
+func hasStatus(version *apiextensionsv1.CustomResourceDefinitionVersion) bool {
+	return version.Subresources != nil && version.Subresources.Status != nil
 }
 
 func findVersion(object *apiextensionsv1.CustomResourceDefinition, name string) *apiextensionsv1.CustomResourceDefinitionVersion {
@@ -189,9 +247,18 @@ func findVersion(object *apiextensionsv1.CustomResourceDefinition, name string) 
 	return &object.Spec.Versions[at]
 }
 
+func storageVersion(object *apiextensionsv1.CustomResourceDefinition) string {
+	for _, version := range object.Spec.Versions {
+		if version.Storage {
+			return version.Name
+		}
+	}
+	return ""
+}
+
 // orderOf returns the definition's schema-version; one that is missing or unreadable counts as older than all.
-func orderOf(object *apiextensionsv1.CustomResourceDefinition) int {
-	order, err := strconv.Atoi(object.Annotations[VersionAnnotation])
+func (i Identity) orderOf(object *apiextensionsv1.CustomResourceDefinition) int {
+	order, err := strconv.Atoi(object.Annotations[i.VersionAnnotation()])
 	if err != nil {
 		return 0
 	}

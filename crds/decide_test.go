@@ -1,26 +1,34 @@
 package crds
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// ours is the definition this operator brings in the tests: MySQLCluster, as if it were in its fifth edition.
-func ours(t *testing.T) Definition {
+// us is whose definitions the tests bring.
+var us = Identity{Owner: "widget-operator", Domain: "example.com"}
+
+func widgets(t *testing.T) string {
 	t.Helper()
-	definitions, err := Load(schema.Kinds()[:1])
+	document, err := os.ReadFile("testdata/widgets.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition := definitions[0]
-	definition.Version = 5
-	definition.object.Annotations[VersionAnnotation] = "5"
+	return string(document)
+}
+
+// ours is the definition this operator brings in the tests, in its fifth edition.
+func ours(t *testing.T) Definition {
+	t.Helper()
+	definition, err := us.Parse([]byte(widgets(t)), "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
 	return definition
 }
 
@@ -28,7 +36,9 @@ func ours(t *testing.T) Definition {
 type change func(*apiextensionsv1.CustomResourceDefinition)
 
 func order(text string) change {
-	return func(object *apiextensionsv1.CustomResourceDefinition) { object.Annotations[VersionAnnotation] = text }
+	return func(object *apiextensionsv1.CustomResourceDefinition) {
+		object.Annotations[us.VersionAnnotation()] = text
+	}
 }
 
 func foreign(object *apiextensionsv1.CustomResourceDefinition) {
@@ -40,7 +50,7 @@ func unmarked(object *apiextensionsv1.CustomResourceDefinition) {
 }
 
 func otherHash(object *apiextensionsv1.CustomResourceDefinition) {
-	object.Annotations[HashAnnotation] = "0"
+	object.Annotations[us.HashAnnotation()] = "0"
 }
 
 func edited(object *apiextensionsv1.CustomResourceDefinition) {
@@ -73,10 +83,10 @@ func clusterScoped(object *apiextensionsv1.CustomResourceDefinition) {
 }
 
 func otherKind(object *apiextensionsv1.CustomResourceDefinition) {
-	object.Spec.Names.Kind = "MySqlCluster"
+	object.Spec.Names.Kind = "Gadget"
 }
 
-func storedAs(versions ...string) change {
+func storedIn(versions ...string) change {
 	return func(object *apiextensionsv1.CustomResourceDefinition) { object.Status.StoredVersions = versions }
 }
 
@@ -96,49 +106,89 @@ func beingDeleted(object *apiextensionsv1.CustomResourceDefinition) {
 func serverFilled(object *apiextensionsv1.CustomResourceDefinition) {
 	object.Annotations["someone.example.com/note"] = "theirs"
 	object.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}
-	object.Generation, object.ManagedFields = 3, []metav1.ManagedFieldsEntry{{Manager: FieldManager}}
+	object.Generation, object.ManagedFields = 3, []metav1.ManagedFieldsEntry{{Manager: us.FieldManager()}}
+}
+
+// asApplied makes the changes before it somebody's applied definition rather than an edit.
+func asApplied(object *apiextensionsv1.CustomResourceDefinition) { _ = us.stamp(object) }
+
+func byHelm(object *apiextensionsv1.CustomResourceDefinition) {
+	object.Labels[OwnerLabel] = "Helm"
+	object.Annotations["meta.helm.sh/release-name"], object.Annotations["meta.helm.sh/release-namespace"] = "widgets", "shop"
+}
+
+func converted(object *apiextensionsv1.CustomResourceDefinition) {
+	object.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
+}
+
+func narrower(object *apiextensionsv1.CustomResourceDefinition) {
+	withField(object)
+	order("4")(object)
+	asApplied(object)
 }
 
 // TestDecide is the specification: what is there (our own definition but for the changes) → what is done about it, and why.
 func TestDecide(t *testing.T) {
 	t.Parallel()
+	running := Situation{Running: true}
+	type changes = []change
 	for story, test := range map[string]struct {
-		there  []change
+		there  changes
+		when   Situation
 		action Action
 		reason Reason
 		says   string
 	}{
-		"as we left it": {nil, Keep, ReasonUnchanged, ""},
-		"as we left it, with what others and the server add": {[]change{serverFilled}, Keep, ReasonUnchanged, ""},
-		"written by an older operator":                       {[]change{order("4"), edited}, Update, ReasonOlder, "schema-version 4, ours is 5"},
-		"older, though the content is the same":              {[]change{order("4")}, Update, ReasonOlder, ""},
-		"ours, but without an order":                         {[]change{order("")}, Update, ReasonOlder, ""},
-		"ours, with an order that is no number":              {[]change{order("v5")}, Update, ReasonOlder, ""},
-		"edited by hand":                                     {[]change{edited}, Update, ReasonChanged, ""},
-		"edited by hand: a field taken away":                 {[]change{withoutField}, Update, ReasonChanged, ""},
-		"edited by hand: a field added":                      {[]change{withField}, Update, ReasonChanged, ""},
-		"same order, other content and hash: a missed bump":  {[]change{edited, otherHash}, Update, ReasonChanged, ""},
-		"only the hash was edited":                           {[]change{otherHash}, Update, ReasonChanged, "schema-hash"},
-		"version no longer served, by hand":                  {[]change{unserved}, Update, ReasonChanged, ""},
-		"written by a newer operator that still serves us":   {[]change{order("6"), withField, otherHash}, Keep, ReasonNewer, "schema-version 6, ours is 5"},
-		"newer, without our version":                         {[]change{order("6"), unserved}, Refuse, ReasonNewerUnusable, "Run the newer operator"},
-		"newer, without a field we record the truth in":      {[]change{order("6"), withoutField}, Refuse, ReasonNewerUnusable, "status.epoch"},
-		"newer, with another scope":                          {[]change{order("6"), clusterScoped}, Refuse, ReasonNewerUnusable, "Run the newer operator"},
-		"managed by Helm, and good enough":                   {[]change{foreign}, Keep, ReasonForeign, "label it so"},
-		"managed by nobody, and good enough":                 {[]change{unmarked}, Keep, ReasonForeign, ""},
-		"managed by nobody, accepting any field":             {[]change{unmarked, anyFields}, Keep, ReasonForeign, ""},
-		"managed by nobody, without a field of ours":         {[]change{unmarked, withoutField}, Refuse, ReasonForeignUnusable, "kubectl label crd mysqlclusters."},
-		"managed by nobody, not served":                      {[]change{unmarked, unserved}, Refuse, ReasonForeignUnusable, "version v1 is not served"},
-		"managed by nobody, without status subresource":      {[]change{unmarked, withoutStatus}, Refuse, ReasonForeignUnusable, "no status subresource"},
-		"managed by nobody, with another kind":               {[]change{unmarked, otherKind}, Refuse, ReasonForeignUnusable, "its kind is MySqlCluster, not MySQLCluster"},
-		"ours with another scope":                            {[]change{order("4"), clusterScoped}, Refuse, ReasonIdentityDiffers, "its scope is Cluster, not Namespaced"},
-		"ours with another kind":                             {[]change{otherKind}, Refuse, ReasonIdentityDiffers, "back up its objects"},
-		"stored in our version":                              {[]change{storedAs("v1")}, Keep, ReasonUnchanged, ""},
-		"objects stored in a version we dropped":             {[]change{order("4"), defining("v0"), storedAs("v0", "v1")}, Update, ReasonOlder, ""},
-		"a version we dropped, with nothing stored in it":    {[]change{defining("v0"), storedAs("v1")}, Update, ReasonChanged, ""},
-		"objects stored in a version that nobody defines":    {[]change{order("4"), storedAs("v0", "v1")}, Refuse, ReasonStoredVersionGone, "stored in version v0"},
-		"being deleted":                                      {[]change{beingDeleted}, Wait, ReasonBeingDeleted, ""},
-		"being deleted, whoever manages it":                  {[]change{foreign, beingDeleted}, Wait, ReasonBeingDeleted, ""},
+		"as we left it": {action: Keep, reason: ReasonUnchanged},
+		"as we left it, with what others and the server add": {there: changes{serverFilled}, action: Keep, reason: ReasonUnchanged},
+
+		"written by an older operator":                              {there: changes{order("4"), edited, asApplied}, action: Update, reason: ReasonOlder, says: "schema-version 4, ours is 5"},
+		"older, though the content is the same":                     {there: changes{order("4")}, action: Update, reason: ReasonOlder},
+		"older, seen while running":                                 {there: changes{order("4")}, when: running, action: Update, reason: ReasonOlder},
+		"ours, but without an order":                                {there: changes{order("")}, action: Update, reason: ReasonOlder},
+		"ours, with an order that is no number":                     {there: changes{order("v5")}, action: Update, reason: ReasonOlder},
+		"written by a newer operator that still serves us":          {there: changes{order("6"), withField, otherHash, asApplied}, action: Keep, reason: ReasonNewer, says: "schema-version 6, ours is 5"},
+		"newer, without our version":                                {there: changes{order("6"), unserved}, action: Refuse, reason: ReasonNewerUnusable, says: "Run the newer operator"},
+		"newer, without a field we record the truth in":             {there: changes{order("6"), withoutField}, action: Refuse, reason: ReasonNewerUnusable, says: "status.epoch"},
+		"newer, with another scope":                                 {there: changes{order("6"), clusterScoped}, action: Refuse, reason: ReasonNewerUnusable, says: "Run the newer operator"},
+		"newer, stored in a version that only its webhook converts": {there: changes{order("6"), defining("v2"), converted, storedIn("v1", "v2")}, action: Refuse, reason: ReasonNewerUnusable, says: "only the newer operator's webhook converts"},
+		"newer, converting, but stored in ours":                     {there: changes{order("6"), defining("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewer},
+
+		"edited by hand":                       {there: changes{edited}, action: Update, reason: ReasonEdited},
+		"edited by hand, seen while running":   {there: changes{edited}, when: running, action: Update, reason: ReasonEdited},
+		"edited by hand: a field taken away":   {there: changes{withoutField}, action: Update, reason: ReasonEdited},
+		"edited by hand: no longer served":     {there: changes{unserved}, action: Update, reason: ReasonEdited},
+		"a missed bump, at boot":               {there: changes{edited, otherHash, asApplied}, action: Update, reason: ReasonOtherBuild, says: "raise schema-version"},
+		"a missed bump, seen while running":    {there: changes{edited, otherHash, asApplied}, when: running, action: Keep, reason: ReasonOtherBuild},
+		"a missed bump that does not serve us": {there: changes{withoutField, otherHash, asApplied}, when: running, action: Update, reason: ReasonOtherBuild},
+
+		"managed by Helm, and good enough":                  {there: changes{byHelm}, action: Keep, reason: ReasonForeign, says: "Helm release shop/widgets manages it"},
+		"managed by somebody, and good enough":              {there: changes{foreign}, action: Keep, reason: ReasonForeign, says: "label it so"},
+		"managed by nobody, and good enough":                {there: changes{unmarked}, action: Keep, reason: ReasonForeign},
+		"managed by nobody, accepting any field":            {there: changes{unmarked, anyFields}, action: Keep, reason: ReasonForeign},
+		"managed by nobody, without a field of ours":        {there: changes{unmarked, withoutField}, action: Refuse, reason: ReasonForeignUnusable, says: "kubectl label crd widgets.example.com"},
+		"managed by nobody, not served":                     {there: changes{unmarked, unserved}, action: Refuse, reason: ReasonForeignUnusable, says: "version v1 is not served"},
+		"managed by nobody, without status subresource":     {there: changes{unmarked, withoutStatus}, action: Refuse, reason: ReasonForeignUnusable, says: "no status subresource"},
+		"managed by nobody, with another kind":              {there: changes{unmarked, otherKind}, action: Refuse, reason: ReasonForeignUnusable, says: "its kind is Gadget, not Widget"},
+		"managed by Helm, to be adopted":                    {there: changes{byHelm}, when: Situation{Adopt: true}, action: Update, reason: ReasonAdopted, says: "Helm release"},
+		"managed by nobody, of another kind, to be adopted": {there: changes{unmarked, otherKind}, when: Situation{Adopt: true}, action: Refuse, reason: ReasonIdentityDiffers},
+		"ours with another scope":                           {there: changes{order("4"), clusterScoped}, action: Refuse, reason: ReasonIdentityDiffers, says: "its scope is Cluster, not Namespaced"},
+		"ours with another kind":                            {there: changes{otherKind}, action: Refuse, reason: ReasonIdentityDiffers, says: "back up its objects"},
+
+		"stored in our version":                                {there: changes{storedIn("v1")}, action: Keep, reason: ReasonUnchanged},
+		"objects stored in a version we dropped":               {there: changes{order("4"), defining("v0"), storedIn("v0", "v1")}, action: Update, reason: ReasonOlder},
+		"a version we carried over, with nothing stored in it": {there: changes{carrying("v0"), asApplied, storedIn("v1")}, action: Update, reason: ReasonMigrated},
+		"objects stored in a version that nobody defines":      {there: changes{order("4"), storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "stored in version v0"},
+		"objects stored in a version that we cannot convert":   {there: changes{order("4"), defining("v0"), converted, storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "cannot convert"},
+
+		"narrower than what is there, nobody looked":    {there: changes{narrower}, action: Update, reason: ReasonOlder},
+		"narrower, and every object fits":               {there: changes{narrower}, when: Situation{Objects: &Objects{Seen: 7}}, action: Update, reason: ReasonOlder},
+		"narrower, and an object does not fit":          {there: changes{narrower}, when: Situation{Objects: misfit()}, action: Refuse, reason: ReasonWouldHarm, says: "shop/a would lose spec.invented"},
+		"narrower, and that is allowed":                 {there: changes{narrower}, when: Situation{Objects: misfit(), AllowBreaking: true}, action: Update, reason: ReasonOlder, says: "1 of 7 objects: shop/a"},
+		"widened by hand, objects use it, seen running": {there: changes{withField}, when: Situation{Objects: misfit(), Running: true}, action: Refuse, reason: ReasonWouldHarm, says: "Mend these objects"},
+
+		"being deleted":                     {there: changes{beingDeleted}, action: Wait, reason: ReasonBeingDeleted},
+		"being deleted, whoever manages it": {there: changes{foreign, beingDeleted}, action: Wait, reason: ReasonBeingDeleted},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -149,41 +199,81 @@ func TestDecide(t *testing.T) {
 				apply(there)
 			}
 			before := there.DeepCopy()
-			got := Decide(there, want)
-			if got.Action != test.action || got.Reason != test.reason || !strings.Contains(got.Message, test.says) {
-				t.Errorf("decided %s (%s: %s), want %s (%s: …%s…)", got.Action, got.Reason, got.Message, test.action, test.reason, test.says)
-			}
-			if got.Message == "" {
-				t.Error("the decision has no message")
+			test.when.Existing = there
+			got := Decide(test.when, want)
+			first := got.Decision()
+			if first.Action != test.action || first.Reason != test.reason || !strings.Contains(first.Message, test.says) {
+				t.Errorf("decided %s (%s: %s), want %s (%s: …%s…)", first.Action, first.Reason, first.Message, test.action, test.reason, test.says)
 			}
 			if !sameSpec(before, there) {
 				t.Error("deciding changed what was looked at")
 			}
-			checkTarget(t, got)
+			checkPlan(t, got)
 		})
 	}
 }
 
-// checkTarget holds every decision to what the installer relies on.
-func checkTarget(t *testing.T, decision Decision) {
-	t.Helper()
-	if writes := decision.Action == Create || decision.Action == Update; writes != (decision.Target != nil) {
-		t.Errorf("%s has target %v", decision.Action, decision.Target)
+func misfit() *Objects {
+	return &Objects{Seen: 7, Harmed: 1, Findings: []Finding{{Namespace: "shop", Name: "a", Lost: []string{"spec.invented"}}}}
+}
+
+func carrying(version string) change {
+	return func(object *apiextensionsv1.CustomResourceDefinition) {
+		defining(version)(object)
+		object.Spec.Versions[len(object.Spec.Versions)-1].Served = false
 	}
-	if decision.Action == Update && (decision.Target.ResourceVersion != "42" || decision.Target.UID != "it") {
+}
+
+// checkPlan holds every plan to what the installer relies on.
+func checkPlan(t *testing.T, plan Plan) {
+	t.Helper()
+	action := plan.Decision().Action
+	if writes := action == Create || action == Update; writes != (plan.Target != nil) {
+		t.Errorf("%s has target %v", action, plan.Target)
+	}
+	if action == Update && (plan.Target.ResourceVersion != "42" || plan.Target.UID != "it") {
 		t.Error("the update is not bound to what it was decided on")
+	}
+	for _, step := range plan.Steps {
+		if step.Message == "" || step.Reason == "" {
+			t.Errorf("step %s has no reason or no message", step.Action)
+		}
 	}
 }
 
 func TestDecideCreatesWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	want := ours(t)
-	got := Decide(nil, want)
-	if got.Action != Create || got.Reason != ReasonNotFound || got.Target.ResourceVersion != "" {
+	got := Decide(Situation{}, want)
+	if got.Decision().Reason != ReasonNotFound || got.Target.ResourceVersion != "" {
 		t.Errorf("decided %+v", got)
 	}
-	if got.Target.Labels[OwnerLabel] != Owner || got.Target.Annotations[HashAnnotation] != want.Hash {
+	if got.Target.Labels[OwnerLabel] != us.Owner || got.Target.Annotations[us.HashAnnotation()] != want.Hash {
 		t.Error("what would be created does not carry our marks")
+	}
+}
+
+// TestObjectsAreLookedAtOnlyWhereAnUpdateNarrows: boot must not become slower with the number of objects.
+func TestObjectsAreLookedAtOnlyWhereAnUpdateNarrows(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		there []change
+		looks bool
+	}{
+		"unchanged":                   {nil, false},
+		"older, wider than before":    {[]change{order("4"), withoutField, asApplied}, false},
+		"older, narrower than before": {[]change{narrower}, true},
+		"older, described differently": {[]change{order("4"), func(object *apiextensionsv1.CustomResourceDefinition) {
+			object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other"
+		}, asApplied}, false},
+	} {
+		there := ours(t).Object()
+		for _, apply := range test.there {
+			apply(there)
+		}
+		if got := Decide(Situation{Existing: there}, ours(t)); got.NeedsObjects() != test.looks {
+			t.Errorf("%s: looks at objects: %t, changes %v", story, got.NeedsObjects(), got.Changes)
+		}
 	}
 }
 
@@ -193,21 +283,56 @@ func TestDecideCarriesStoredVersionsOver(t *testing.T) {
 	want := ours(t)
 	there := want.Object()
 	defining("v0")(there)
-	storedAs("v0", "v1")(there)
+	storedIn("v0", "v1")(there)
 	order("4")(there)
 
-	first := Decide(there, want)
+	first := Decide(Situation{Existing: there}, want)
 	carried := findVersion(first.Target, "v0")
 	if carried == nil || carried.Served || carried.Storage {
 		t.Fatalf("v0 is carried over as %+v, want it there, unserved and not for storing", carried)
 	}
+	if !first.Does(CarryOver) || !first.Does(Migrate) {
+		t.Errorf("the plan does not tell: %v", first.Steps)
+	}
 	applied := first.Target.DeepCopy()
 	applied.Status.StoredVersions = []string{"v0", "v1"}
-	if second := Decide(applied, want); second.Action != Keep {
-		t.Errorf("after the update: %s (%s), want nothing more to do", second.Action, second.Message)
+	if second := Decide(Situation{Existing: applied, Running: true}, want); second.Decision().Action != Keep || !second.Does(Migrate) {
+		t.Errorf("after the update: %v, want nothing but the migration", second.Steps)
 	}
 	applied.Status.StoredVersions = []string{"v1"}
-	if third := Decide(applied, want); third.Action != Update || findVersion(third.Target, "v0") != nil {
-		t.Errorf("after the migration: %s, want an update that drops v0", third.Action)
+	if third := Decide(Situation{Existing: applied, Running: true}, want); third.Decision().Reason != ReasonMigrated || findVersion(third.Target, "v0") != nil {
+		t.Errorf("after the migration: %v, want an update that drops v0", third.Steps)
+	}
+}
+
+// TestDecideSkipsReleases: two versions were dropped since the operator that was here before, and another one is for storing.
+func TestDecideSkipsReleases(t *testing.T) {
+	t.Parallel()
+	want := ours(t)
+	there := want.Object()
+	there.Spec.Versions[0].Name = "v1alpha1"
+	defining("v1alpha2")(there)
+	order("1")(there)
+	asApplied(there)
+	storedIn("v1alpha1", "v1alpha2")(there)
+	got := Decide(Situation{Existing: there}, want)
+	if got.Decision().Reason != ReasonOlder || findVersion(got.Target, "v1alpha1") == nil || findVersion(got.Target, "v1alpha2") == nil || storageVersion(got.Target) != "v1" {
+		t.Errorf("planned %v for versions %v", got.Steps, got.Target.Spec.Versions)
+	}
+}
+
+func TestAConversionOfItsOwnIsKeptUpToDate(t *testing.T) {
+	t.Parallel()
+	want := ours(t)
+	want.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"}, ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("new")},
+	}}
+	there := want.Object()
+	if got := Decide(Situation{Existing: there}, want); got.Decision().Reason != ReasonUnchanged {
+		t.Errorf("decided %v", got.Steps)
+	}
+	there.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("old")
+	if got := Decide(Situation{Existing: there, Running: true}, want); got.Decision().Reason != ReasonConversionChanged || got.NeedsObjects() {
+		t.Errorf("decided %v", got.Steps)
 	}
 }

@@ -6,100 +6,126 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-
-	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-const (
-	// VersionAnnotation holds the order of a definition: a whole number that rises with every release that changes the schema.
-	// It is written in the YAML, beside the schema it counts.
-	VersionAnnotation = schema.MySQLGroup + "/schema-version"
-	// HashAnnotation holds the sha256 of the definition's spec, in hexadecimal. It is computed, never written by hand.
-	HashAnnotation = schema.MySQLGroup + "/schema-hash"
-	// OwnerLabel marks a definition as ours, when it has the value Owner. Setting it hands a definition over to the operator.
-	OwnerLabel = "app.kubernetes.io/managed-by"
-	// Owner is the value of OwnerLabel on our definitions.
-	Owner = "mysql-operator"
-	// FieldManager owns, in server-side apply, what we write to definitions.
-	FieldManager = "mysql-operator-crds"
-)
-
-// Definition is one definition as this operator brings it: typed, defaulted as the API server does, and stamped.
+// Definition is one definition as a program brings it: typed, defaulted as the API server does, and stamped.
 type Definition struct {
-	// Kind is the row of the table of kinds it belongs to.
-	Kind schema.Kind
-	// Version is the definition's order.
+	// Version is its order: see Identity.VersionAnnotation.
 	Version int
-	// Hash is the sha256 of its spec.
+	// Hash is the sha256 of its spec, without what the program stamps on it and without its conversion.
 	Hash string
+	// Uses is the API version the program works with.
+	Uses string
+	// Conversion replaces the YAML's conversion when the definition is applied; nil leaves it. It is no part of Hash, because the
+	// certificates in it change.
+	Conversion *apiextensionsv1.CustomResourceConversion
+	// Converts are the API versions that Conversion's webhook can read beside those the definition has.
+	Converts []string
 
-	object *apiextensionsv1.CustomResourceDefinition
+	identity Identity
+	object   *apiextensionsv1.CustomResourceDefinition
 }
 
 // Name returns the name of the definition: "<plural>.<group>".
-func (d Definition) Name() string {
-	return d.Kind.DefinitionName()
-}
+func (d Definition) Name() string { return d.object.Name }
+
+// Identity returns whose definition it is.
+func (d Definition) Identity() Identity { return d.identity }
 
 // Object returns a copy of the definition, for the caller to keep and change.
 func (d Definition) Object() *apiextensionsv1.CustomResourceDefinition {
-	return d.object.DeepCopy()
+	object := d.object.DeepCopy()
+	if d.Conversion != nil {
+		object.Spec.Conversion = d.Conversion.DeepCopy()
+	}
+	return object
 }
+
+// Resource returns the resource the program works with.
+func (d Definition) Resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: d.object.Spec.Group, Version: d.Uses, Resource: d.object.Spec.Names.Plural}
+}
+
+// Namespaced says whether the custom resources live in namespaces.
+func (d Definition) Namespaced() bool { return d.object.Spec.Scope == apiextensionsv1.NamespaceScoped }
 
 // YAML returns the stamped definition as a document that can be applied by hand.
 func (d Definition) YAML() ([]byte, error) {
-	document, err := yaml.Marshal(applyBody(d.object))
+	document, err := yaml.Marshal(applyBody(d.Object()))
 	if err != nil {
 		return nil, fmt.Errorf("render definition %s: %w", d.Name(), err)
 	}
 	return document, nil
 }
 
-// Load returns the embedded definitions of the kinds, in their order. An error means the program was built from a wrong file.
-func Load(kinds []schema.Kind) ([]Definition, error) {
-	loaded := []Definition{}
-	for _, kind := range kinds {
-		document, err := schema.Definition(kind)
-		if err != nil {
-			return nil, err
-		}
-		definition, err := parse(kind, document)
-		if err != nil {
-			return nil, fmt.Errorf("load definition %s: %w", kind.DefinitionName(), err)
-		}
-		loaded = append(loaded, definition)
-	}
-	return loaded, nil
-}
-
-func parse(kind schema.Kind, document []byte) (Definition, error) {
+// Parse reads a definition from its YAML, in which Identity.VersionAnnotation gives its order. uses is the API version the program works
+// with. Keys that a definition does not have are errors.
+func (i Identity) Parse(document []byte, uses string) (Definition, error) {
 	object := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict(document, object); err != nil {
 		return Definition{}, fmt.Errorf("parse YAML: %w", err)
 	}
-	if object.Name != kind.DefinitionName() || object.Spec.Names.Kind != kind.Kind {
-		return Definition{}, fmt.Errorf("it defines %s %s, the table of kinds says %s %s", object.Name, object.Spec.Names.Kind, kind.DefinitionName(), kind.Kind)
+	if used := findVersion(object, uses); used == nil || !used.Served {
+		return Definition{}, fmt.Errorf("definition %s: version %s is used but not served", object.Name, uses)
 	}
-	order, err := strconv.Atoi(object.Annotations[VersionAnnotation])
+	order, err := strconv.Atoi(object.Annotations[i.VersionAnnotation()])
 	if err != nil || order < 1 {
-		return Definition{}, fmt.Errorf("annotation %s is %q: write a whole number from 1", VersionAnnotation, object.Annotations[VersionAnnotation])
+		return Definition{}, fmt.Errorf("definition %s: annotation %s is %q: write a whole number from 1", object.Name, i.VersionAnnotation(), object.Annotations[i.VersionAnnotation()])
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&object.Spec)
 	hash, err := hashSpec(object.Spec)
 	if err != nil {
-		return Definition{}, err
+		return Definition{}, fmt.Errorf("definition %s: %w", object.Name, err)
 	}
-	object.Labels = merged(object.Labels, map[string]string{OwnerLabel: Owner})
-	object.Annotations = merged(object.Annotations, map[string]string{HashAnnotation: hash})
-	return Definition{Kind: kind, Version: order, Hash: hash, object: object}, nil
+	mark(object, hash)
+	object.Labels = merged(object.Labels, map[string]string{OwnerLabel: i.Owner})
+	object.Annotations = merged(object.Annotations, map[string]string{i.HashAnnotation(): hash})
+	if err := i.stamp(object); err != nil {
+		return Definition{}, fmt.Errorf("definition %s: %w", object.Name, err)
+	}
+	return Definition{Version: order, Hash: hash, Uses: uses, identity: i, object: object}, nil
 }
 
-// hashSpec returns the sha256 of the spec's JSON. Go writes struct fields in order and map keys sorted, so equal specs hash alike.
+// mark makes the schemas of a definition recognisable from outside: the last column that is printed of each version says in its
+// description, which kubectl get never shows, which content it came with. See Installer.waitUntilEnforced.
+func mark(object *apiextensionsv1.CustomResourceDefinition, hash string) {
+	for at := range object.Spec.Versions {
+		version := &object.Spec.Versions[at]
+		if len(version.AdditionalPrinterColumns) == 0 {
+			// What the API server prints of itself where a definition names no columns.
+			version.AdditionalPrinterColumns = []apiextensionsv1.CustomResourceColumnDefinition{
+				{Name: "Age", Type: "date", JSONPath: ".metadata.creationTimestamp", Description: "Time since the object was created."},
+			}
+		}
+		version.AdditionalPrinterColumns = slices.Clone(version.AdditionalPrinterColumns)
+		last := &version.AdditionalPrinterColumns[len(version.AdditionalPrinterColumns)-1]
+		last.Description += " [schema " + hash[:markLength] + "]"
+	}
+}
+
+// markLength is how much of a hash is told in a mark: enough to tell the editions of one definition apart.
+const markLength = 12
+
+// stamp records the hash of the spec as it is going to be applied.
+func (i Identity) stamp(object *apiextensionsv1.CustomResourceDefinition) error {
+	hash, err := hashSpec(object.Spec)
+	if err != nil {
+		return err
+	}
+	object.Annotations = merged(object.Annotations, map[string]string{i.AppliedAnnotation(): hash})
+	return nil
+}
+
+// hashSpec returns the sha256 of the JSON of a defaulted spec without its conversion. Go writes struct fields in order and map keys
+// sorted, so equal specs hash alike.
 func hashSpec(spec apiextensionsv1.CustomResourceDefinitionSpec) (string, error) {
+	spec.Conversion = nil
 	document, err := json.Marshal(spec)
 	if err != nil {
 		return "", fmt.Errorf("hash spec: %w", err)

@@ -14,12 +14,12 @@ import (
 type RefusedError struct {
 	// Name is the definition's name.
 	Name string
-	// Decision is the refusal; its message ends with the remedy.
-	Decision Decision
+	// Plan begins with the refusal; its message ends with the remedy.
+	Plan Plan
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("use definition %s: %s", e.Name, e.Decision.Message)
+	return fmt.Sprintf("use definition %s: %s", e.Name, e.Plan.Decision().Message)
 }
 
 // ForbiddenError says that the operator lacks a right on a definition.

@@ -30,14 +30,31 @@ type Installer struct {
 	Timeout time.Duration
 	// Log gets a line when a wait begins that may be long. What was done is in the results.
 	Log logr.Logger
+	// Objects looks at existing objects before an update that narrows what they may be. Without one such updates are made unseen.
+	Objects ObjectChecker
+	// Namespace is one in which the program may list the custom resources: there it asks which schema is in force. Default: default.
+	Namespace string
+	// Conversion returns how objects are converted, for definitions whose versions need more than another apiVersion; nil, or a nil
+	// result, leaves what the YAML says.
+	Conversion func(ctx context.Context, definition Definition) (*apiextensionsv1.CustomResourceConversion, error)
+	// Adopt says which definitions to take over from whoever manages them, by name. Nil means none.
+	Adopt func(name string) bool
+	// AllowBreaking goes on where objects would lose fields or become invalid.
+	AllowBreaking bool
+	// Running says that the definitions were brought before and are watched over now: see Situation.
+	Running bool
+	// Waiting is told, whenever that changes, what Check waits for. Nil means nobody is.
+	Waiting func(name, message string)
 }
 
 // Result tells what became of one definition.
 type Result struct {
 	Definition Definition
-	// Decision is what was decided and, for Ensure and Check, done: Create, Update or Keep, and why.
-	Decision Decision
-	// Took is the time from the first look until the definition was served.
+	// Plan is what was decided and, for Ensure and Check, done: Create, Update or Keep, and why.
+	Plan Plan
+	// Existing is the definition as it was when that was decided; nil if there was none.
+	Existing *apiextensionsv1.CustomResourceDefinition
+	// Took is the time from the first look until the definition was in force.
 	Took time.Duration
 }
 
@@ -56,16 +73,10 @@ func (i Installer) Check(ctx context.Context, definitions []Definition) ([]Resul
 
 // Plan returns what Ensure would decide for each definition now, in the given order, without writing or waiting.
 func (i Installer) Plan(ctx context.Context, definitions []Definition) ([]Result, error) {
-	return i.each(ctx, definitions, func(ctx context.Context, definition Definition) (Decision, error) {
-		existing, err := i.look(ctx, definition.Name())
-		if err != nil {
-			return Decision{}, err
-		}
-		return Decide(existing, definition), nil
-	})
+	return i.each(ctx, definitions, i.plan)
 }
 
-type work func(ctx context.Context, definition Definition) (Decision, error)
+type work func(ctx context.Context, definition Definition) (Result, error)
 
 // each does the work for all definitions at the same time.
 func (i Installer) each(ctx context.Context, definitions []Definition, do work) ([]Result, error) {
@@ -77,8 +88,8 @@ func (i Installer) each(ctx context.Context, definitions []Definition, do work) 
 	for at, definition := range definitions {
 		group.Go(func() {
 			begin := time.Now()
-			decision, err := do(ctx, definition)
-			results[at], faults[at] = Result{Definition: definition, Decision: decision, Took: time.Since(begin)}, err
+			results[at], faults[at] = do(ctx, definition)
+			results[at].Took = time.Since(begin)
 		})
 	}
 	group.Wait()
@@ -97,50 +108,87 @@ func (i Installer) bounded(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("not within %s", timeout))
 }
 
-func (i Installer) ensure(ctx context.Context, definition Definition) (Decision, error) {
-	done, name := Decision{Action: Keep}, definition.Name()
-	for range maxRounds {
-		existing, err := i.look(ctx, name)
+// ensure does what the plan says, again and again until there is nothing left to do and the definition is in force.
+func (i Installer) ensure(ctx context.Context, definition Definition) (Result, error) {
+	var done *Result
+	for round := 0; round < maxRounds; round++ {
+		found, err := i.plan(ctx, definition)
 		if err != nil {
-			return Decision{}, err
+			return Result{}, err
 		}
-		decision := Decide(existing, definition)
-		if decision.Action != Keep {
-			applied, err := i.carryOut(ctx, definition, decision)
-			if err != nil {
-				return Decision{}, err
-			}
-			if applied {
-				done = decision
+		if found.Plan.Decision().Action != Keep {
+			applied, err := i.carryOut(ctx, found)
+			switch {
+			case errors.Is(err, errUnanswered):
+				round-- // the next look ends with the context
+				_ = sleep(ctx, lastPoll)
+			case err != nil:
+				return Result{}, err
+			case applied:
+				done = &found
 			}
 			continue
 		}
-		if done.Action == Keep {
-			done = decision
+		if done == nil {
+			done = &found
 		}
-		settled, err := i.settle(ctx, definition)
+		settled, err := i.settle(ctx, found.Definition)
 		if err != nil {
-			return Decision{}, err
+			return Result{}, err
 		}
 		if settled {
-			return done, nil
+			return *done, nil
 		}
 	}
-	return Decision{}, fmt.Errorf("apply definition %s: somebody else changed it %d times meanwhile: look for another operator or tool that manages it "+
+	name := definition.Name()
+	return Result{}, fmt.Errorf("apply definition %s: somebody else changed it %d times meanwhile: look for another operator or tool that manages it "+
 		"(kubectl get crd %s --show-managed-fields -o yaml)", name, maxRounds, name)
 }
 
-// carryOut acts on one decision other than Keep. It returns false if the decision was overtaken and a new one is due.
-func (i Installer) carryOut(ctx context.Context, definition Definition, decision Decision) (applied bool, err error) {
+// plan looks and decides. Objects are looked at only where the decision depends on them.
+func (i Installer) plan(ctx context.Context, definition Definition) (Result, error) {
+	if i.Conversion != nil {
+		conversion, err := i.Conversion(ctx, definition)
+		if err != nil {
+			return Result{}, fmt.Errorf("find how objects of definition %s are converted: %w", definition.Name(), err)
+		}
+		definition.Conversion = conversion
+	}
+	existing, err := i.look(ctx, definition.Name())
+	if err != nil {
+		return Result{}, err
+	}
+	there := i.situation(existing, definition)
+	decided := Decide(there, definition)
+	if decided.NeedsObjects() && i.Objects != nil {
+		i.Log.Info("looking at the objects that an update would narrow", "name", definition.Name())
+		objects, err := i.Objects.Check(ctx, existing, decided.Target)
+		if err != nil {
+			return Result{}, fmt.Errorf("look at the objects of definition %s before updating it: %w", definition.Name(), err)
+		}
+		there.Objects = &objects
+		decided = Decide(there, definition)
+	}
+	return Result{Definition: definition, Plan: decided, Existing: existing}, nil
+}
+
+func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition, definition Definition) Situation {
+	adopt := i.Adopt != nil && i.Adopt(definition.Name())
+	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
+}
+
+// carryOut acts on a decision other than Keep. It returns false if the decision was overtaken and a new one is due.
+func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
+	name, decision := found.Definition.Name(), found.Plan.Decision()
 	switch decision.Action {
 	case Create, Update:
-		return i.apply(ctx, definition, decision)
+		return i.apply(ctx, found)
 	case Wait:
-		i.Log.Info("waiting for a definition to be gone", "name", definition.Name(), "reason", decision.Reason)
-		return false, i.waitUntilGone(ctx, definition.Name())
-	case Refuse, Keep:
+		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
+		return false, i.waitUntilGone(ctx, name)
+	default:
+		return false, &RefusedError{Name: name, Plan: found.Plan}
 	}
-	return false, &RefusedError{Name: definition.Name(), Decision: decision}
 }
 
 // look reads a definition, live; nil if the cluster has none. The first request is made alone and its refusal reported as such: a wait
@@ -162,19 +210,26 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 	return found, err
 }
 
-func (i Installer) apply(ctx context.Context, definition Definition, decision Decision) (applied bool, err error) {
-	name := definition.Name()
-	body, err := json.Marshal(applyBody(decision.Target))
+// errUnanswered says that it is unknown whether a creation took effect.
+var errUnanswered = errors.New("the API server did not answer")
+
+// apply sends the target. An update is bound to what it was decided on, so it may be sent again when the answer was lost. A creation
+// cannot be bound to there being nothing: it is sent once, and decided on anew when the answer was lost.
+func (i Installer) apply(ctx context.Context, found Result) (applied bool, err error) {
+	name, update := found.Definition.Name(), found.Plan.Decision().Action == Update
+	body, err := json.Marshal(applyBody(found.Plan.Target))
 	if err != nil {
 		return false, fmt.Errorf("render definition %s: %w", name, err)
 	}
 	err = poll(ctx, "the API server to take definition "+name, func(ctx context.Context) (bool, string, error) {
 		// Taking over fields is right only for a definition that was found to be ours.
-		_, err := i.API.Apply(ctx, name, body, decision.Action == Update)
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: update})
+		switch {
+		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
 			return true, "", nil
-		}
-		if err != nil {
+		case err != nil && isPassing(err) && !update:
+			return false, "", errUnanswered
+		case err != nil:
 			return false, "", keepPassing("patch", name, err)
 		}
 		applied = true
@@ -199,10 +254,11 @@ func (i Installer) waitUntilGone(ctx context.Context, name string) error {
 	})
 }
 
-// settle waits until the definition is established and served. It returns false if somebody changed it meanwhile so that a new decision
-// is due: an older operator may have created it between our look and our write.
+// settle waits until the definition is established, served and in force. It returns false if somebody changed it meanwhile so that a new
+// decision is due: an older operator may have created it between our look and our write.
 func (i Installer) settle(ctx context.Context, definition Definition) (settled bool, err error) {
 	name := definition.Name()
+	var established *apiextensionsv1.CustomResourceDefinition
 	err = poll(ctx, "definition "+name+" to be established", func(ctx context.Context) (bool, string, error) {
 		object, err := i.API.Get(ctx, name)
 		if apierrors.IsNotFound(err) {
@@ -211,24 +267,29 @@ func (i Installer) settle(ctx context.Context, definition Definition) (settled b
 		if err != nil {
 			return false, "", keepPassing("get", name, err)
 		}
-		if Decide(object, definition).Action != Keep {
+		if Decide(i.situation(object, definition), definition).Decision().Action != Keep {
 			return true, "", nil
 		}
 		ready, seen, err := readiness(object)
-		settled = ready
+		if ready {
+			established = object
+		}
 		return ready, seen, err
 	})
-	if err != nil || !settled {
+	if err != nil || established == nil {
 		return false, err
 	}
-	return true, i.waitUntilServed(ctx, definition)
+	if err := i.waitUntilServed(ctx, definition); err != nil {
+		return false, err
+	}
+	return true, i.waitUntilEnforced(ctx, definition, established)
 }
 
 // waitUntilServed looks at discovery, because an established definition may not be served yet, or only in its former form.
 func (i Installer) waitUntilServed(ctx context.Context, definition Definition) error {
-	group, version := definition.Kind.Group, definition.Kind.Version
-	return poll(ctx, fmt.Sprintf("the API server to serve %s in %s/%s", definition.Kind.Plural, group, version), func(ctx context.Context) (bool, string, error) {
-		list, err := i.API.Resources(ctx, group, version)
+	at := definition.Resource()
+	return poll(ctx, fmt.Sprintf("the API server to serve %s in %s", at.Resource, at.GroupVersion()), func(ctx context.Context) (bool, string, error) {
+		list, err := i.API.Resources(ctx, at.Group, at.Version)
 		if apierrors.IsNotFound(err) {
 			return false, "nothing is served there", nil
 		}
@@ -237,6 +298,38 @@ func (i Installer) waitUntilServed(ctx context.Context, definition Definition) e
 		}
 		missing := notServed(list, definition)
 		return missing == "", missing + " is not listed", nil
+	})
+}
+
+// waitUntilEnforced asks which schema is in force. Neither conditions nor discovery tell: both may be about the definition as it is now
+// while requests are still validated and pruned by the one before. What is printed of an empty list tells, because the API server makes its
+// columns, its validation and its pruning of one and the same reading of the definition (getOrCreateServingInfoFor in
+// k8s.io/apiextensions-apiserver/pkg/apiserver), and the columns carry a mark of the schema they came with. Who may not list the custom
+// resources cannot ask, and goes by discovery.
+func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition, established *apiextensionsv1.CustomResourceDefinition) error {
+	version := findVersion(established, definition.Uses)
+	if len(version.AdditionalPrinterColumns) == 0 {
+		return nil
+	}
+	want := version.AdditionalPrinterColumns[len(version.AdditionalPrinterColumns)-1].Description
+	namespace := ""
+	if definition.Namespaced() {
+		namespace = cmp.Or(i.Namespace, "default")
+	}
+	return poll(ctx, "the API server to put the schema of definition "+definition.Name()+" in force", func(ctx context.Context) (bool, string, error) {
+		columns, err := i.API.Columns(ctx, definition.Resource(), namespace)
+		switch {
+		case apierrors.IsForbidden(err):
+			return true, "", nil
+		case apierrors.IsNotFound(err):
+			return false, "it is not served yet", nil
+		case err != nil:
+			return false, "", keepPassing("list", definition.Name(), err)
+		case len(columns) == 0:
+			return false, "nothing is printed", nil
+		}
+		last := columns[len(columns)-1].Description
+		return last == want, fmt.Sprintf("the schema before it is (%q, not %q)", last, want), nil
 	})
 }
 

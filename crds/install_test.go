@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
@@ -20,8 +21,8 @@ func TestEnsureCreatesAndWaitsUntilServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Decision.Action != Create || s.written() != 1 {
-		t.Errorf("did %s with %d writes, want one Create", results[0].Decision.Action, s.written())
+	if results[0].Plan.Decision().Action != Create || s.written() != 1 {
+		t.Errorf("did %s with %d writes, want one Create", results[0].Plan.Decision().Action, s.written())
 	}
 	if s.lag != 0 {
 		t.Error("returned before it was served")
@@ -35,8 +36,8 @@ func TestEnsureWritesNothingWhenUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Decision.Reason != ReasonUnchanged || s.written() != 0 {
-		t.Errorf("%s with %d writes", results[0].Decision.Reason, s.written())
+	if results[0].Plan.Decision().Reason != ReasonUnchanged || s.written() != 0 {
+		t.Errorf("%s with %d writes", results[0].Plan.Decision().Reason, s.written())
 	}
 }
 
@@ -51,8 +52,8 @@ func TestEnsureHealsAnEditAndKeepsWhatOthersAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := s.live(there.Name)
-	if results[0].Decision.Reason != ReasonChanged || !sameSpec(live, ours(t).object) || live.Labels["team"] != "theirs" {
-		t.Errorf("%s; labels %v", results[0].Decision.Reason, live.Labels)
+	if results[0].Plan.Decision().Reason != ReasonEdited || !sameSpec(live, ours(t).object) || live.Labels["team"] != "theirs" {
+		t.Errorf("%s; labels %v", results[0].Plan.Decision().Reason, live.Labels)
 	}
 }
 
@@ -75,8 +76,8 @@ func TestEnsureLooksAgainAfterALostRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Decision.Reason != ReasonNewer || orderOf(s.live(newer.Name)) != 6 {
-		t.Errorf("%s, and the cluster has schema-version %d", results[0].Decision.Reason, orderOf(s.live(newer.Name)))
+	if results[0].Plan.Decision().Reason != ReasonNewer || us.orderOf(s.live(newer.Name)) != 6 {
+		t.Errorf("%s, and the cluster has schema-version %d", results[0].Plan.Decision().Reason, us.orderOf(s.live(newer.Name)))
 	}
 }
 
@@ -97,8 +98,8 @@ func TestEnsureHealsADowngradeByARacingOlderOperator(t *testing.T) {
 	if _, err := installer(s).Ensure(t.Context(), all(t)); err != nil {
 		t.Fatal(err)
 	}
-	if live := s.live(older.Name); orderOf(live) != 5 || !sameSpec(live, ours(t).object) {
-		t.Errorf("the cluster is left with schema-version %d", orderOf(live))
+	if live := s.live(older.Name); us.orderOf(live) != 5 || !sameSpec(live, ours(t).object) {
+		t.Errorf("the cluster is left with schema-version %d", us.orderOf(live))
 	}
 }
 
@@ -115,7 +116,7 @@ func TestTwoInstallersAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if live := s.live(ours(t).Name()); Decide(live, ours(t)).Action != Keep {
+	if live := s.live(ours(t).Name()); Decide(Situation{Existing: live}, ours(t)).Decision().Action != Keep {
 		t.Error("the definition is not as either wanted it")
 	}
 }
@@ -151,8 +152,8 @@ func TestEnsureWaitsForADeletionThenCreates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Decision.Action != Create {
-		t.Errorf("did %s", results[0].Decision.Action)
+	if results[0].Plan.Decision().Action != Create {
+		t.Errorf("did %s", results[0].Plan.Decision().Action)
 	}
 }
 
@@ -179,8 +180,9 @@ func TestEnsureSaysWhatItCouldNotDo(t *testing.T) {
 	}{
 		"may not read":         {&server{before: forbid("get")}, []string{`lacks the right "get"`, name, "mysql-operator manifests rbac"}},
 		"may not write":        {&server{before: forbid("patch")}, []string{`lacks the right "patch"`, "--crds=check"}},
-		"somebody else's":      {newServer(refused), []string{"does not serve what it needs", "status.epoch", "kubectl label crd"}},
+		"somebody else's":      {newServer(refused), []string{"does not serve what is needed", "status.epoch", "kubectl label crd"}},
 		"names taken":          {&server{namesTaken: true}, []string{"does not accept the names", "the words of the API server"}},
+		"never in force":       {&server{stale: 1 << 30}, []string{"to put the schema of definition " + name + " in force", "of the schema before"}},
 		"never established":    {&server{slow: 1 << 30}, []string{"to be established", "not within 150ms", "condition Established is False"}},
 		"API server away":      {&server{before: down}, []string{"the API server to answer", "connection refused"}},
 		"deletion that hangs":  {newServer(going), []string{"the deletion of definition " + name, "look for finalizers"}},
@@ -202,7 +204,7 @@ func TestEnsureSurvivesAnAPIServerThatIsAwayForAMoment(t *testing.T) {
 	s := newServer()
 	var calls atomic.Int32
 	s.before = func(string) error {
-		if calls.Add(1)%2 == 1 {
+		if call := calls.Add(1); call < 12 && call%2 == 1 {
 			return syscall.ECONNREFUSED
 		}
 		return nil
@@ -258,8 +260,8 @@ func TestCheckNeverWrites(t *testing.T) {
 			t.Parallel()
 			results, err := impatient(test.server).Check(t.Context(), all(t))
 			wantSays(t, err, test.says...)
-			if err == nil && results[0].Decision.Reason != test.reason {
-				t.Errorf("reason %s, want %s", results[0].Decision.Reason, test.reason)
+			if err == nil && results[0].Plan.Decision().Reason != test.reason {
+				t.Errorf("reason %s, want %s", results[0].Plan.Decision().Reason, test.reason)
 			}
 			if test.server.written() != 0 {
 				t.Error("checking wrote something")
@@ -277,8 +279,8 @@ func TestPlanSaysWhatEnsureWouldDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].Decision.Action != Update || s.written() != 0 {
-		t.Errorf("planned %s with %d writes", results[0].Decision.Action, s.written())
+	if results[0].Plan.Decision().Action != Update || s.written() != 0 {
+		t.Errorf("planned %s with %d writes", results[0].Plan.Decision().Action, s.written())
 	}
 }
 
@@ -292,5 +294,95 @@ func wantSays(t *testing.T, err error, parts ...string) {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %q: %v", part, err)
 		}
+	}
+}
+
+// TestEnsureWaitsUntilTheSchemaIsInForce: served is not enough after an update, because requests may still be pruned by the schema before.
+func TestEnsureWaitsUntilTheSchemaIsInForce(t *testing.T) {
+	t.Parallel()
+	older := ours(t).Object()
+	order("4")(older)
+	s := newServer(older)
+	s.stale = 3
+	if _, err := installer(s).Ensure(t.Context(), all(t)); err != nil {
+		t.Fatal(err)
+	}
+	if s.stale != 0 {
+		t.Error("returned before the schema was in force")
+	}
+}
+
+// TestACreationWhoseAnswerWasLostIsDecidedAnew: a newer operator may have been faster, and must not be overwritten by a second try.
+func TestACreationWhoseAnswerWasLostIsDecidedAnew(t *testing.T) {
+	t.Parallel()
+	newer := ours(t).Object()
+	order("6")(newer)
+	s := newServer()
+	var once sync.Once
+	s.before = func(verb string) (err error) {
+		if verb == "patch" {
+			once.Do(func() {
+				s.put(newer)
+				err = syscall.ECONNRESET
+			})
+		}
+		return err
+	}
+	results, err := installer(s).Ensure(t.Context(), all(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results[0].Plan.Decision().Reason != ReasonNewer || s.written() != 0 {
+		t.Errorf("%v with %d writes", results[0].Plan.Steps, s.written())
+	}
+}
+
+type checker func() (Objects, error)
+
+func (c checker) Check(context.Context, *apiextensionsv1.CustomResourceDefinition, *apiextensionsv1.CustomResourceDefinition) (Objects, error) {
+	return c()
+}
+
+func TestEnsureLooksAtObjectsBeforeItNarrows(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		found Objects
+		fault error
+		says  []string
+	}{
+		"all fit":           {found: Objects{Seen: 7}},
+		"one does not":      {found: *misfit(), says: []string{"shop/a would lose spec.invented", "--crds-allow-breaking"}},
+		"they are not told": {fault: errors.New("no rights"), says: []string{"look at the objects of definition widgets.example.com", "no rights"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			there := ours(t).Object()
+			narrower(there)
+			s := newServer(there)
+			one := installer(s)
+			one.Objects = checker(func() (Objects, error) { return test.found, test.fault })
+			_, err := one.Ensure(t.Context(), all(t))
+			wantSays(t, err, test.says...)
+			if refused := len(test.says) > 0; refused != (s.written() == 0) {
+				t.Errorf("%d writes", s.written())
+			}
+		})
+	}
+}
+
+// TestCheckWaitsForTheAdministrator: it says once what it waits for, and goes on when it is done.
+func TestCheckWaitsForTheAdministrator(t *testing.T) {
+	t.Parallel()
+	s := newServer()
+	one, told := installer(s), atomic.Int32{}
+	one.Waiting = func(string, string) {
+		told.Add(1)
+		s.put(ours(t).Object())
+	}
+	if _, err := one.Check(t.Context(), all(t)); err != nil {
+		t.Fatal(err)
+	}
+	if told.Load() != 1 || s.written() != 0 {
+		t.Errorf("told %d times, wrote %d times", told.Load(), s.written())
 	}
 }

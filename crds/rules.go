@@ -5,20 +5,23 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// Rules returns the rights Ensure needs, by name and without list or watch. Create can be limited by name here because a server-side apply
-// that creates is authorised with the name it carries, unlike a POST
-// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
+// Rules returns the rights that bringing, watching and migrating definitions needs: all limited to the definitions by name. Create can be
+// limited so because a server-side apply that creates is authorised with the name it carries, unlike a POST; list and watch because they are
+// made with a field selector on metadata.name (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 // Discovery needs no rule: every authenticated account may (system:discovery).
 func Rules(definitions []Definition) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule(definitions, "get", "create", "patch")}
+	return []rbacv1.PolicyRule{
+		rule(definitions, resource, "get", "list", "watch", "create", "patch"),
+		rule(definitions, resource+"/status", "patch"),
+	}
 }
 
 // CheckRules returns the rights Check makes use of. It also works without them, but then sees less.
 func CheckRules(definitions []Definition) []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule(definitions, "get")}
+	return []rbacv1.PolicyRule{rule(definitions, resource, "get")}
 }
 
-func rule(definitions []Definition, verbs ...string) rbacv1.PolicyRule {
+func rule(definitions []Definition, resource string, verbs ...string) rbacv1.PolicyRule {
 	names := make([]string, 0, len(definitions))
 	for _, definition := range definitions {
 		names = append(names, definition.Name())

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // server behaves as the API server does towards definitions: resourceVersions and conflicts, conditions that come later, discovery that
@@ -26,6 +27,8 @@ type server struct {
 	slow int
 	// namesTaken makes NamesAccepted False.
 	namesTaken bool
+	// stale is how often the schema in force is still the former one.
+	stale int
 
 	lock     sync.Mutex
 	objects  map[string]*apiextensionsv1.CustomResourceDefinition
@@ -93,27 +96,27 @@ func (s *server) Get(_ context.Context, name string) (*apiextensionsv1.CustomRes
 	return copied, nil
 }
 
-func (s *server) Apply(_ context.Context, name string, body []byte, _ bool) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (s *server) Apply(_ context.Context, name string, body []byte, _ ApplyOptions) error {
 	if err := s.call("patch"); err != nil {
-		return nil, err
+		return err
 	}
 	applied := &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal(body, applied); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return apierrors.NewBadRequest(err.Error())
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.writes++
 	if existing, found := s.objects[name]; found {
 		if applied.ResourceVersion != "" && applied.ResourceVersion != existing.ResourceVersion {
-			return nil, apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
+			return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
 		}
 		applied.Labels, applied.Annotations = merged(existing.Labels, applied.Labels), merged(existing.Annotations, applied.Annotations)
 	} else if applied.ResourceVersion != "" {
-		return nil, notFound(name)
+		return notFound(name)
 	}
 	s.store(applied)
-	return applied.DeepCopy(), nil
+	return nil
 }
 
 func (s *server) Resources(_ context.Context, group, version string) (*metav1.APIResourceList, error) {
@@ -134,6 +137,31 @@ func (s *server) Resources(_ context.Context, group, version string) (*metav1.AP
 		return nil, notFound(group)
 	}
 	return list, nil
+}
+
+// Columns answers with the schema in force, which is the former one for as long as discovery lags.
+func (s *server) Columns(_ context.Context, of schema.GroupVersionResource, _ string) ([]metav1.TableColumnDefinition, error) {
+	if err := s.call("list"); err != nil {
+		return nil, err
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	object, found := s.objects[of.Resource+"."+of.Group]
+	if !found {
+		return nil, notFound(of.Resource)
+	}
+	if s.stale > 0 {
+		s.stale--
+		return []metav1.TableColumnDefinition{{Name: "Age", Description: "of the schema before"}}, nil
+	}
+	columns := findVersion(object, of.Version).AdditionalPrinterColumns
+	return []metav1.TableColumnDefinition{{Name: "Age", Description: columns[len(columns)-1].Description}}, nil
+}
+
+func (s *server) Count(context.Context, schema.GroupVersionResource) (int, error) { return 3, nil }
+
+func (s *server) Watch(context.Context, string, string) (watch.Interface, error) {
+	return watch.NewFake(), nil
 }
 
 func (s *server) live(name string) *apiextensionsv1.CustomResourceDefinition {

@@ -3,6 +3,7 @@ package crds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -11,16 +12,20 @@ type State struct {
 	Definition Definition
 	// Present says that the cluster has it.
 	Present bool
-	// Owner is who its label says manages it.
-	Owner string
+	// Manager is who manages it: the operator's own name if it does.
+	Manager string
 	// Version is its schema-version as written there.
 	Version string
+	// Versions are its API versions: the one for storing with a star, those not served in parentheses.
+	Versions string
 	// StoredVersions are the versions its objects are stored in, comma-separated.
 	StoredVersions string
+	// Objects is how many custom resources there are; empty if that cannot be told.
+	Objects string
 	// Served says that the API server serves all of it that the operator uses.
 	Served bool
-	// Message is what the operator would do about it, and why.
-	Message string
+	// Plan is what the operator would do about it, and why.
+	Plan Plan
 }
 
 // Status looks at each definition once, in the given order, without writing or waiting for anything but an answer.
@@ -44,14 +49,30 @@ func (i Installer) stateOf(ctx context.Context, definition Definition) (State, e
 	if err != nil {
 		return State{}, err
 	}
-	decision := Decide(existing, definition)
-	state := State{Definition: definition, Message: string(decision.Action) + ": " + decision.Message}
+	state := State{Definition: definition, Plan: Decide(i.situation(existing, definition), definition)}
 	if existing == nil {
 		return state, nil
 	}
-	state.Present, state.Owner, state.Version = true, existing.Labels[OwnerLabel], existing.Annotations[VersionAnnotation]
+	identity := definition.identity
+	state.Present, state.Manager, state.Version = true, managerOf(existing), existing.Annotations[identity.VersionAnnotation()]
 	state.StoredVersions = strings.Join(existing.Status.StoredVersions, ",")
-	list, err := i.API.Resources(ctx, definition.Kind.Group, definition.Kind.Version)
+	versions := make([]string, 0, len(existing.Spec.Versions))
+	for _, version := range existing.Spec.Versions {
+		name := version.Name
+		if version.Storage {
+			name += "*"
+		}
+		if !version.Served {
+			name = "(" + name + ")"
+		}
+		versions = append(versions, name)
+	}
+	state.Versions = strings.Join(versions, ",")
+	at := definition.Resource()
+	list, err := i.API.Resources(ctx, at.Group, at.Version)
 	state.Served = err == nil && notServed(list, definition) == ""
+	if count, err := i.API.Count(ctx, at); err == nil {
+		state.Objects = fmt.Sprint(count)
+	}
 	return state, nil
 }

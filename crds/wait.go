@@ -88,13 +88,14 @@ func conditionOf(object *apiextensionsv1.CustomResourceDefinition, kind apiexten
 
 // notServed returns what of the definition the list of resources lacks, as resource names; empty if it is all served.
 func notServed(list *metav1.APIResourceList, definition Definition) string {
-	needed := []string{definition.Kind.Plural}
-	if subresources := findVersion(definition.object, definition.Kind.Version).Subresources; subresources != nil {
+	plural := definition.Resource().Resource
+	needed := []string{plural}
+	if subresources := findVersion(definition.object, definition.Uses).Subresources; subresources != nil {
 		if subresources.Status != nil {
-			needed = append(needed, definition.Kind.Plural+"/status")
+			needed = append(needed, plural+"/status")
 		}
 		if subresources.Scale != nil {
-			needed = append(needed, definition.Kind.Plural+"/scale")
+			needed = append(needed, plural+"/scale")
 		}
 	}
 	missing := slices.DeleteFunc(needed, func(name string) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
 // crdsOptions are the flags of crds.
@@ -18,17 +19,25 @@ type crdsOptions struct {
 	kinds      []string
 	kubeconfig string
 	timeout    time.Duration
-	log        logOptions
+	definitionLimits
+	log logOptions
 }
 
 func (o *crdsOptions) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("mysql-operator crds plan|apply|status", pflag.ContinueOnError)
 	kindsFlag(flags, &o.kinds)
 	kubeconfigFlag(flags, &o.kubeconfig)
-	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and for definitions to be served")
+	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and for definitions to be in force")
+	o.definitionLimits.register(flags)
 	o.log.register(flags)
 	return flags
 }
+
+// The exit statuses of crds plan are those of diff.
+const (
+	exitChanges = 1
+	exitRefused = 2
+)
 
 // runCRDs shows what the operator would do about the definitions (plan), does it (apply), or shows what is there (status).
 func runCRDs(ctx context.Context, p process) error {
@@ -44,7 +53,7 @@ func runCRDs(ctx context.Context, p process) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	definitions, err := crds.Load(kinds)
+	defined, err := definitions.Load(kinds)
 	if err != nil {
 		return err
 	}
@@ -54,11 +63,11 @@ func runCRDs(ctx context.Context, p process) error {
 	}
 	switch words[0] {
 	case "plan":
-		return tell(p, installer.Plan)(ctx, definitions)
+		return tellPlan(ctx, p, installer, defined)
 	case "apply":
-		return tell(p, installer.Ensure)(ctx, definitions)
+		return tellApply(ctx, p, installer, defined)
 	case "status":
-		return tellStatus(ctx, p, installer, definitions)
+		return tellStatus(ctx, p, installer, defined)
 	default:
 		return badUsage("crds knows plan, apply and status, not %q", words[0])
 	}
@@ -73,32 +82,86 @@ func (o crdsOptions) installer(p process) (crds.Installer, error) {
 	if err != nil {
 		return crds.Installer{}, err
 	}
-	api, err := crds.NewAPI(cluster.rest)
+	installer, err := newInstaller(cluster, o.definitionLimits, nil)
+	installer.Timeout, installer.Log = o.timeout, log
+	return installer, err
+}
+
+func tellApply(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+	results, err := installer.Ensure(ctx, defined)
+	return errors.Join(err, tellSteps(p, results))
+}
+
+// tellPlan prints what would be done, and below what would change, and ends as diff does: 0 nothing, 1 changes, 2 refused or failed.
+func tellPlan(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+	results, err := installer.Plan(ctx, defined)
 	if err != nil {
-		return crds.Installer{}, err
+		return &statusError{exitRefused, err}
 	}
-	return crds.Installer{API: api, Timeout: o.timeout, Log: log}, nil
-}
-
-// tell wraps a call of the installer so that its results are printed as a table.
-func tell(p process, call func(context.Context, []crds.Definition) ([]crds.Result, error)) func(context.Context, []crds.Definition) error {
-	return func(ctx context.Context, definitions []crds.Definition) error {
-		results, err := call(ctx, definitions)
-		table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "DEFINITION\tACTION\tREASON\tMESSAGE")
-		for _, result := range results {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", result.Definition.Name(), result.Decision.Action, result.Decision.Reason, result.Decision.Message)
+	if err := tellSteps(p, results); err != nil {
+		return err
+	}
+	status := 0
+	for _, result := range results {
+		switch result.Plan.Decision().Action {
+		case crds.Refuse:
+			status = exitRefused
+		case crds.Keep:
+			continue
+		default:
+			status = max(status, exitChanges)
 		}
-		return errors.Join(err, table.Flush())
+		if err := tellChanges(p, result); err != nil {
+			return err
+		}
 	}
+	if status != 0 {
+		return &statusError{status, nil}
+	}
+	return nil
 }
 
-func tellStatus(ctx context.Context, p process, installer crds.Installer, definitions []crds.Definition) error {
-	states, err := installer.Status(ctx, definitions)
+func tellSteps(p process, results []crds.Result) error {
 	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "DEFINITION\tPRESENT\tOWNER\tSCHEMA-VERSION\tOURS\tSTORED\tSERVED\tMESSAGE")
+	fmt.Fprintln(table, "DEFINITION\tACTION\tREASON\tMESSAGE")
+	for _, result := range results {
+		for _, step := range result.Plan.Steps {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", result.Definition.Name(), step.Action, step.Reason, step.Message)
+		}
+	}
+	return table.Flush()
+}
+
+// tellChanges prints what an update means for users, whom it would harm, and the difference itself.
+func tellChanges(p process, result crds.Result) error {
+	fmt.Fprintf(p.out, "\n%s\n", result.Definition.Name())
+	for _, change := range result.Plan.Changes {
+		fmt.Fprintf(p.out, "  %s\n", change)
+	}
+	if harm := result.Plan.Harm; harm != nil {
+		fmt.Fprintf(p.out, "  %d objects looked at, %d would be harmed\n", harm.Seen, harm.Harmed)
+		for _, finding := range harm.Findings {
+			fmt.Fprintf(p.out, "    %s\n", finding)
+		}
+	}
+	if result.Plan.Target == nil {
+		return nil
+	}
+	lines, err := crds.Diff(result.Existing, result.Plan.Target)
+	for _, line := range lines {
+		fmt.Fprintf(p.out, "  %s\n", line)
+	}
+	return err
+}
+
+func tellStatus(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+	states, err := installer.Status(ctx, defined)
+	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "DEFINITION\tPRESENT\tMANAGER\tSCHEMA-VERSION\tOURS\tVERSIONS\tSTORED\tOBJECTS\tSERVED\tPLAN\tMESSAGE")
 	for _, state := range states {
-		fmt.Fprintf(table, "%s\t%t\t%s\t%s\t%d\t%s\t%t\t%s\n", state.Definition.Name(), state.Present, state.Owner, state.Version, state.Definition.Version, state.StoredVersions, state.Served, state.Message)
+		decision := state.Plan.Decision()
+		fmt.Fprintf(table, "%s\t%t\t%s\t%s\t%d\t%s\t%s\t%s\t%t\t%s\t%s\n", state.Definition.Name(), state.Present, state.Manager, state.Version, state.Definition.Version,
+			state.Versions, state.StoredVersions, state.Objects, state.Served, decision.Action, decision.Message)
 	}
 	return errors.Join(err, table.Flush())
 }

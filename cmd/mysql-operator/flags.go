@@ -84,7 +84,42 @@ const (
 )
 
 func crdsFlag(flags *pflag.FlagSet, into *string) {
-	flags.StringVar(into, "crds", crdsApply, "definitions at start: apply creates and updates them, check only makes sure they serve, off trusts")
+	flags.StringVar(into, "crds", crdsApply, "definitions: apply brings them at start and looks after them, check waits until they serve, off trusts")
+}
+
+// definitionOptions are the flags of run that say what may be done about definitions.
+type definitionOptions struct {
+	mode string
+	definitionLimits
+	migrationRate int
+}
+
+// definitionLimits are the flags that say what an update of a definition may do.
+type definitionLimits struct {
+	adopt         []string
+	allowBreaking bool
+}
+
+func (o *definitionOptions) register(flags *pflag.FlagSet) {
+	crdsFlag(flags, &o.mode)
+	o.definitionLimits.register(flags)
+	flags.IntVar(&o.migrationRate, "crds-migration-rate", 200, "how many stored objects are rewritten a second when a definition stores another version than before")
+}
+
+func (o *definitionLimits) register(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.adopt, "crds-adopt", nil, "definitions to take over from whoever manages them, by name, or all")
+	flags.BoolVar(&o.allowBreaking, "crds-allow-breaking", false, "update definitions even where existing objects would lose fields or become invalid")
+}
+
+func (o definitionOptions) check() error {
+	if o.migrationRate < 1 {
+		return badUsage("--crds-migration-rate=%d: use 1 or more", o.migrationRate)
+	}
+	return oneOf("crds", o.mode, crdsApply, crdsCheck, crdsOff)
+}
+
+func (o definitionLimits) adopts(name string) bool {
+	return slices.Contains(o.adopt, "all") || slices.Contains(o.adopt, name)
 }
 
 func kubeconfigFlag(flags *pflag.FlagSet, into *string) {

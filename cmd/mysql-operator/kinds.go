@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
 // makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
@@ -49,11 +50,11 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
 	}
 	if crdsMode == crdsApply {
-		definitions, err := crds.Load(kinds)
+		defined, err := definitions.Load(kinds)
 		if err != nil {
 			return needed, err
 		}
-		needed.Definitions = crds.Rules(definitions)
+		needed.Definitions = crds.Rules(defined)
 	}
 	return needed, nil
 }

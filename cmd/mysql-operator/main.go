@@ -73,8 +73,29 @@ func execute(ctx context.Context, p process) int {
 	return exitUsage
 }
 
+// statusError ends the process with a status of its own, and with a message if there is a cause.
+type statusError struct {
+	status int
+	cause  error
+}
+
+func (e *statusError) Error() string {
+	if e.cause == nil {
+		return fmt.Sprintf("exit status %d", e.status)
+	}
+	return e.cause.Error()
+}
+
+func (e *statusError) Unwrap() error { return e.cause }
+
 func statusOf(err error, out io.Writer) int {
+	own := (*statusError)(nil)
 	switch {
+	case errors.As(err, &own):
+		if own.cause != nil {
+			fmt.Fprintf(out, "mysql-operator: %v\n", own.cause)
+		}
+		return own.status
 	case err == nil, isHelp(err):
 		return 0
 	case isUsage(err):

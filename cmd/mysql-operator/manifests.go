@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
 // manifestOptions are the flags of manifests.
@@ -85,12 +85,12 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 }
 
 func (o manifestOptions) definitions(kinds []schema.Kind) ([][]byte, error) {
-	definitions, err := crds.Load(kinds)
+	defined, err := definitions.Load(kinds)
 	if err != nil {
 		return nil, err
 	}
 	documents := [][]byte{}
-	for _, definition := range definitions {
+	for _, definition := range defined {
 		document, err := definition.YAML()
 		if err != nil {
 			return nil, err

@@ -117,7 +117,7 @@ func TestDeploymentRunsWhatTheManifestsAreFor(t *testing.T) {
 	if err != nil || len(rest) > 0 || container.Args[0] != "run" {
 		t.Fatalf("arguments %v: rest %v, error %v", container.Args, rest, err)
 	}
-	if !slices.Equal(o.namespaces, []string{"a", "b"}) || !slices.Equal(o.kinds, []string{"MySQLCluster"}) || o.crds != crdsCheck {
+	if !slices.Equal(o.namespaces, []string{"a", "b"}) || !slices.Equal(o.kinds, []string{"MySQLCluster"}) || o.definitions.mode != crdsCheck {
 		t.Errorf("the arguments are read as %+v", o)
 	}
 	if container.Image != "i:1" || deployment.Namespace != "n" {

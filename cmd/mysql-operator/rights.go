@@ -21,7 +21,7 @@ const (
 // awaitRights returns when the operator may do all it has to. While something is missing it says what, and how to grant it, whenever that
 // changes.
 func (o operator) awaitRights(ctx context.Context, permitted *gate) error {
-	needed, err := rights(o.kinds, o.options.crds)
+	needed, err := rights(o.kinds, o.options.definitions.mode)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -23,7 +22,8 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	kinds, namespaces             []string
-	crds, kubeconfig, agentImage  string
+	kubeconfig, agentImage        string
+	definitions                   definitionOptions
 	leaderElect                   bool
 	metricsAddress, healthAddress string
 	log                           logOptions
@@ -33,7 +33,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("mysql-operator run", pflag.ContinueOnError)
 	kindsFlag(flags, &o.kinds)
 	namespacesFlag(flags, &o.namespaces)
-	crdsFlag(flags, &o.crds)
+	o.definitions.register(flags)
 	kubeconfigFlag(flags, &o.kubeconfig)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several operators do not work at once")
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; empty for nowhere")
@@ -63,7 +63,7 @@ func runOperator(ctx context.Context, p process) error {
 	if len(rest) > 0 {
 		return badUsage("run takes no argument %q", strings.Join(rest, " "))
 	}
-	if err := oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff); err != nil {
+	if err := o.definitions.check(); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
@@ -84,7 +84,7 @@ func runOperator(ctx context.Context, p process) error {
 
 // run serves metrics and health at once, and meanwhile brings the definitions, makes sure of the rights, and reconciles.
 func (o operator) run(ctx context.Context) error {
-	o.log.Info("starting", "version", programVersion(), "kinds", names(o.kinds), "namespaces", o.options.namespaces, "crds", o.options.crds)
+	o.log.Info("starting", "version", programVersion(), "kinds", names(o.kinds), "namespaces", o.options.namespaces, "crds", o.options.definitions.mode)
 	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	group, ctx := errgroup.WithContext(ctx)
 	ctx, stop := context.WithCancel(ctx)
@@ -117,7 +117,11 @@ func stopped(stop context.CancelFunc, group *errgroup.Group) error {
 
 // work is what the operator does, in this order: definitions, rights, own image, reconciling. It returns nil when ctx ends.
 func (o operator) work(ctx context.Context, closed gates) error {
-	if err := o.ensureDefinitions(ctx, closed.rights); err != nil {
+	care, err := o.newCare()
+	if err != nil {
+		return err
+	}
+	if err := care.bring(ctx, closed); err != nil {
 		return ignoreStop(ctx, err)
 	}
 	closed.definitions.open()
@@ -135,48 +139,17 @@ func (o operator) work(ctx context.Context, closed gates) error {
 	}
 	manager, err := reconcile.New(reconcile.Config{
 		Rest: o.cluster.rest, Namespaces: o.options.namespaces, LeaderElect: o.options.leaderElect, LeaseNamespace: o.cluster.namespace,
-		Logger: o.log, Registry: o.registry, Version: programVersion(),
+		Logger: o.log, Registry: o.registry, Version: programVersion(), Leading: care.lead,
 	}, made)
 	if err != nil {
 		return err
 	}
 	o.health.Add("caches", manager.CachesSynced)
 	closed.engine.open()
-	return manager.Run(ctx)
-}
-
-// ensureDefinitions makes sure the definitions are served, in the way --crds says. Where a right is missing, it waits for it.
-func (o operator) ensureDefinitions(ctx context.Context, permitted *gate) error {
-	if o.options.crds == crdsOff {
-		return nil
-	}
-	definitions, err := crds.Load(o.kinds)
-	if err != nil {
-		return err
-	}
-	api, err := crds.NewAPI(o.cluster.rest)
-	if err != nil {
-		return err
-	}
-	installer := crds.Installer{API: api, Log: o.log.WithName("crds")}
-	ensure := installer.Ensure
-	if o.options.crds == crdsCheck {
-		ensure = installer.Check
-	}
-	results, err := ensure(ctx, definitions)
-	if forbidden := (*crds.ForbiddenError)(nil); errors.As(err, &forbidden) {
-		if err := o.awaitRights(ctx, permitted); err != nil {
-			return err
-		}
-		results, err = ensure(ctx, definitions)
-	}
-	if err != nil {
-		return err
-	}
-	for _, result := range results {
-		o.log.Info("definition served", "name", result.Definition.Name(), "op", result.Decision.Action, "reason", result.Decision.Reason, "message", result.Decision.Message, "duration", result.Took)
-	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return manager.Run(ctx) })
+	group.Go(func() error { return care.keep(ctx) })
+	return group.Wait()
 }
 
 // agentImage returns the image for what the operator puts into Pods.

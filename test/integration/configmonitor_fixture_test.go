@@ -24,6 +24,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
@@ -52,7 +53,7 @@ type shop struct {
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	server := pool.Shared(t)
-	definitions, err := crds.Load([]schema.Kind{configMonitors()})
+	defined, err := definitions.Load([]schema.Kind{configMonitors()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func newShop(t *testing.T) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), definitions); err != nil {
+	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
 		t.Fatal(err)
 	}
 	s := &shop{Server: server, t: t, namespace: server.Namespace(t)}

@@ -20,6 +20,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
 
@@ -32,11 +33,11 @@ type registry struct {
 
 func newRegistry(t *testing.T, server *apiserver.Server) registry {
 	t.Helper()
-	definitions, err := crds.Load(schema.Kinds())
+	defined, err := definitions.Load(schema.Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return registry{Server: server, t: t, definitions: definitions}
+	return registry{Server: server, t: t, definitions: defined}
 }
 
 func (r registry) installer(config *rest.Config) crds.Installer {
@@ -61,7 +62,7 @@ func (r registry) ensure() []string {
 func outcomes(results []crds.Result) []string {
 	lines := []string{}
 	for _, result := range results {
-		lines = append(lines, fmt.Sprintf("%s %s", result.Decision.Action, result.Decision.Reason))
+		lines = append(lines, fmt.Sprintf("%s %s", result.Plan.Decision().Action, result.Plan.Decision().Reason))
 	}
 	return lines
 }
@@ -146,7 +147,7 @@ func healEdit(r registry) {
 		{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/epoch"},
 		{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/mine","value":{"type":"string"}},
 		{"op":"add","path":"/metadata/labels/team","value":"ours"}]`)
-	if got := r.ensure(); got[0] != "Update Changed" || got[1] != "Keep Unchanged" {
+	if got := r.ensure(); got[0] != "Update Edited" || got[1] != "Keep Unchanged" {
 		r.t.Errorf("did %v", got)
 	}
 	healed := r.clusterDefinition()
@@ -161,11 +162,11 @@ func healEdit(r registry) {
 }
 
 func keepNewer(r registry) {
-	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+crds.VersionAnnotation+`":"1000"}}}`)
+	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+definitions.Identity().VersionAnnotation()+`":"1000"}}}`)
 	if got := r.ensure(); got[0] != "Keep Newer" {
 		r.t.Errorf("did %v", got)
 	}
-	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+crds.VersionAnnotation+`":"0"}}}`)
+	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+definitions.Identity().VersionAnnotation()+`":"0"}}}`)
 	if got := r.ensure(); got[0] != "Update Older" {
 		r.t.Errorf("did %v", got)
 	}
@@ -185,7 +186,7 @@ func carryOver(r registry) {
 	r.patch(types.JSONPatchType, string(patch))
 	r.patch(types.MergePatchType, `{"status":{"storedVersions":["v1alpha1","v1"]}}`, "status")
 
-	if got := r.ensure(); got[0] != "Update Changed" {
+	if got := r.ensure(); got[0] != "Update Edited" {
 		r.t.Errorf("did %v", got)
 	}
 	carried := versions(r.t, r.clusterDefinition())
@@ -210,8 +211,8 @@ func respectForeign(r registry) {
 	if err == nil || !strings.Contains(err.Error(), "status.epoch") || !strings.Contains(err.Error(), "kubectl label crd") {
 		r.t.Errorf("error %v, want the field that would be dropped and the remedy", err)
 	}
-	r.patch(types.MergePatchType, `{"metadata":{"labels":{"`+crds.OwnerLabel+`":"`+crds.Owner+`"}}}`)
-	if got := r.ensure(); got[0] != "Update Changed" {
+	r.patch(types.MergePatchType, `{"metadata":{"labels":{"`+crds.OwnerLabel+`":"`+definitions.Identity().Owner+`"}}}`)
+	if got := r.ensure(); got[0] != "Update Edited" {
 		r.t.Errorf("handed over: did %v", got)
 	}
 }
@@ -263,7 +264,7 @@ func leastRights(r registry) {
 	if err := r.Dynamic.Resource(definitionResource()).Delete(r.t.Context(), r.definitions[1].Name(), metav1.DeleteOptions{}); err != nil {
 		r.t.Fatal(err)
 	}
-	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+crds.VersionAnnotation+`":"0"}}}`)
+	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+definitions.Identity().VersionAnnotation()+`":"0"}}}`)
 	results, err = r.installer(config).Ensure(r.t.Context(), r.definitions)
 	if diff := cmp.Diff([]string{"Update Older", "Create NotFound"}, outcomes(results)); diff != "" || err != nil {
 		r.t.Errorf("with the rights granted (-want +got), error %v:\n%s", err, diff)

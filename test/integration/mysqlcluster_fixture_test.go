@@ -30,6 +30,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
@@ -66,7 +67,7 @@ func newSite(t *testing.T) *site {
 
 func newSiteOn(t *testing.T, server *apiserver.Server) *site {
 	t.Helper()
-	definitions, err := crds.Load([]schema.Kind{mysqlClusters()})
+	defined, err := definitions.Load([]schema.Kind{mysqlClusters()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func newSiteOn(t *testing.T, server *apiserver.Server) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), definitions); err != nil {
+	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
 		t.Fatal(err)
 	}
 	s := &site{Server: server, namespace: server.Namespace(t)}

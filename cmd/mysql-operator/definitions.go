@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
+)
+
+// administratorPatience is how long the operator waits, with --crds=check, for an administrator to apply definitions before it gives up and
+// is started anew.
+const administratorPatience = 15 * time.Minute
+
+// care is what the operator does about its definitions: it brings them at boot, then watches over them, and leads their migration.
+type care struct {
+	operator
+	definitions []crds.Definition
+	installer   crds.Installer
+	guard       *crds.Guard
+	news        *definitionNews
+}
+
+func (o operator) newCare() (*care, error) {
+	defined, err := definitions.Load(o.kinds)
+	if err != nil {
+		return nil, err
+	}
+	installer, err := newInstaller(o.cluster, o.options.definitions.definitionLimits, o.options.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	installer.Log = o.log.WithName("crds")
+	news, err := o.newDefinitionNews(defined)
+	if err != nil {
+		return nil, err
+	}
+	c := &care{operator: o, definitions: defined, installer: installer, news: news}
+	c.guard = crds.NewGuard(installer, defined, news.tell)
+	return c, nil
+}
+
+// newInstaller makes an installer for the cluster, which looks for custom resources in these namespaces, or in all.
+func newInstaller(cluster connection, limits definitionLimits, namespaces []string) (crds.Installer, error) {
+	api, err := crds.NewAPI(cluster.rest)
+	if err != nil {
+		return crds.Installer{}, err
+	}
+	checker, err := newChecker(cluster, namespaces)
+	if err != nil {
+		return crds.Installer{}, err
+	}
+	namespace := cluster.namespace
+	if len(namespaces) > 0 {
+		namespace = namespaces[0]
+	}
+	return crds.Installer{API: api, Objects: checker, Namespace: namespace, Adopt: limits.adopts, AllowBreaking: limits.allowBreaking}, nil
+}
+
+// bring makes sure that the definitions serve, in the way --crds says. Where a right is missing, it waits for it.
+func (c *care) bring(ctx context.Context, closed gates) error {
+	var work func(context.Context, []crds.Definition) ([]crds.Result, error)
+	switch c.options.definitions.mode {
+	case crdsOff:
+		return nil
+	case crdsCheck:
+		patient := c.installer
+		patient.Timeout = administratorPatience
+		patient.Waiting = func(name, message string) {
+			closed.definitions.say(message)
+			c.log.Info("waiting for an administrator", "reason", "DefinitionLacking", "name", name, "message", message)
+		}
+		work = patient.Check
+	default:
+		work = c.installer.Ensure
+	}
+	results, err := work(ctx, c.definitions)
+	if forbidden := (*crds.ForbiddenError)(nil); errors.As(err, &forbidden) {
+		if err := c.awaitRights(ctx, closed.rights); err != nil {
+			return err
+		}
+		results, err = work(ctx, c.definitions)
+	}
+	if err != nil {
+		return err
+	}
+	for _, result := range results {
+		c.news.brought(ctx, result)
+	}
+	return nil
+}
+
+// keep watches over the definitions until ctx ends, where the operator may change them.
+func (c *care) keep(ctx context.Context) error {
+	if c.options.definitions.mode == crdsApply {
+		c.health.Add("definitions-guard", c.trouble)
+		c.guard.Run(ctx)
+	}
+	return nil
+}
+
+// trouble is a check for Health: an error for the first definition that the operator cannot work with, or cannot look after.
+func (c *care) trouble() error {
+	for _, definition := range c.definitions {
+		if seen, found := c.guard.Latest(definition.Name()); found && seen.Err != nil {
+			return seen.Err
+		}
+	}
+	return nil
+}
+
+// lead migrates stored objects and notes whether there are any, while this process is the leader.
+func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
+	if c.options.definitions.mode != crdsApply {
+		return
+	}
+	leader := crds.Leader{Guard: c.guard, Migrate: c.migrate, InUse: func(definition crds.Definition) (some, known bool) {
+		return c.inUse(engine, definition)
+	}}
+	leader.Run(ctx)
+}
+
+// inUse says whether a definition has objects, from the engine's caches. Who sees only some namespaces knows only if there are some.
+func (c *care) inUse(engine *reconcile.Manager, definition crds.Definition) (some, known bool) {
+	kind, found := kindOf(c.kinds, definition)
+	if !found || engine.CachesSynced() != nil {
+		return false, false
+	}
+	some = engine.InUse(kind)
+	return some, some || len(c.options.namespaces) == 0
+}
+
+func kindOf(kinds []schema.Kind, definition crds.Definition) (schema.Kind, bool) {
+	for _, kind := range kinds {
+		if kind.DefinitionName() == definition.Name() {
+			return kind, true
+		}
+	}
+	return schema.Kind{}, false
+}
+
+func (c *care) migrate(ctx context.Context, name string) error {
+	return fmt.Errorf("migrate %s", name)
+}
+
+func newChecker(connection, []string) (crds.ObjectChecker, error) { return nil, nil }

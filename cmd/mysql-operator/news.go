@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	eventsclient "k8s.io/client-go/kubernetes/typed/events/v1"
+	"k8s.io/utils/strings"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/deploy"
+)
+
+const (
+	// eventPatience bounds the writing of an event: it is a courtesy that nothing waits for.
+	eventPatience = 5 * time.Second
+	maxEventNote  = 1024 // API reference, Event v1 events.k8s.io
+)
+
+// definitionNews tells people what happens to definitions: in the log, in metrics, and as events on them.
+type definitionNews struct {
+	log      logr.Logger
+	events   eventsclient.EventsV1Interface
+	instance string
+
+	versions, states *prometheus.GaugeVec
+	lost, healed     *prometheus.CounterVec
+}
+
+func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews, error) {
+	events, err := eventsclient.NewForConfig(o.cluster.rest)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for events: %w", err)
+	}
+	instance, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("find a name for this process: %w", err)
+	}
+	const prefix, label = "mysql_operator_definition_", "definition"
+	n := &definitionNews{
+		log: o.log.WithName("crds"), events: events, instance: instance,
+		versions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Order of a definition: in the cluster, and as this operator brings it."}, []string{label, "where"}),
+		states:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for what was last decided about a definition, by reason."}, []string{label, "action", "reason"}),
+		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "deletions_total", Help: "Definitions deleted while the operator ran, with all their objects."}, []string{label}),
+		healed:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "heals_total", Help: "Definitions brought back to what they have to be while the operator ran."}, []string{label}),
+	}
+	var faults []error
+	for _, collector := range []prometheus.Collector{n.versions, n.states, n.lost, n.healed} {
+		faults = append(faults, o.registry.Register(collector))
+	}
+	for _, definition := range defined {
+		n.versions.WithLabelValues(definition.Name(), "operator").Set(float64(definition.Version))
+		n.lost.WithLabelValues(definition.Name())
+		n.healed.WithLabelValues(definition.Name())
+	}
+	return n, errors.Join(faults...)
+}
+
+// brought tells what was done about a definition at boot.
+func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
+	name := result.Definition.Name()
+	for _, step := range result.Plan.Steps {
+		n.log.Info("definition in force", "name", name, "op", step.Action, "reason", step.Reason, "message", step.Message, "duration", result.Took)
+	}
+	for _, change := range result.Plan.Changes {
+		n.log.Info("definition changed", "name", name, "change", change.String(), "breaking", change.Breaking)
+	}
+	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
+	if decision := result.Plan.Decision(); decision.Action == crds.Update {
+		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Reason: decision.Reason, Message: decision.Message})
+	}
+}
+
+// tell tells what happened to a definition since.
+func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
+	name := notice.Definition.Name()
+	switch {
+	case notice.Reason == crds.ReasonLost:
+		n.lost.WithLabelValues(name).Inc()
+		n.log.Error(nil, notice.Message, "name", name, "reason", notice.Reason)
+	case notice.Warning:
+		n.log.Error(nil, "definition needs attention", "name", name, "reason", notice.Reason, "message", notice.Message)
+	default:
+		n.log.Info("definition seen", "name", name, "reason", notice.Reason, "message", notice.Message)
+	}
+	if notice.Reason == crds.ReasonHealed {
+		n.healed.WithLabelValues(name).Inc()
+	}
+	n.measure(notice.Definition, notice.Regarding, actionOf(notice), notice.Reason)
+	if notice.Warning || notice.Reason == crds.ReasonHealed {
+		n.event(ctx, notice)
+	}
+}
+
+func actionOf(notice crds.Notice) crds.Action {
+	if notice.Warning {
+		return crds.Refuse
+	}
+	return crds.Keep
+}
+
+func (n *definitionNews) measure(definition crds.Definition, existing *apiextensionsv1.CustomResourceDefinition, action crds.Action, reason crds.Reason) {
+	name := definition.Name()
+	n.states.DeletePartialMatch(prometheus.Labels{"definition": name})
+	n.states.WithLabelValues(name, string(action), string(reason)).Set(1)
+	if existing == nil {
+		return
+	}
+	if order, err := strconv.Atoi(existing.Annotations[definition.Identity().VersionAnnotation()]); err == nil {
+		n.versions.WithLabelValues(name, "cluster").Set(float64(order))
+	}
+}
+
+// event writes an event on the definition, if the operator may: one with Roles only may not in the namespace such events belong to.
+func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
+	if notice.Regarding == nil {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if notice.Warning {
+		kind = corev1.EventTypeWarning
+	}
+	ctx, cancel := context.WithTimeout(ctx, eventPatience)
+	defer cancel()
+	// Events about what lies in no namespace belong into this one.
+	_, err := n.events.Events(metav1.NamespaceDefault).Create(ctx, &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "."},
+		EventTime:  metav1.NowMicro(), ReportingController: deploy.Name, ReportingInstance: n.instance, Action: "Reconcile",
+		Type: kind, Reason: string(notice.Reason), Note: strings.ShortenString(notice.Message, maxEventNote),
+		Regarding: corev1.ObjectReference{
+			APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: "CustomResourceDefinition", Name: notice.Regarding.Name, UID: notice.Regarding.UID,
+			ResourceVersion: notice.Regarding.ResourceVersion,
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		n.log.V(1).Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
+	}
+}

@@ -1,0 +1,106 @@
+package crds
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+// leadPause is how often a Leader compares what its Guard has seen with what is to be done. It asks the API server nothing.
+const leadPause = time.Second
+
+// Leader does what only one operator at a time should: rewriting stored objects, and noting whether a definition has any.
+type Leader struct {
+	Guard *Guard
+	// Migrate rewrites the objects of a definition in its storage version and trims status.storedVersions, or goes on doing so.
+	Migrate func(ctx context.Context, name string) error
+	// InUse says whether a definition has objects, and false if that is not known.
+	InUse func(definition Definition) (some, known bool)
+}
+
+// Run leads until ctx ends.
+func (l Leader) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, definition := range l.Guard.definitions {
+		group.Go(func() { l.lead(ctx, definition) })
+	}
+	group.Wait()
+}
+
+func (l Leader) lead(ctx context.Context, definition Definition) {
+	pace, due, attended := newPace(), time.Time{}, attention{}
+	for sleep(ctx, leadPause) == nil {
+		seen, found := l.Guard.Latest(definition.Name())
+		if !found || seen.Err != nil || time.Now().Before(due) {
+			continue
+		}
+		some, known := l.InUse(definition)
+		current := attention{some, known, seen.resourceVersion()}
+		if current == attended {
+			continue
+		}
+		if err := l.attend(ctx, seen, current); err != nil && ctx.Err() == nil {
+			l.Guard.notify(ctx, Notice{Definition: definition, Regarding: seen.Existing, Warning: true, Reason: ReasonFault, Message: err.Error()})
+			due = time.Now().Add(pace.Step())
+			continue
+		}
+		pace, attended = newPace(), current
+	}
+}
+
+// attention is what a Leader acts on: nothing is to be done again before it changes.
+type attention struct {
+	some, known     bool
+	resourceVersion string
+}
+
+func (s Sighting) resourceVersion() string {
+	if s.Existing == nil {
+		return ""
+	}
+	return s.Existing.ResourceVersion
+}
+
+func (l Leader) attend(ctx context.Context, seen Sighting, current attention) error {
+	existing, definition := seen.Existing, seen.Definition
+	ours := existing != nil && existing.DeletionTimestamp == nil && existing.Labels[OwnerLabel] == definition.identity.Owner
+	if !ours || seen.Plan.Decision().Action != Keep {
+		return nil
+	}
+	if current.known {
+		if err := l.note(ctx, definition, existing, current.some); err != nil {
+			return err
+		}
+	}
+	if seen.Plan.Does(Migrate) {
+		return l.Migrate(ctx, definition.Name())
+	}
+	return nil
+}
+
+// note writes down whether the definition has objects, for those who may not list them: the policy that guards against its deletion.
+func (l Leader) note(ctx context.Context, definition Definition, existing *apiextensionsv1.CustomResourceDefinition, some bool) error {
+	identity, usage := definition.identity, UsageNone
+	if some {
+		usage = UsageSome
+	}
+	if existing.Annotations[identity.UsageAnnotation()] == usage {
+		return nil
+	}
+	// The UID keeps it from creating a definition that was deleted meanwhile.
+	body, err := json.Marshal(map[string]any{
+		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(), "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": existing.Name, "uid": existing.UID, "annotations": map[string]string{identity.UsageAnnotation(): usage}},
+	})
+	if err == nil {
+		err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), TakeOver: true})
+	}
+	if err != nil {
+		return fmt.Errorf("note on definition %s whether it has objects: %w", existing.Name, err)
+	}
+	return nil
+}
