@@ -1,0 +1,129 @@
+package migration
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// translation says what becomes of entries in managedFields.
+type translation struct {
+	// stays are the API versions whose entries are left alone.
+	stays map[string]bool
+	// to is the API version of the others; rename says that they may take its name, because versions differ by nothing else.
+	to     string
+	rename bool
+	// keeper is the manager that is entered when no other is left.
+	keeper string
+}
+
+func translationFor(definition *apiextensionsv1.CustomResourceDefinition, keeper string) translation {
+	full := func(version string) string {
+		return apischema.GroupVersion{Group: definition.Spec.Group, Version: version}.String()
+	}
+	conversion := definition.Spec.Conversion
+	found := translation{stays: map[string]bool{}, to: full(storageVersion(definition)), keeper: keeper}
+	found.rename = conversion == nil || conversion.Strategy == apiextensionsv1.NoneConverter
+	for _, version := range definition.Spec.Versions {
+		if version.Served || version.Storage {
+			found.stays[full(version.Name)] = true
+		}
+	}
+	return found
+}
+
+// apply returns the entries as they have to be, and whether that is a change.
+func (t translation) apply(entries []metav1.ManagedFieldsEntry) (translated []metav1.ManagedFieldsEntry, changed bool, err error) {
+	places := map[metav1.ManagedFieldsEntry]int{}
+	for _, entry := range entries {
+		if !t.stays[entry.APIVersion] {
+			changed = true
+			if !t.rename {
+				continue
+			}
+			entry.APIVersion = t.to
+		}
+		at, double := places[identifier(entry)]
+		if !double {
+			places[identifier(entry)] = len(translated)
+			translated = append(translated, entry)
+			continue
+		}
+		// The API server would keep one of the two and forget what the other owns.
+		if err := unite(&translated[at], entry); err != nil {
+			return nil, false, err
+		}
+	}
+	if changed && len(translated) == 0 {
+		translated = append(translated, t.seed())
+	}
+	return translated, changed, nil
+}
+
+// identifier is what the API server tells entries apart by: for server-side apply the version does not count
+// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
+func identifier(entry metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+	entry.FieldsType, entry.FieldsV1, entry.Time = "", nil, nil
+	if entry.Operation == metav1.ManagedFieldsOperationApply {
+		entry.APIVersion = ""
+	}
+	return entry
+}
+
+// unite gives an entry what the other one owns, and the later time of the two.
+func unite(entry *metav1.ManagedFieldsEntry, other metav1.ManagedFieldsEntry) error {
+	own, err := fieldsOf(*entry)
+	if err != nil {
+		return err
+	}
+	theirs, err := fieldsOf(other)
+	if err != nil {
+		return err
+	}
+	united, err := own.Union(theirs).ToJSON()
+	if err != nil {
+		return fmt.Errorf("write the fields of manager %s: %w", entry.Manager, err)
+	}
+	entry.FieldsType, entry.FieldsV1 = "FieldsV1", metav1.NewFieldsV1(string(united))
+	if entry.Time == nil || (other.Time != nil && entry.Time.Before(other.Time)) {
+		entry.Time = other.Time
+	}
+	return nil
+}
+
+func fieldsOf(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("read the fields of manager %s: %w", entry.Manager, err)
+	}
+	return set, nil
+}
+
+// seed is an entry that owns next to nothing. Without any entry the API server would take the object for one that was never applied, and
+// give all of its fields to a manager "before-first-apply", in conflict with everybody who applies next.
+func (t translation) seed() metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: t.keeper, Operation: metav1.ManagedFieldsOperationApply, APIVersion: t.to,
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:name":{}}}`),
+	}
+}
+
+// emptyPatch changes nothing, and thereby has an object stored in the version for storing.
+const emptyPatch = `{}`
+
+// patchFor returns the merge patch that has the object rewritten.
+func (t translation) patchFor(object *metav1.PartialObjectMetadata) ([]byte, error) {
+	entries, changed, err := t.apply(object.ManagedFields)
+	if err != nil || !changed {
+		return []byte(emptyPatch), err
+	}
+	metadata := map[string]any{"resourceVersion": object.ResourceVersion, "managedFields": entries}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}

@@ -1,0 +1,83 @@
+package migration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// The pauses between the attempts at one request grow from firstPause to lastPause; what the API server asks for counts up to longestPause.
+const (
+	firstPause   = 100 * time.Millisecond
+	lastPause    = 5 * time.Second
+	longestPause = 30 * time.Second
+	// attemptTimeout ends an attempt that nobody answers. The API server itself gives up after a minute (its --request-timeout).
+	attemptTimeout = 60 * time.Second
+)
+
+// persist makes a request until it succeeds or fails for good. While its failure passes by itself (isPassing) it is made again, with
+// growing pauses, as long as Patience; so it must be one that may take effect twice.
+func (m Migrator) persist(ctx context.Context, request func(context.Context) error) error {
+	patience, end := context.WithTimeout(ctx, m.Patience)
+	defer end()
+	pauses := wait.Backoff{Duration: firstPause, Factor: 2, Jitter: 0.2, Steps: 100, Cap: lastPause}
+	var last error
+	for {
+		err := attempt(patience, request)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !isPassing(err):
+			return err
+		case last == nil || patience.Err() == nil:
+			last = err // an attempt that was cut off by the end of our patience says less than the one before
+		}
+		pause := pauses.Step()
+		if seconds, asked := apierrors.SuggestsClientDelay(err); asked {
+			pause = max(pause, min(time.Duration(seconds)*time.Second, longestPause))
+		}
+		if stopped := sleep(patience, pause); stopped == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &patienceError{after: m.Patience, cause: last}
+	}
+}
+
+func attempt(ctx context.Context, request func(context.Context) error) error {
+	ctx, end := context.WithTimeout(ctx, attemptTimeout)
+	defer end()
+	return request(ctx)
+}
+
+// patienceError says that what should have passed by itself did not.
+type patienceError struct {
+	after time.Duration
+	cause error
+}
+
+func (e *patienceError) Error() string {
+	return fmt.Sprintf("tried for %v in vain: %v", e.after, e.cause)
+}
+
+func (e *patienceError) Unwrap() error {
+	return e.cause
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

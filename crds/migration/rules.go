@@ -1,0 +1,28 @@
+package migration
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+const resource = "customresourcedefinitions"
+
+// Rules returns the rights that migrating the objects of these definitions needs: their objects in all namespaces, and the definitions
+// by name. Rights on objects cannot be limited by name, because nobody knows the names (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
+func Rules(of []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
+	names, rules := []string{}, []rbacv1.PolicyRule{}
+	for _, definition := range of {
+		names = append(names, definition.Name)
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{definition.Spec.Group}, Resources: []string{definition.Spec.Names.Plural}, Verbs: []string{"get", "list", "patch"},
+		})
+	}
+	if len(names) == 0 {
+		return nil // a rule without names would be about all definitions
+	}
+	group := []string{apiextensionsv1.GroupName}
+	return append(rules,
+		rbacv1.PolicyRule{APIGroups: group, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get", "patch"}},
+		rbacv1.PolicyRule{APIGroups: group, Resources: []string{resource + "/status"}, ResourceNames: names, Verbs: []string{"patch"}},
+	)
+}

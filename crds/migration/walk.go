@@ -1,0 +1,238 @@
+package migration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The cursor is written at the end of a page, when so many objects or so much time passed since: it is an update of the definition, which
+// every API server and every watcher of definitions hears of.
+const (
+	objectsPerCursor = 1000
+	timePerCursor    = 10 * time.Second
+)
+
+// hopeless is how many objects may be refused before any is accepted: then it is not the objects, but a right that is missing or a policy.
+const hopeless = 100
+
+// maxExpiries is how often in a row a list may expire at once before it is an error.
+const maxExpiries = 5
+
+// errHopeless ends a walk on which nothing but refusals came.
+var errHopeless = errors.New("every object is refused")
+
+// walk goes through all objects of one definition, once.
+type walk struct {
+	Migrator
+
+	definition  *apiextensionsv1.CustomResourceDefinition
+	begun       identity
+	resource    apischema.GroupVersionResource
+	translation translation
+	limiter     *rate.Limiter
+	meter       *meter
+
+	// behind is the key of the last object of the last page that was gone through; resumed is where a run before had come to, and counted the
+	// last key of those it did that was counted.
+	behind, resumed, counted string
+	// savedAt and savedDone are when the cursor was written last, and how many objects were behind it.
+	savedAt   time.Time
+	savedDone int
+
+	lock     sync.Mutex
+	refusals []Refusal // the first refusalsKept
+}
+
+func (m Migrator) walkOf(definition *apiextensionsv1.CustomResourceDefinition, from apischema.GroupVersionResource) *walk {
+	resumed := m.cursorOf(definition)
+	return &walk{
+		Migrator:    m,
+		definition:  definition,
+		begun:       identityOf(definition),
+		resource:    from,
+		translation: translationFor(definition, m.FieldManager),
+		limiter:     rate.NewLimiter(rate.Limit(m.Rate), m.Concurrency),
+		meter: &meter{
+			log: m.Log, report: m.Report, begun: time.Now(),
+			progress: Progress{Definition: definition.Name, From: formerVersions(definition), To: storageVersion(definition), Resumed: resumed != ""},
+		},
+		behind: resumed, resumed: resumed, savedAt: time.Now(),
+	}
+}
+
+// run rewrites every object. The API server lists them in the order of their keys, and new ones are stored in the right version, so a page
+// that was gone through never has to be looked at again.
+func (w *walk) run(ctx context.Context) error {
+	token, expiries := "", 0
+	for {
+		page, err := w.list(ctx, token)
+		switch {
+		case apierrors.IsResourceExpired(err) && expiries < maxExpiries:
+			token, expiries = continuation(err), expiries+1
+			continue
+		case err != nil:
+			return fmt.Errorf("list %s: %w", w.resource.GroupResource(), err)
+		}
+		expiries = 0
+		if err := w.goThrough(ctx, page); err != nil {
+			return err
+		}
+		if token = page.Continue; token == "" {
+			return w.refused(false)
+		}
+		if err := w.remember(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *walk) list(ctx context.Context, token string) (page *metav1.PartialObjectMetadataList, err error) {
+	err = w.persist(ctx, func(ctx context.Context) error {
+		page, err = w.Objects.Resource(w.resource).List(ctx, metav1.ListOptions{Limit: w.PageSize, Continue: token})
+		return err
+	})
+	return page, err
+}
+
+// continuation returns the token that goes on behind the page before in what is there now, which the API server hands out with the error
+// that the list expired (after five to ten minutes,
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#retrieving-large-results-sets-in-chunks). Without one the list begins again.
+func continuation(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return ""
+	}
+	return status.Status().Continue
+}
+
+// goThrough rewrites the objects of a page, except those that were before.
+func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadataList) error {
+	total := len(page.Items)
+	if page.RemainingItemCount != nil {
+		total += int(*page.RemainingItemCount)
+	}
+	w.meter.start(total)
+	todo := w.todo(page.Items)
+	if len(todo) == 0 {
+		return nil
+	}
+	last := keyOf(&todo[len(todo)-1])
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(w.Concurrency)
+	var interrupted error
+	for i := range todo {
+		if interrupted = w.limiter.Wait(groupCtx); interrupted != nil {
+			break
+		}
+		group.Go(func() error { return w.rewrite(groupCtx, &todo[i]) })
+	}
+	err := group.Wait()
+	switch {
+	case errors.Is(err, errHopeless):
+		return w.refused(true)
+	case err != nil:
+		return err
+	case interrupted != nil:
+		return fmt.Errorf("rewrite %s behind %q: %w", w.resource.GroupResource(), w.behind, interrupted)
+	}
+	w.behind = last
+	return nil
+}
+
+// todo returns the objects that are left, and counts those that a run before did.
+func (w *walk) todo(items []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	for i := range items {
+		if key := keyOf(&items[i]); key <= w.resumed && key > w.counted {
+			w.counted = key
+			w.meter.earlier(1)
+		}
+	}
+	return slices.DeleteFunc(items, func(object metav1.PartialObjectMetadata) bool { return keyOf(&object) <= w.behind })
+}
+
+// rewrite has one object stored in the version for storing. Only errors that concern all objects are returned.
+func (w *walk) rewrite(ctx context.Context, listed *metav1.PartialObjectMetadata) error {
+	object := listed
+	objects := w.Objects.Resource(w.resource).Namespace(listed.Namespace)
+	options := metav1.PatchOptions{FieldManager: w.FieldManager, FieldValidation: metav1.FieldValidationIgnore}
+	err := w.persist(ctx, func(ctx context.Context) error {
+		patch, err := w.translation.patchFor(object)
+		if err != nil {
+			return err
+		}
+		_, err = objects.Patch(ctx, listed.Name, types.MergePatchType, patch, options)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		fresh, failed := objects.Get(ctx, listed.Name, metav1.GetOptions{})
+		if failed != nil {
+			return failed
+		}
+		object = fresh
+		return err
+	})
+	switch {
+	case err == nil:
+		w.meter.add(Progress{Done: 1})
+	case apierrors.IsNotFound(err) && !isUnrouted(err):
+		w.meter.add(Progress{Skipped: 1})
+	case isRefusal(err):
+		return w.refuse(Refusal{Namespace: listed.Namespace, Name: listed.Name, Cause: err})
+	default:
+		return fmt.Errorf("rewrite %s %s: %w", w.resource.GroupResource(), keyOf(listed), err)
+	}
+	return nil
+}
+
+// refuse remembers an object that is refused.
+func (w *walk) refuse(refusal Refusal) error {
+	now := w.meter.add(Progress{Refused: 1})
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if len(w.refusals) < refusalsKept {
+		w.refusals = append(w.refusals, refusal)
+	}
+	if now.Refused >= hopeless && !w.meter.accepted() {
+		return errHopeless
+	}
+	return nil
+}
+
+// refused is the error about the objects that were refused; nil if there are none.
+func (w *walk) refused(givenUp bool) error {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	if len(w.refusals) == 0 {
+		return nil
+	}
+	slices.SortFunc(w.refusals, func(a, b Refusal) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	now := w.meter.now()
+	return &RefusedError{Definition: w.definition.Name, To: now.To, From: now.From, Count: now.Refused, Refusals: w.refusals, GivenUp: givenUp}
+}
+
+// remember writes the cursor if it is time to. It never passes an object that was refused, so that the next run tries it again.
+func (w *walk) remember(ctx context.Context) error {
+	now := w.meter.now()
+	due := now.Done+now.Skipped-w.savedDone >= objectsPerCursor || time.Since(w.savedAt) >= timePerCursor
+	if !due || now.Refused > 0 || w.behind == w.resumed {
+		return nil
+	}
+	if err := w.save(ctx, w.definition.Name, cursor{identity: w.begun, After: w.behind}); err != nil {
+		return err
+	}
+	w.savedAt, w.savedDone = time.Now(), now.Done+now.Skipped
+	return nil
+}
