@@ -78,7 +78,9 @@ func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 	case found.stamp == "":
 		// To stamp it again would make the two of us restart its Pods for ever.
 		return v1.ActionLeftAlone, "somebody takes the annotation off its Pod template again: restart it by what manages it"
-	case found.stamp == seen.hash && found.done:
+	case found.stamp != seen.hash:
+		return v1.ActionRolling, "its Pod template was stamped for other data since: somebody has rolled it back, or restarts it for newer data"
+	case found.done:
 		return v1.ActionRolled, found.remark
 	default:
 		return v1.ActionRolling, found.remark

@@ -30,12 +30,12 @@ func TestAdvanceOfARolledWorkload(t *testing.T) {
 		"it was stamped before the operator could say so": {v1.ActionPending, at(0).with("web", rollout{stamp: newHash}), "Pending"},
 		"it replaces its Pods":                            {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, remark: "1 of 3 Pods replaced"}), "Rolling, 1 of 3 Pods replaced"},
 		"it has replaced them":                            {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, done: true}), "Rolled"},
-		"a sibling stamped it for newer data meanwhile":   {v1.ActionRolling, at(0).with("web", rollout{stamp: "newer", done: true}), "Rolling"},
+		"it is stamped for other data":                    {v1.ActionRolling, at(0).with("web", rollout{stamp: "newer", done: true}), "Rolling, its Pod template was stamped for other data since: somebody has rolled it back, or restarts it for newer data"},
 		"somebody takes the stamp off again":              {v1.ActionRolling, at(0).with("web", rollout{done: true}), "LeftAlone, somebody takes the annotation off its Pod template again: restart it by what manages it"},
 		"it does not replace Pods by itself":              {v1.ActionPending, at(0).with("web", rollout{refuses: "not me"}), "LeftAlone, not me"},
 		"it was deleted before its turn":                  {v1.ActionPending, at(0), "Gone"},
 		"it was deleted while it replaced its Pods":       {v1.ActionRolling, at(0), "Gone"},
-		"it was done": {v1.ActionRolled, at(0), "Rolled"},
+		"it was done":                                     {v1.ActionRolled, at(0), "Rolled"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
