@@ -1,0 +1,265 @@
+package conversion
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/pki"
+)
+
+const (
+	authorityLife = 10 * 365 * 24 * time.Hour
+	servingLife   = 365 * 24 * time.Hour
+	// clockSkew is how far an API server's clock may be behind ours.
+	clockSkew = 5 * time.Minute
+)
+
+// The keys of the Secret. tls.crt and tls.key are what is served, ca.crt is what API servers are to trust: the newest CA first,
+// whose key is ca.key, then those it replaced.
+const (
+	keyCertificate  = "tls.crt"
+	keyPrivate      = "tls.key"
+	keyAuthorities  = "ca.crt"
+	keyAuthorityKey = "ca.key"
+)
+
+// material is what the Secret holds, read.
+type material struct {
+	authorities  []*x509.Certificate
+	authorityKey []byte
+	authority    *tls.Certificate
+	serving      *tls.Certificate
+	servingPair  pki.Pair
+}
+
+// readMaterial reads the Secret's content. An error says what is damaged.
+func readMaterial(data map[string][]byte) (*material, error) {
+	authorities, err := readCertificates(data[keyAuthorities])
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", keyAuthorities, err)
+	}
+	made := &material{authorities: authorities, authorityKey: data[keyAuthorityKey], servingPair: pki.Pair{Certificate: data[keyCertificate], Key: data[keyPrivate]}}
+	if made.authority, err = (pki.Pair{Certificate: pki.Encode(authorities[0].Raw), Key: made.authorityKey}).Parse(); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyAuthorityKey, err)
+	}
+	if made.serving, err = made.servingPair.Parse(); err != nil {
+		return nil, fmt.Errorf("%s: %w", keyCertificate, err)
+	}
+	for _, authority := range authorities {
+		if made.serving.Leaf.CheckSignatureFrom(authority) == nil {
+			return made, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no CA of %s signed it", keyCertificate, keyAuthorities)
+}
+
+func readCertificates(document []byte) ([]*x509.Certificate, error) {
+	found := []*x509.Certificate{}
+	for block, rest := pem.Decode(document); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, certificate)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	return found, nil
+}
+
+func (m *material) data() map[string][]byte {
+	return map[string][]byte{
+		keyAuthorities: m.bundle(), keyAuthorityKey: m.authorityKey,
+		keyCertificate: m.servingPair.Certificate, keyPrivate: m.servingPair.Key,
+	}
+}
+
+// bundle is the caBundle.
+func (m *material) bundle() []byte {
+	var bundle bytes.Buffer
+	for _, authority := range m.authorities {
+		bundle.Write(pki.Encode(authority.Raw))
+	}
+	return bundle.Bytes()
+}
+
+// trustedBy says whether who trusts the bundle trusts our newest CA.
+func (m *material) trustedBy(bundle []byte) bool {
+	trusted, err := readCertificates(bundle)
+	if err != nil {
+		return false
+	}
+	for _, one := range trusted {
+		if one.Equal(m.authorities[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *material) usable(now time.Time) bool {
+	return now.Before(m.serving.Leaf.NotAfter) && now.Before(m.signer().NotAfter)
+}
+
+// signer is the CA that signed what is served.
+func (m *material) signer() *x509.Certificate {
+	for _, authority := range m.authorities {
+		if m.serving.Leaf.CheckSignatureFrom(authority) == nil {
+			return authority
+		}
+	}
+	return m.authorities[0]
+}
+
+// step is what to do next about the material.
+type step string
+
+const (
+	stepKeep step = "keep"
+	// stepStart makes everything anew, trusting nothing that was.
+	stepStart step = "start anew"
+	// stepAuthority brings a new CA beside the old one, which goes on to be what is served with.
+	stepAuthority step = "bring a new CA"
+	// stepServe has the newest CA sign what is served.
+	stepServe step = "serve with a new certificate"
+	// stepForget takes the CAs away that sign nothing any more.
+	stepForget step = "forget the old CA"
+)
+
+// situation is all that the next step depends on.
+type situation struct {
+	material *material // nil: there is none, or it cannot be read
+	// remembered is what this process served last, if anything. With it, a lost Secret is a new CA's occasion and no outage.
+	remembered *material
+	hosts      []string
+	// leads is whether this replica is the leader. Others only do what must not wait for one.
+	leads bool
+	// trusted is whether API servers are known to trust the newest CA.
+	trusted bool
+	// overlap is how long a certificate must have been there for every replica to serve it.
+	overlap time.Duration
+}
+
+// nextStep decides. A CA comes before the certificates that need it, and goes after them.
+func (s situation) nextStep(now time.Time) step {
+	switch {
+	case s.material == nil && s.remembered != nil && s.remembered.usable(now) && covers(s.remembered.serving.Leaf, s.hosts):
+		return stepAuthority
+	case s.material == nil:
+		return stepStart
+	case !now.Before(s.material.authorities[0].NotAfter):
+		return stepStart
+	case !s.material.usable(now) || !covers(s.material.serving.Leaf, s.hosts):
+		return stepServe
+	case !s.leads:
+		return stepKeep
+	case pki.Renewable(s.material.authorities[0], now):
+		return stepAuthority
+	case !s.material.signer().Equal(s.material.authorities[0]):
+		if s.trusted {
+			return stepServe
+		}
+		return stepKeep
+	case pki.Renewable(s.material.serving.Leaf, now):
+		return stepServe
+	case len(s.material.authorities) > 1 && now.Sub(s.material.serving.Leaf.NotBefore) > clockSkew+s.overlap:
+		return stepForget
+	}
+	return stepKeep
+}
+
+func covers(leaf *x509.Certificate, hosts []string) bool {
+	for _, host := range hosts {
+		if leaf.VerifyHostname(host) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// take carries a step out, on a copy.
+func (s situation) take(next step, now time.Time) (*material, error) {
+	made := &material{}
+	if held := cmp.Or(s.material, s.remembered); held != nil {
+		*made = *held
+	}
+	switch next {
+	case stepKeep:
+		return made, nil
+	case stepForget:
+		made.authorities = made.authorities[:1]
+		return made, nil
+	case stepServe:
+		return made, made.serve(s.hosts, now)
+	case stepAuthority:
+		return made, made.newAuthority(s.hosts[0], now)
+	case stepStart:
+		*made = material{}
+		if err := made.newAuthority(s.hosts[0], now); err != nil {
+			return nil, err
+		}
+		return made, made.serve(s.hosts, now)
+	}
+	return nil, fmt.Errorf("unknown step %q", next)
+}
+
+func (m *material) newAuthority(host string, now time.Time) error {
+	pair, err := pki.Issue(&x509.Certificate{
+		Subject:               pkix.Name{CommonName: "conversion webhook CA of " + host},
+		NotBefore:             now.Add(-clockSkew),
+		NotAfter:              now.Add(authorityLife),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	if m.authority, err = pair.Parse(); err != nil {
+		return err
+	}
+	former := m.authorities
+	m.authorities, m.authorityKey = []*x509.Certificate{m.authority.Leaf}, pair.Key
+	for _, one := range former {
+		if now.Before(one.NotAfter) {
+			m.authorities = append(m.authorities, one)
+		}
+	}
+	return nil
+}
+
+func (m *material) serve(hosts []string, now time.Time) error {
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "conversion webhook"},
+		NotBefore:   now.Add(-clockSkew),
+		NotAfter:    now.Add(servingLife),
+		KeyUsage:    x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, host := range hosts {
+		if address := net.ParseIP(host); address != nil {
+			template.IPAddresses = append(template.IPAddresses, address)
+			continue
+		}
+		template.DNSNames = append(template.DNSNames, host)
+	}
+	if end := m.authority.Leaf.NotAfter; end.Before(template.NotAfter) {
+		template.NotAfter = end
+	}
+	pair, err := pki.Issue(template, m.authority)
+	if err != nil {
+		return err
+	}
+	m.servingPair = pair
+	m.serving, err = pair.Parse()
+	return err
+}

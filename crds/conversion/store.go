@@ -1,0 +1,116 @@
+package conversion
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// maxRounds bounds how often the Secret is read again because another replica wrote it meanwhile.
+const maxRounds = 5
+
+// labelOwner is set to Config.Owner on what the Server makes.
+const labelOwner = "app.kubernetes.io/managed-by"
+
+// store keeps the material in one Secret, which is read by name, never watched: the right to watch a Secret by name is the right to list
+// all of them in the eyes of many an auditor, and a read every few seconds costs next to nothing.
+type store struct {
+	secrets corev1client.SecretInterface
+	config  Config
+	// manager is the field manager of this process alone: of two that create the Secret at the same moment by server-side apply, which
+	// RBAC can limit to its name as it cannot limit a POST, the second then meets a conflict instead of overwriting the first.
+	manager string
+	now     func() time.Time
+}
+
+// sync reads the Secret, takes the steps that are due, and returns what it holds then.
+func (s store) sync(ctx context.Context, remembered *material, leads bool, trusted func(*material) bool) (*material, error) {
+	for range maxRounds {
+		secret, err := s.secrets.Get(ctx, s.config.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			secret, err = nil, nil
+		}
+		if err != nil {
+			return nil, s.fault("read", err)
+		}
+		held, err := s.read(secret)
+		if err != nil {
+			return nil, err
+		}
+		view := situation{material: held, remembered: remembered, hosts: s.config.hosts(), leads: leads, trusted: held != nil && trusted(held), overlap: s.config.Overlap}
+		next := view.nextStep(s.now())
+		if next == stepKeep {
+			return held, nil
+		}
+		made, err := view.take(next, s.now())
+		if err != nil {
+			return nil, s.fault(string(next)+" for", err)
+		}
+		err = s.write(ctx, secret, made)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, s.fault("write", err)
+		}
+		s.config.Log.Info("conversion certificates written", "op", string(next), "namespace", s.config.Namespace, "name", s.config.Name)
+	}
+	return nil, s.fault("write", fmt.Errorf("somebody else wrote it %d times meanwhile: look for another program that manages it", maxRounds))
+}
+
+// read returns what the Secret holds: nothing if there is none or if it is ours and damaged.
+func (s store) read(secret *corev1.Secret) (*material, error) {
+	if secret == nil {
+		return nil, nil //nolint:nilnil // having none is a situation, not an error
+	}
+	held, err := readMaterial(secret.Data)
+	if secret.Labels[labelOwner] != s.config.Owner {
+		return nil, s.fault("use", fmt.Errorf("it is not ours, because it lacks the label %s=%s: delete or rename it, and a new one is made", labelOwner, s.config.Owner))
+	}
+	if err != nil {
+		s.config.Log.Info("conversion certificates are damaged, making new ones", "namespace", s.config.Namespace, "name", s.config.Name, "error", err.Error())
+		return nil, nil //nolint:nilnil // the same
+	}
+	return held, nil
+}
+
+// write creates the Secret, or replaces the content of the very one that was read.
+func (s store) write(ctx context.Context, read *corev1.Secret, made *material) error {
+	data := map[string]any{}
+	for key, value := range made.data() {
+		data[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	metadata := map[string]any{"name": s.config.Name, "namespace": s.config.Namespace}
+	kind, options := types.MergePatchType, metav1.PatchOptions{FieldManager: s.config.fieldManager()}
+	document := map[string]any{"metadata": metadata, "data": data}
+	if read == nil {
+		kind, options = types.ApplyPatchType, metav1.PatchOptions{FieldManager: s.manager}
+		metadata["labels"] = map[string]any{labelOwner: s.config.Owner}
+		document["apiVersion"], document["kind"], document["type"] = "v1", "Secret", string(corev1.SecretTypeOpaque)
+	} else {
+		metadata["resourceVersion"], metadata["uid"] = read.ResourceVersion, read.UID
+		for key := range read.Data {
+			if _, ours := data[key]; !ours {
+				data[key] = nil
+			}
+		}
+	}
+	body, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	_, err = s.secrets.Patch(ctx, s.config.Name, kind, body, options)
+	return err
+}
+
+func (s store) fault(verb string, err error) error {
+	return fmt.Errorf("%s Secret %s/%s of the conversion webhook: %w", verb, s.config.Namespace, s.config.Name, err)
+}
