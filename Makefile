@@ -139,12 +139,14 @@ docker-push: ## push the operator's image [IMG=]
 generate: ## write the generated Go files anew
 	go generate ./...
 
-# Without the version of the moment: the files are kept in git and must not change with every commit.
+# Without the version of the moment: the files are kept in git and must not change with every commit. A file is replaced by
+# a whole one: code that does not compile leaves what there is.
 .PHONY: manifests
 manifests: ## write the manifests in deploy/ anew
-	go run ./cmd/mysql-operator manifests crds >deploy/crds.yaml
-	go run ./cmd/mysql-operator manifests rbac >deploy/rbac.yaml
-	go run ./cmd/mysql-operator manifests operator >deploy/operator.yaml
+	@for part in crds rbac operator; do \
+		file=deploy/$$part.yaml; \
+		go run ./cmd/mysql-operator manifests $$part >$$file.new && mv $$file.new $$file || { rm -f $$file.new; exit 1; }; \
+	done
 
 .PHONY: clean
 clean: dev-down ## remove everything built, the dev cluster included
@@ -159,6 +161,10 @@ run: ## run the operator on this machine against the cluster [KINDS=]
 .PHONY: install
 install: ## register the definitions; the operator does that by itself, too [KINDS=]
 	$(operator) manifests crds $(kinds) | $(kubectl) apply --server-side --field-manager=mysql-operator-crds --filename=-
+
+.PHONY: protect
+protect: ## make the API server refuse to delete definitions that have objects
+	$(operator) manifests protection --kinds=all | $(kubectl) apply --server-side --filename=-
 
 .PHONY: uninstall
 uninstall: ## remove the definitions; refused while resources exist [FORCE=1 deletes those as well]

@@ -1,0 +1,107 @@
+// Package hack holds the scripts that the Makefile runs; here is what they promise on a bad day.
+package hack
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// script is a run of one of the repository's scripts, with programs of the machine replaced by others.
+type script struct {
+	command *exec.Cmd
+	output  strings.Builder
+}
+
+// run prepares the script; programs are shell texts by name, which find the folder that they may write to in $NOTES.
+func run(t *testing.T, notes string, programs map[string]string, arguments ...string) *script {
+	t.Helper()
+	bin := t.TempDir()
+	for name, text := range programs {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &script{command: exec.CommandContext(t.Context(), arguments[0], arguments[1:]...)}
+	s.command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NOTES="+notes)
+	s.command.Stdout, s.command.Stderr = &s.output, &s.output
+	s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return s
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+const root = "[ \"$1\" = -u ] && echo 0\n"
+
+// A second clone installs packages as well, or a machine that has just been started does its daily update.
+func TestNeedWaitsForAnotherAptGet(t *testing.T) {
+	t.Parallel()
+	notes := t.TempDir()
+	const aptGet = `echo "$*" >>"$NOTES/calls"
+[ "$(wc -l <"$NOTES/calls")" -gt 1 ] && exit 0
+echo "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
+exit 100
+`
+	s := run(t, notes, map[string]string{"id": root, "apt-get": aptGet, "sleep": ""}, "./need", "no-such-command=one,two", "sh=none", "/no/such/file=three", "/=none")
+	if err := s.command.Run(); err != nil {
+		t.Fatalf("%v: %s", err, s.output.String())
+	}
+	want := "-qq update\n-qq update\n-qq install --yes --no-install-recommends one two three\n"
+	if got := read(t, filepath.Join(notes, "calls")); got != want {
+		t.Errorf("apt-get was called with\n%swant\n%s", got, want)
+	}
+}
+
+func TestNeedTellsWhyAptGetFailed(t *testing.T) {
+	t.Parallel()
+	s := run(t, t.TempDir(), map[string]string{"id": root, "apt-get": "echo 'E: Unable to locate package one'; exit 100\n"}, "./need", "no-such-command=one")
+	err := s.command.Run()
+	if got := s.output.String(); err == nil || !strings.Contains(got, "Unable to locate") || !strings.Contains(got, "could not install one") {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
+// Not every shell runs what is to be done at the exit when it is interrupted; each time would leave 100 MB.
+func TestAnInterruptedImageBuildLeavesNothing(t *testing.T) {
+	t.Parallel()
+	notes, out := t.TempDir(), t.TempDir()
+	const buildah = "mkdir -p \"$2\" && : >\"$2/layer\" && : >\"$NOTES/started\" && exec sleep 60\n"
+	s := run(t, notes, map[string]string{"buildah": buildah}, "../images/operator/build", "mysql-operator:latest", "v1", filepath.Join(out, "mysql-operator.tar"))
+	if err := s.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.command.Wait() }()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for started := false; !started; {
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended by itself: %v: %s", err, s.output.String())
+		case <-tick.C:
+			_, err := os.Stat(filepath.Join(notes, "started"))
+			started = err == nil
+		}
+	}
+	if err := syscall.Kill(-s.command.Process.Pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("an interrupted build counts as done")
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
