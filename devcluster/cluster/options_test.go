@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -126,5 +128,23 @@ func TestFreshState(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Whoever asks wants to know whether the cluster is one that may be broken.
+func TestKubeconfigIsThatOfADevCluster(t *testing.T) {
+	t.Parallel()
+	f := folder(t.TempDir())
+	if err := os.WriteFile(f.kubeconfig(), []byte("of a real cluster"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Kubeconfig(string(f)); !errors.Is(err, errNoCluster) {
+		t.Errorf("%q, %v; want no cluster", got, err)
+	}
+	if err := f.save(state{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Kubeconfig(string(f)); err != nil || got != f.kubeconfig() {
+		t.Errorf("%q, %v; want %s", got, err, f.kubeconfig())
 	}
 }

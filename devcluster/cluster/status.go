@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -30,9 +28,13 @@ func Kubeconfig(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	// Any folder may hold a file of that name.
+	if _, err := folder(o.Dir).existing(); err != nil {
+		return "", err
+	}
 	path := folder(o.Dir).kubeconfig()
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("look in %s: %w", o.Dir, errNoCluster)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("find kubeconfig: the cluster was not started to its end, do that with up: %w", err)
 	}
 	return path, nil
 }

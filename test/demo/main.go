@@ -8,20 +8,25 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
 	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
 const (
 	namespace = "default"
-	password  = "demo-Passw0rd"
-	secret    = `apiVersion: v1
+	// mark tells the demo's own Secret, and by that its cluster, from somebody's.
+	mark     = "mysql-operator-demo"
+	password = "demo-Passw0rd"
+	secret   = `apiVersion: v1
 kind: Secret
 metadata:
   name: my-secret
+  labels: {` + mark + `: "true"}
 stringData:
   password: ` + password + "\n"
 	withBackup = `apiVersion: cr.mysqloperator.grtl.github.com/v1
@@ -55,7 +60,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	kubectl.Echo = os.Stdout
-	d := demo{kubectl: kubectl, quiet: kubectl}
+	d := demo{kubectl: kubectl, quiet: kubectl, disposable: isDevCluster(kubectl.Config)}
 	d.quiet.Echo = nil
 	for _, part := range []struct {
 		title string
@@ -76,9 +81,33 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-type demo struct{ kubectl, quiet kube.Kubectl }
+type demo struct {
+	kubectl, quiet kube.Kubectl
+	// disposable clusters hold nothing that anybody would miss.
+	disposable bool
+}
+
+// isDevCluster tells whether a kubeconfig is that of a dev cluster.
+func isDevCluster(kubeconfig string) bool {
+	own, err := cluster.Kubeconfig(filepath.Dir(kubeconfig))
+	return err == nil && own == kubeconfig
+}
 
 func (d demo) operator(ctx context.Context) error {
+	deployed, err := kube.Deployed(ctx, d.quiet)
+	if err != nil {
+		return err
+	}
+	for _, other := range deployed {
+		otherNamespace, name, _ := strings.Cut(other, "/")
+		if !d.disposable {
+			return fmt.Errorf("an operator runs as Deployment %s: two would reconcile the same resources: kubectl -n %s delete deployment %s, or use another cluster", other, otherNamespace, name)
+		}
+		fmt.Println("The operator that make dev-up deployed makes room: two would reconcile the same resources")
+		if _, err := d.kubectl.Run(ctx, "delete", "deployment", name, "-n", otherNamespace, "--cascade=foreground"); err != nil {
+			return err
+		}
+	}
 	return kube.OperatorFromEnvironment(namespace).Run(ctx, d.kubectl)
 }
 
@@ -99,11 +128,7 @@ func (d demo) definitions(ctx context.Context) error {
 }
 
 func (d demo) waits(ctx context.Context) error {
-	// What an earlier demo left would hide what is to be shown; its volumes are the demo's own.
-	if _, err := d.quiet.Run(ctx, "delete", "mysqlcluster", "my-cluster", "-n", namespace, "--ignore-not-found", "--wait"); err != nil {
-		return err
-	}
-	if _, err := d.quiet.Run(ctx, "delete", "pvc", "-n", namespace, "-l", "app.kubernetes.io/instance=my-cluster", "--wait"); err != nil {
+	if err := d.clear(ctx); err != nil {
 		return err
 	}
 	if _, err := d.kubectl.Apply(ctx, secret, "-n", namespace); err != nil {
@@ -117,6 +142,47 @@ func (d demo) waits(ctx context.Context) error {
 	}
 	_, err := d.kubectl.Run(ctx, "get", "mc", "my-cluster", "-n", namespace, "-o", "wide")
 	return err
+}
+
+// clear removes what an earlier demo left, with its data: it would hide what is to be shown. On a cluster that is not the dev cluster it
+// removes nothing that somebody else may have made.
+func (d demo) clear(ctx context.Context) error {
+	const volumes = "app.kubernetes.io/instance=my-cluster"
+	if !d.disposable {
+		foreign, err := d.foreign(ctx, volumes)
+		if err != nil {
+			return err
+		}
+		if foreign != "" {
+			return fmt.Errorf("namespace %s has what this demo did not make and would delete, data included: %s: delete it, or use another cluster", namespace, foreign)
+		}
+	}
+	if _, err := d.quiet.Run(ctx, "delete", "mysqlcluster", "my-cluster", "-n", namespace, "--ignore-not-found", "--wait"); err != nil {
+		return err
+	}
+	_, err := d.quiet.Run(ctx, "delete", "pvc", "-n", namespace, "-l", volumes, "--wait")
+	return err
+}
+
+// foreign names what is in the demo's way and is not its own; empty if nothing is.
+func (d demo) foreign(ctx context.Context, volumes string) (string, error) {
+	own, err := d.quiet.Run(ctx, "get", "secret", "-n", namespace, "--field-selector", "metadata.name=my-secret", "-l", mark, "-o", "name")
+	if err != nil || own != "" {
+		return "", err
+	}
+	var found []string
+	for _, arguments := range [][]string{
+		{"secret", "my-secret", "--ignore-not-found"},
+		{"mysqlcluster", "my-cluster", "--ignore-not-found"},
+		{"pvc", "-l", volumes},
+	} {
+		names, err := d.quiet.Run(ctx, append([]string{"get", "-n", namespace, "-o", "name"}, arguments...)...)
+		if err != nil {
+			return "", err
+		}
+		found = append(found, strings.Fields(names)...)
+	}
+	return strings.Join(found, ", "), nil
 }
 
 func (d demo) ready(ctx context.Context) error {
@@ -155,16 +221,15 @@ func (d demo) rows(ctx context.Context) error {
 	if _, err := d.mysql(ctx, "my-cluster", "CREATE DATABASE IF NOT EXISTS demo; CREATE TABLE IF NOT EXISTS demo.greeting (id INT AUTO_INCREMENT PRIMARY KEY, words VARCHAR(100)); INSERT INTO demo.greeting (words) VALUES ('hello from the primary'); SELECT @@hostname, COUNT(*) AS row_count FROM demo.greeting"); err != nil {
 		return err
 	}
-	var seen string
+	quiet := demo{kubectl: d.quiet, quiet: d.quiet}
 	err := kube.Wait(ctx, "the row on the replica", 30*time.Second, func(ctx context.Context) (bool, string) {
-		quiet := demo{kubectl: d.quiet, quiet: d.quiet}
-		seen, _ = quiet.mysql(ctx, "my-cluster-read", "SELECT COUNT(*) FROM demo.greeting")
-		return strings.Contains(seen, "1"), seen
+		seen, err := quiet.mysql(ctx, "my-cluster-read", "SELECT words FROM demo.greeting")
+		return err == nil && strings.Contains(seen, "hello from the primary"), seen
 	})
 	if err != nil {
 		return err
 	}
-	seen, err = d.mysql(ctx, "my-cluster-read", "SELECT @@hostname, words, @@super_read_only FROM demo.greeting")
+	seen, err := d.mysql(ctx, "my-cluster-read", "SELECT @@hostname, words, @@super_read_only FROM demo.greeting")
 	if err != nil {
 		return err
 	}
@@ -176,11 +241,10 @@ func (d demo) rows(ctx context.Context) error {
 
 // client starts a Pod with a mysql client, the way a person would.
 func (d demo) client(ctx context.Context) error {
-	if _, err := d.quiet.Run(ctx, "get", "pod", "mysql-client", "-n", namespace); err == nil {
-		return nil
-	}
-	if _, err := d.kubectl.Run(ctx, "run", "mysql-client", "-n", namespace, "--image=mysql:latest", "--env=MYSQL_PWD="+password, "--command", "--", "tail", "-f", "/dev/null"); err != nil {
-		return err
+	if _, err := d.quiet.Run(ctx, "get", "pod", "mysql-client", "-n", namespace); err != nil {
+		if _, err := d.kubectl.Run(ctx, "run", "mysql-client", "-n", namespace, "--image=mysql:latest", "--env=MYSQL_PWD="+password, "--command", "--", "tail", "-f", "/dev/null"); err != nil {
+			return err
+		}
 	}
 	_, err := d.kubectl.Run(ctx, "wait", "pod/mysql-client", "-n", namespace, "--for=condition=Ready", "--timeout=90s")
 	return err

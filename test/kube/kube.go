@@ -57,7 +57,15 @@ func (k Kubectl) Apply(ctx context.Context, manifest string, arguments ...string
 	return k.run(ctx, strings.NewReader(manifest), append([]string{"apply", "-f", "-"}, arguments...))
 }
 
+// commandLimit bounds a command whose caller does not: one that waits may wait for ever.
+const commandLimit = 5 * time.Minute
+
 func (k Kubectl) run(ctx context.Context, input io.Reader, arguments []string) (string, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, commandLimit, fmt.Errorf("not done within %s", commandLimit))
+		defer cancel()
+	}
 	command := exec.CommandContext(ctx, k.Program, append([]string{"--kubeconfig", k.Config}, arguments...)...)
 	var output bytes.Buffer
 	command.Stdin, command.Stdout, command.Stderr = input, &output, &output
@@ -68,6 +76,9 @@ func (k Kubectl) run(ctx context.Context, input io.Reader, arguments []string) (
 	text := output.String()
 	if k.Echo != nil {
 		fmt.Fprint(k.Echo, text)
+	}
+	if err != nil && ctx.Err() != nil { // it was killed, which says nothing
+		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return text, fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, strings.TrimSpace(text))
@@ -90,7 +101,7 @@ func shown(arguments []string) string {
 // Wait asks again and again until check is content, the time is up, or the context ends. The error says what was waited for and what was
 // seen last.
 func Wait(ctx context.Context, what string, limit time.Duration, check func(context.Context) (done bool, seen string)) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
 	const pause = 250 * time.Millisecond
 	last := "nothing yet"
@@ -104,7 +115,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, check func(cont
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waited %s for %s; last seen: %s", limit, what, last)
+			return fmt.Errorf("wait for %s: %w; last seen: %s", what, context.Cause(ctx), last)
 		case <-time.After(pause):
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -68,16 +69,26 @@ func (o Operator) overrides() string {
 	return string(content)
 }
 
+// waitReady asks the Pod itself, through the API server: definitions that an earlier operator registered are served without this one.
 func (o Operator) waitReady(ctx context.Context, kubectl Kubectl) error {
 	quiet := kubectl
 	quiet.Echo = nil
-	err := Wait(ctx, "the operator to serve its definitions", 2*time.Minute, func(ctx context.Context) (bool, string) {
-		seen, err := quiet.Run(ctx, "get", "crd", "mysqlclusters.cr.mysqloperator.grtl.github.com", "-o", `jsonpath={.status.conditions[?(@.type=="Established")].status}`)
-		return err == nil && seen == "True", seen
+	err := Wait(ctx, "the operator to be ready", 2*time.Minute, func(ctx context.Context) (bool, string) {
+		seen, err := quiet.Run(ctx, "get", "--raw", "/api/v1/namespaces/"+o.Namespace+"/pods/mysql-operator:8081/proxy/readyz")
+		return err == nil, strings.TrimSpace(seen)
 	})
 	if err != nil {
 		logs, _ := quiet.Run(ctx, "logs", "mysql-operator", "--namespace", o.Namespace, "--tail=20")
 		return fmt.Errorf("%w\nthe operator says:\n%s", err, logs)
 	}
 	return nil
+}
+
+// Deployed are the operators that run as a Deployment, as NAMESPACE/NAME. Beside them no other may be started: the Lease that keeps two
+// apart is one per namespace.
+func Deployed(ctx context.Context, kubectl Kubectl) ([]string, error) {
+	kubectl.Echo = nil
+	seen, err := kubectl.Run(ctx, "get", "deployments", "--all-namespaces", "--selector=app.kubernetes.io/name=mysql-operator",
+		"--output", `jsonpath={range .items[?(@.spec.replicas!=0)]}{.metadata.namespace}/{.metadata.name}{"\n"}{end}`)
+	return strings.Fields(seen), err
 }
