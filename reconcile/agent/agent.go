@@ -50,6 +50,10 @@ type Agent struct {
 	shortSince, heard time.Time
 	// pointed says that this agent set the replication channel up itself.
 	pointed bool
+	// known is the last look at the primary called knownHost, errant what this member had beyond it. They belong to the loop.
+	known     *replication.Source
+	knownHost string
+	errant    replication.GTIDSet
 }
 
 // New reads the member's state and accounts. Run does the work.
@@ -109,6 +113,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		local.Source = a.lookAtSource(ctx, *local.Assignment)
 	}
 	step := replication.NextStep(local)
+	a.learn(local, step)
 	changed := a.publish(observed, local, step, silent)
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
@@ -152,6 +157,10 @@ func (a *Agent) unanswered(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
+	if mysql.IsNotListening(err) {
+		// The next start is one like the first: recovery takes as long as it takes, and the probes must not cut it short.
+		a.answered = time.Time{}
+	}
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 		a.status.Boot = rand.Text()
@@ -175,8 +184,19 @@ func (a *Agent) localView(observed mysql.Observed) replication.Local {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
-	return replication.Local{
+	local := replication.Local{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Pointed: a.pointed, Unheard: now.Sub(a.heard),
+	}
+	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
+		local.Known, local.Errant = a.known, a.errant
+	}
+	return local
+}
+
+// learn keeps a look at the primary, so that it need not be looked at again while this member has nothing more than what was seen there.
+func (a *Agent) learn(local replication.Local, step replication.Step) {
+	if local.Source != nil && local.Source.Err == "" {
+		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,139 @@ func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
 	}
 	if status := member.Status(); status.Assignment != nil || status.Held.Epoch != 0 {
 		t.Errorf("it follows what it could not keep: %+v", status)
+	}
+}
+
+// counted is an assignment of this release, for the member's start of mysqld.
+func counted(revision int64, acks int, boot string) replication.Assignment {
+	return replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}},
+		Role: replication.RolePrimary, Boot: boot, Acks: acks,
+	}
+}
+
+func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, memberState())
+	boot := func() string { return member.Status().Boot }
+	if err := member.Assign(counted(7, 1, boot())); err != nil {
+		t.Fatal(err)
+	}
+	late := map[string]func() replication.Assignment{
+		"of an earlier revision":           func() replication.Assignment { return counted(6, 1, boot()) },
+		"of this one, and says otherwise":  func() replication.Assignment { return counted(7, 0, boot()) },
+		"meant for another start":          func() replication.Assignment { return counted(8, 1, "another") },
+		"of an operator that counts not":   func() replication.Assignment { a := counted(0, 0, boot()); a.Protocol = 0; return a },
+		"of an operator that counts wrong": func() replication.Assignment { return counted(0, 0, boot()) },
+	}
+	for _, life := range []string{"before", "after"} {
+		for name, assignment := range late {
+			var stale *replication.StaleError
+			if err := member.Assign(assignment()); !errors.As(err, &stale) {
+				t.Errorf("%s the restart, an assignment %s: got %v, want a refusal", life, name, err)
+			}
+		}
+		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
+			t.Errorf("%s the restart it reports %+v", life, status)
+		}
+		restarted, err := New(layout, member.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = restarted.local.Close() })
+		member = restarted
+	}
+	if err := member.Assign(counted(7, 1, boot())); err != nil {
+		t.Errorf("the same for the new start: %v", err)
+	}
+}
+
+func TestStateOfAnEarlierReleaseIsRead(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	newAgent(t, layout, memberState())
+	write(t, layout.stateFile(), `{"data":"Member","held":{"epoch":2,"primary":"db-0","inSync":["db-0"],"requiredAcks":0},"heldRole":"Primary"}`)
+	member, err := New(layout, newAgent(t, newLayout(t), memberState()).log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.local.Close() })
+	next := counted(1, 0, member.Status().Boot)
+	next.Record.Epoch = 2
+	if err := member.Assign(next); err != nil {
+		t.Errorf("the first record that counts is refused: %v", err)
+	}
+}
+
+func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), state{Data: replication.OriginMember, Held: counted(7, 1, "").Record})
+	look := func() string {
+		observed := someObservation()
+		local := member.localView(observed)
+		member.publish(observed, local, replication.NextStep(local), nil)
+		return member.Status().Message
+	}
+	older := counted(0, 1, member.Status().Boot)
+	older.Protocol = 0
+	if err := member.Assign(older); err == nil {
+		t.Fatal("an operator that does not count its records was obeyed")
+	}
+	if message := look(); !strings.Contains(message, "older release") || !strings.Contains(message, "Pod is replaced") {
+		t.Errorf("it says %q", message)
+	}
+	if err := member.Assign(counted(8, 1, member.Status().Boot)); err != nil {
+		t.Fatal(err)
+	}
+	if message := look(); strings.Contains(message, "refuse") {
+		t.Errorf("it goes on complaining: %q", message)
+	}
+	if protocol := member.Status().Protocol; protocol != replication.Protocol {
+		t.Errorf("it says that it speaks protocol %d", protocol)
+	}
+}
+
+func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	told := assignment(1, "db-0")
+	if err := member.Assign(told); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.Channel = replication.Channel{Configured: true, SourceHost: told.SourceHost, SourcePort: told.SourcePort, IO: "Yes", SQL: "Yes"}
+	own, err := replication.ParseGTIDSet(observed.Server.ServerUUID + ":1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(at *replication.Source) replication.Local {
+		local := member.localView(observed)
+		local.Source = at
+		member.learn(local, replication.NextStep(local))
+		return member.localView(observed)
+	}
+	if !replication.NeedsSource(member.localView(observed)) {
+		t.Error("an agent that knows nothing of the primary does not look")
+	}
+	if replication.NeedsSource(look(&replication.Source{ServerUUID: "primary"})) {
+		t.Error("it looks again although nothing here is new")
+	}
+	observed.Server.Executed = own
+	if !replication.NeedsSource(member.localView(observed)) {
+		t.Error("something was written here, and it does not look whether the primary has it")
+	}
+	if local := look(&replication.Source{ServerUUID: "primary"}); !local.Errant.Equal(own) {
+		t.Errorf("it found %q, and remembers %q", own, local.Errant)
+	}
+	if local := look(&replication.Source{Err: "no route"}); !local.Errant.Equal(own) {
+		t.Error("a look that failed made it forget")
+	}
+	if err := member.Assign(assignment(2, "db-2")); err != nil {
+		t.Fatal(err)
+	}
+	if local := member.localView(observed); local.Known != nil || !local.Errant.Empty() {
+		t.Error("it judges by what another primary had")
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	stuckAfter = 3 * time.Minute
 
 	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = time.Minute
 	shutdownTimeout   = 3 * time.Second
 	maxBody           = 1 << 20
 )
@@ -31,7 +32,7 @@ const (
 // Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ demand the operator's certificate.
 func (a *Agent) Serve(ctx context.Context, address string) error {
 	server := &http.Server{
-		Addr: address, Handler: a.Handler(), TLSConfig: a.tls.server(), ReadHeaderTimeout: readHeaderTimeout,
+		Addr: address, Handler: a.Handler(), TLSConfig: a.tls.server(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		// Connections that break off are told in the log's own form, and only to those who ask for detail.
 		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(a.log), slog.LevelDebug),
 	}
@@ -113,7 +114,7 @@ func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
 	}
 }
 
-// started: mysqld has answered once. Until then it may be recovering, which takes as long as it takes.
+// started: mysqld has answered since it listens. Until then it may be recovering, which takes as long as it takes.
 func (a *Agent) started() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -200,6 +200,29 @@ func TestProbesTellTheTruth(t *testing.T) {
 	}
 }
 
+func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	observed := someObservation()
+	local := member.localView(observed)
+	member.publish(observed, local, replication.NextStep(local), nil)
+	_, err := member.look(t.Context())
+	if err == nil {
+		t.Fatal("there is no mysqld, and it answered")
+	}
+	member.unanswered(err)
+	later := time.Now().Add(hungAfter + time.Minute)
+	member.mu.Lock()
+	member.looked = later
+	member.mu.Unlock()
+	if err := member.alive(later); err != nil {
+		t.Errorf("mysqld does not listen, it recovers or stops, and kubelet would kill it: %v", err)
+	}
+	if err := member.started(); err == nil {
+		t.Error("mysqld starts anew and has not answered, and kubelet would take its start for over")
+	}
+}
+
 func TestClientSpeaksToTheAgent(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -137,11 +137,15 @@ func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) 
 
 // ObserveSource looks at a primary as its replica does.
 func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
-	var executed, purged string
+	var owned, executed, purged string
 	source := replication.Source{}
-	row := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
-	if err := row.Scan(&source.ServerUUID, &executed, &purged); err != nil {
+	row := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	err := row.Scan(&source.ServerUUID, &owned, &executed, &purged)
+	if err != nil {
 		return source, fmt.Errorf("look at the primary: %w", err)
+	}
+	if source.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
+		return source, fmt.Errorf("gtid_owned: %w", err)
 	}
 	return source, parseSets(executed, purged, &source.Executed, &source.Purged)
 }

@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -92,6 +94,11 @@ func hasNumber(err error, number uint16) bool {
 func IsDonorBusy(err error) bool {
 	return hasNumber(err, errTooManyClones) ||
 		hasNumber(err, errCloneDonor) && strings.Contains(err.Error(), fmt.Sprintf(": %d :", errTooManyClones))
+}
+
+// IsNotListening says whether no mysqld accepts connections: it has not started, recovers, or has stopped.
+func IsNotListening(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
 // IsAccessDenied says whether mysqld refused the account or its password.

@@ -18,7 +18,7 @@ func appoint(c Cluster) Decision {
 	if len(former) == 0 && len(leftBehind) == 0 {
 		return appointFirst(c, decision)
 	}
-	held := newestHeld(former)
+	held := newestHeld(c.Members)
 	chosen, problem := writing(held, former), ""
 	if chosen == "" {
 		chosen, problem = elect(held, former, leftBehind)
@@ -36,7 +36,7 @@ func appointFirst(c Cluster, decision Decision) Decision {
 		decision.Note = &Note{ReasonWaitingForMembers, "waits for the first member to start", false}
 		return decision
 	}
-	decision.Record = Record{Epoch: 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}
+	decision.Record = Record{Epoch: newestHeld(c.Members).Epoch + 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}
 	return decision
 }
 
@@ -74,11 +74,17 @@ func (c Cluster) formerMembers() []Member {
 	return former
 }
 
+// newestHeld is the latest record that any member tells of, also one whose own data counts as nothing.
 func newestHeld(members []Member) Record {
 	var newest Record
 	for _, member := range members {
-		if member.Status.Held.Epoch > newest.Epoch || member.Status.Held.Epoch == newest.Epoch && member.Status.HeldRole == RolePrimary {
-			newest = member.Status.Held
+		if !member.read() {
+			continue
+		}
+		held := member.Status.Held
+		// Records without a revision: the primary's is the latest.
+		if newest.before(held) || !held.before(newest) && member.Status.HeldRole == RolePrimary {
+			newest = held
 		}
 	}
 	return newest

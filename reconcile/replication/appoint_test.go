@@ -91,6 +91,23 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-11")), rec(5, 0, "db-2"))
 	})
+	t.Run("a member whose own data counts as nothing still knows the last epoch: the next one is later", func(t *testing.T) {
+		t.Parallel()
+		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, holding(last), wasPrimary)
+		later := rec(6, 0, "db-0")
+		later.Revision = 30
+		got := Decide(s.hears(1, StateWaiting, fresh, holding(later)).c).Record
+		if got.Epoch != 7 || got.Revision != 31 {
+			t.Errorf("it would be refused: %+v", got)
+		}
+	})
+	t.Run("of two records of one epoch the later one tells who was in sync", func(t *testing.T) {
+		t.Parallel()
+		before, later := rec(4, 1, "db-1", "db-0", "db-2"), rec(4, 0, "db-1")
+		later.Revision = 2
+		s := wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, holding(before)).hears(1, StateWaiting, fresh, holding(Record{})).hears(2, StateWaiting, holding(later))
+		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "restore")
+	})
 	t.Run("what was received and not applied counts", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(2, StateWaiting, holding(last), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-11") })

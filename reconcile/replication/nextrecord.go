@@ -140,7 +140,8 @@ func raise(c Cluster) Record {
 	next := c.Record
 	// Fewer replicas connected than that would degrade the record at once, and so on for ever.
 	enforced := min(status.acksToCome(), status.AckClients, FullAcks(c.Replicas))
-	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed) >= enforced {
+	// What is under way counts: it may have the acknowledgement of a member that has left since.
+	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed.Union(status.Pending)) >= enforced {
 		next.RequiredAcks = enforced
 	}
 	return next

@@ -98,6 +98,9 @@ type sidecar struct {
 	assignment *Assignment
 	status     Status
 	pointed    bool
+	known      *Source
+	knownHost  string
+	errant     GTIDSet
 	shortSince int
 	heard      int
 	pending    *Step
@@ -234,10 +237,19 @@ func (w *world) look(m *simulated) {
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), Pointed: a.pointed,
 		Unheard: time.Duration(w.clock-a.heard) * time.Second,
 	}
+	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
+		local.Known, local.Errant = a.known, a.errant
+	}
 	if NeedsSource(local) {
 		local.Source = w.sourceOf(m, *local.Assignment)
 	}
 	step := NextStep(local)
+	if local.Source != nil && local.Source.Err == "" {
+		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
+	}
+	if local.Server.Channel.running() && !step.Errant.Empty() {
+		w.violated("%s is taken for errant while it replicates: %s", m.name, step.Message)
+	}
 	w.report(m, local, step)
 	if step.Verb != VerbNone {
 		a.pending, a.view, a.viewStart = &step, local, m.sql.start
@@ -267,7 +279,7 @@ func (w *world) sourceOf(m *simulated, a Assignment) *Source {
 	if source == nil || m.cut || source.cut || !source.sql.up {
 		return &Source{Err: "no route"}
 	}
-	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Purged: w.set(source.vol.purged)}
+	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
 }
 
 func (w *world) report(m *simulated, local Local, step Step) {
@@ -290,13 +302,14 @@ func (w *world) report(m *simulated, local Local, step Step) {
 }
 
 // assign is what an agent does with an assignment: it refuses what is stale and keeps the record before it follows it.
-func (m *simulated) assign(next Assignment) {
+func (m *simulated) assign(next Assignment) bool {
 	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
-		return
+		return false
 	}
 	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
 	m.agent.assignment, m.agent.status.Assignment = &next, &next
 	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
+	return true
 }
 
 // act carries the pending step out, unless mysqld has restarted since it was looked at: a restart takes longer than that.

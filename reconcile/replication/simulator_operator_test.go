@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"fmt"
 	"math"
 	"slices"
 )
@@ -122,7 +123,6 @@ func (w *world) send(p *pass) {
 	}
 	m := w.named(name)
 	if w.random.IntN(w.prompt) == 0 {
-		w.say("assignment of %s is held up on its way", m.name)
 		w.underway = append(w.underway, message{m, wanted})
 		return
 	}
@@ -147,9 +147,8 @@ func (w *world) arrive() {
 	if w.random.IntN(3) > 0 {
 		w.underway = slices.Delete(w.underway, i, i+1)
 	}
-	if m := late.to; m.agent.up && m.pod && !m.deaf {
-		w.say("%s: a late assignment arrives: %+v", m.name, late.says)
-		m.assign(late.says)
+	if m := late.to; m.agent.up && m.pod && !m.deaf && m.assign(late.says) {
+		w.say("%s: takes a late assignment: %+v", m.name, late.says)
 	}
 }
 
@@ -250,7 +249,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.violated("does not get to full strength: %s", w.weakness())
+	w.violated("does not get to full strength: %s; the operator notes %+v", w.weakness(), w.note)
 }
 
 // acknowledgesAWrite says whether a client that writes now hears of it soon.
@@ -269,10 +268,7 @@ func (w *world) round() {
 	w.arrive()
 	for range 2 * (len(w.members) + 4) {
 		w.operate()
-		if w.note != nil && w.note.Blocked && w.replicas < mostMembers {
-			w.replicas++
-			w.operator, w.note = pass{}, nil
-		}
+		w.help()
 	}
 	for _, m := range w.members {
 		w.kubelet(m)
@@ -288,12 +284,35 @@ func (w *world) round() {
 	}
 }
 
+// help is a person who does what the operator's note asks for.
+func (w *world) help() {
+	switch {
+	case w.note == nil || !w.note.Blocked:
+	case w.note.Reason == ReasonRecordOutdated:
+		w.recreate()
+		w.replicas, w.note = mostMembers, nil
+	case w.replicas < mostMembers:
+		w.replicas++
+		w.operator, w.note = pass{}, nil
+	}
+}
+
 func (w *world) strong() bool { return w.weakness() == "" }
+
+func (w *world) leftOut() string {
+	text := "none"
+	for _, m := range w.members[:w.replicas] {
+		if !w.record.Acknowledges(m.name) {
+			text = fmt.Sprintf("%s is %s: %s", m.name, m.agent.status.State, m.agent.status.Message)
+		}
+	}
+	return text
+}
 
 // weakness says what is not yet as it has to be.
 func (w *world) weakness() string {
 	if w.record.RequiredAcks != FullAcks(w.replicas) || len(w.record.InSync) != w.replicas || w.scale != w.replicas {
-		return "the record"
+		return fmt.Sprintf("the record; the last member not in it: %s", w.leftOut())
 	}
 	for _, m := range w.members[:w.replicas] {
 		want := StateReplicating

@@ -324,7 +324,7 @@ func (w *world) fault() {
 		w.purge()
 	case 13:
 		if w.random.IntN(4) == 0 {
-			w.recreate()
+			w.misfortune()
 		}
 	}
 }
@@ -364,23 +364,29 @@ func (w *world) purge() {
 	primary.vol.binlog = primary.vol.binlog[half:]
 }
 
-// recreate deletes the resource, which keeps the volumes, and applies it again, perhaps with another size, perhaps after the
-// primary's volume is gone, which the promise must survive if one was made and the other copies exist.
+// recreate deletes the resource, which keeps the volumes, and applies it again.
 func (w *world) recreate() {
 	w.say("the resource is deleted and applied again")
 	for _, m := range w.members {
 		m.killPod()
 		m.pod, m.deaf, m.cut = false, false, false
 	}
-	primary := w.named(w.record.Primary)
-	if primary != nil && w.record.RequiredAcks > 0 && !w.haunted() && w.random.IntN(3) == 0 {
-		w.say("%s: the primary's volume is lost", primary.name)
-		primary.vol = volume{life: w.life + 1}
-		w.primaryLost = true
-	}
 	w.life++
 	w.record, w.stale, w.scale, w.operator = Record{}, Record{}, 0, pass{}
 	w.version++
+}
+
+// misfortune is a resource that is deleted and applied again, perhaps with another size, perhaps after the primary's volume is gone,
+// which the promise must survive if one was made and the other copies exist.
+func (w *world) misfortune() {
+	primary := w.named(w.record.Primary)
+	loses := primary != nil && w.record.RequiredAcks > 0 && !w.haunted() && w.random.IntN(3) == 0
+	w.recreate()
+	if loses {
+		w.say("%s: the primary's volume is lost", primary.name)
+		primary.vol = volume{life: w.life}
+		w.primaryLost = true
+	}
 	w.replicas = 1 + w.random.IntN(mostMembers)
 }
 

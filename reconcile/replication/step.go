@@ -43,7 +43,9 @@ type Source struct {
 	ServerUUID string
 	Executed   GTIDSet
 	Purged     GTIDSet
-	Err        string
+	// Pending is gtid_owned, looked at before Executed: what is under way there and may have been sent to replicas already.
+	Pending GTIDSet
+	Err     string
 }
 
 // Local is everything that a member's next step depends on.
@@ -53,8 +55,12 @@ type Local struct {
 	Boot   string
 	Origin Origin
 	Server Server
-	// Source is looked at only for a replica; nil before that.
+	// Source is looked at only for a replica, when NeedsSource says so; nil before that.
 	Source *Source
+	// Known is the last such look that succeeded, at the same primary; nil when there was none since the agent's start. Errant is what
+	// it found.
+	Known  *Source
+	Errant GTIDSet
 	// Pointed says that the channel was set up with the credentials that are in force now; the agent knows it only of channels
 	// that it set up itself.
 	Pointed bool
@@ -91,6 +97,8 @@ type Step struct {
 	Message string
 	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
 	NeedsCopy bool
+	// Errant is what the member has and its primary has not, as far as is known.
+	Errant GTIDSet
 }
 
 // CertainAcks is how many acknowledgements commits are certain to wait for from this look to the next one: what is in force or,
@@ -117,12 +125,24 @@ func NextStep(local Local) Step {
 	if a.Role == RolePrimary {
 		return primaryStep(*a, local)
 	}
-	return replicaStep(*a, local)
+	step := replicaStep(*a, local)
+	if local.Server.Channel.running() {
+		return suspect(step, local)
+	}
+	return step
 }
 
-// NeedsSource says whether the next step depends on what the primary has: a replica whose replication does not run.
+// NeedsSource says whether the next step depends on what the primary has: that of a replica whose replication does not run, or that
+// runs and has something of which it is not known where it is from.
 func NeedsSource(local Local) bool {
-	return local.Assignment != nil && local.Assignment.Role == RoleReplica && local.Server.SuperReadOnly && !local.Server.Channel.running()
+	if local.Assignment == nil || local.Assignment.Role != RoleReplica || !local.Server.SuperReadOnly {
+		return false
+	}
+	channel := local.Server.Channel
+	if !channel.running() {
+		return true
+	}
+	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantBeside(local.Server, *local.Known).Empty())
 }
 
 // unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits to
@@ -242,9 +262,9 @@ func attachStep(a Assignment, local Local) Step {
 // Record lie.
 func cloneStep(a Assignment) Step {
 	if a.InSync {
-		return Step{VerbNone, StateWaiting, "needs a copy of the primary's data; waits to be taken out of the in-sync set first", true}
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "needs a copy of the primary's data; waits to be taken out of the in-sync set first", NeedsCopy: true}
 	}
-	return Step{VerbClone, StateCloning, "copies the data of " + a.Record.Primary, true}
+	return Step{Verb: VerbClone, State: StateCloning, Message: "copies the data of " + a.Record.Primary, NeedsCopy: true}
 }
 
 func ackedStart(a Assignment, server Server) Step {
@@ -274,6 +294,26 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
 	}
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
+}
+
+// suspect looks, while replication runs, whether the member has something that its primary has not: somebody lifted super_read_only on it. It
+// serves nobody then, and goes on replicating: what comes from the primary is as good as before. When the primary cannot be looked
+// at, what was found last still holds.
+func suspect(step Step, local Local) Step {
+	step.Errant = local.Errant
+	if local.Source != nil && local.Source.Err == "" {
+		step.Errant = errantBeside(local.Server, *local.Source)
+	}
+	if !step.Errant.Empty() && step.State != StateBroken {
+		step.State, step.Message = StateErrant, errantMessage(step.Errant, local.Assignment.Record.Primary)
+	}
+	return step
+}
+
+// errantBeside is what a member that replicates has, and its primary neither has nor is about to have. Transactions that are loaded with
+// GTIDs of elsewhere may be here before the primary, which waits for acknowledgements, counts them as executed.
+func errantBeside(server Server, source Source) GTIDSet {
+	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
 }
 
 // receiveAgain is for a replica that applies and does not receive.

@@ -297,19 +297,62 @@ func TestFollowStep(t *testing.T) {
 	})
 }
 
-func TestNeedsSourceOnlyForReplicasThatDoNotRun(t *testing.T) {
+// knowing is what the member saw of the primary before, and found errant then.
+func (s *scene) knowing(executed, errant string) *scene {
+	s.local.Known, s.local.Errant = &Source{ServerUUID: primaryUUID, Executed: gtids(s.t, executed)}, gtids(s.t, errant)
+	return s
+}
+
+func (s *scene) having(set string) *scene {
+	s.local.Server.Executed = gtids(s.t, set)
+	return s
+}
+
+func TestRunningReplicasAreLookedAtForErrantTransactions(t *testing.T) {
+	t.Parallel()
+	running := func() *scene { return member(t).asReplica().following() }
+	pending := func(set string) func(*Local) { return func(l *Local) { l.Source.Pending = gtids(t, set) } }
+	tellSteps(t, map[string]stepStory{
+		"one that wrote something itself serves nobody, and replicates on": {
+			scene: running().having("A:1-10,B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateErrant, says: uuidB + ":1-2"},
+		"what is in its relay log counts": {
+			scene: running().received("B:1").source("A:1-10", ""), verb: VerbNone, state: StateErrant, says: "1 transactions"},
+		"it still does what it is told": {
+			scene: running().acknowledging().having("A:1-10,B:1").source("A:1-10", ""), verb: VerbStartAcknowledging, state: StateErrant},
+		"also when it is behind": {
+			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Server.Channel.LagSeconds = nil }), verb: VerbNone, state: StateErrant},
+		"a broken one says what broke": {
+			scene: running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SQLErrno = 1062 }), verb: VerbNone, state: StateBroken, says: "1062"},
+		"while the primary cannot be looked at, what was found before holds": {
+			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateErrant},
+		"and nothing is suspected without a look": {
+			scene: running().having("A:1-10,B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
+		"once the primary has it, it serves again": {
+			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").source("A:1-10,B:1", ""), verb: VerbNone, state: StateReplicating},
+		"a commit that waits for acknowledgements at the primary is not errant, whoever's it is": {
+			scene: running().having("A:1-11,B:7").source("A:1-10", "").with(pending("B:7")), verb: VerbNone, state: StateReplicating},
+	})
+}
+
+func TestNeedsSourceOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		scene *scene
 		want  bool
 	}{
-		"no assignment":           {member(t), false},
-		"a primary":               {member(t).asPrimary(1), false},
-		"a replica that runs":     {member(t).asReplica().following(), false},
-		"a replica that connects": {member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
-		"a replica that stands":   {member(t).asReplica().following().stopped(), true},
-		"a replica to be":         {member(t).asReplica(), true},
-		"one still writable":      {member(t).asReplica().with(func(l *Local) { l.Server.SuperReadOnly = false }), false},
+		"no assignment":                                           {member(t), false},
+		"a primary":                                               {member(t).asPrimary(1), false},
+		"a replica that runs, and a new agent":                    {member(t).asReplica().following(), true},
+		"one that has only what the primary had":                  {member(t).asReplica().following().knowing("A:1-10", ""), false},
+		"and what began on the primary since":                     {member(t).asReplica().following().having("A:1-99").knowing("A:1-10", ""), false},
+		"one that has something of elsewhere":                     {member(t).asReplica().following().having("A:1-10,B:1").knowing("A:1-10", ""), true},
+		"one that received it":                                    {member(t).asReplica().following().received("B:1").knowing("A:1-10", ""), true},
+		"one that leaves another primary":                         {member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"one that the primary is out of reach of, and suspicious": {member(t).asReplica().following().having("B:1").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
+		"a replica that connects":                                 {member(t).asReplica().following().with(func(l *Local) { l.Server.Channel.IO, l.Server.Channel.SQL = "Connecting", "No" }), false},
+		"a replica that stands":                                   {member(t).asReplica().following().stopped(), true},
+		"a replica to be":                                         {member(t).asReplica(), true},
+		"one still writable":                                      {member(t).asReplica().with(func(l *Local) { l.Server.SuperReadOnly = false }), false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
