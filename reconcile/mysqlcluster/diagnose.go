@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -24,6 +25,19 @@ func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 	for _, pod := range seen.pods {
 		if found := diagnosePod(cluster, pod); found != nil {
 			return found
+		}
+	}
+	return lateVolume(seen)
+}
+
+// volumeLate is for how long a volume may be on its way before that is worth a word.
+const volumeLate = 30 * time.Second
+
+// lateVolume finds a claim whose provisioner does not deliver. Nothing else tells of it: the scheduler has chosen a node and waits.
+func lateVolume(seen observation) *problem {
+	for _, volume := range seen.volumes {
+		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
+			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to make its volume; kubectl describe pvc %s tells why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package mysqlcluster
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,6 +40,16 @@ func claim(phase corev1.PersistentVolumeClaimPhase, class *string) observation {
 	}}}
 }
 
+// at is a scene so long after its claims were made.
+func at(after time.Duration, seen observation) observation {
+	made := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	seen.now = made.Add(after)
+	for index := range seen.volumes {
+		seen.volumes[index].CreationTimestamp = metav1.NewTime(made)
+	}
+	return seen
+}
+
 const newerData = `2026-11-21T10:00:00.000000Z 1 [System] [MY-013576] [InnoDB] InnoDB initialization has started.
 2026-11-21T10:00:01.000000Z 1 [ERROR] [MY-013171] [InnoDB] Cannot boot server version 80400 on data directory built by version 90700. Downgrade is not supported
 2026-11-21T10:00:02.000000Z 0 [ERROR] [MY-010119] [Server] Aborting
@@ -59,7 +70,15 @@ func TestDiagnose(t *testing.T) {
 		"containers begin":     {podWith(one(waiting(containerPrepare, "PodInitializing", "")), one(waiting(containerMysqld, "PodInitializing", ""))), "", "", false},
 		"no default StorageClass": {
 			claim(corev1.ClaimPending, nil), reasonNoStorageClass, "spec.storageClassName", true},
-		"a volume is on its way":       {claim(corev1.ClaimPending, &fast), "", "", false},
+		"a volume is on its way":      {at(10*time.Second, claim(corev1.ClaimPending, &fast)), "", "", false},
+		"a volume that does not come": {at(time.Minute, claim(corev1.ClaimPending, &fast)), reasonVolumePending, "StorageClass fast", false},
+		"a volume that took its time": {at(time.Minute, claim(corev1.ClaimBound, &fast)), "", "", false},
+		"a volume for which no node is found": {
+			func() observation {
+				seen := podWith(nil, nil, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: `storageclass "fast" not found`})
+				seen.volumes = claim(corev1.ClaimPending, &fast).volumes
+				return at(time.Minute, seen)
+			}(), reasonUnschedulable, `"fast" not found`, false},
 		"a volume is there, classless": {claim(corev1.ClaimBound, nil), "", "", false},
 		"no node has room": {
 			podWith(nil, nil, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Insufficient memory."}),
