@@ -25,8 +25,8 @@ const (
 )
 
 // applyChildren makes every child as it has to be. The order matters to a cluster that is being made: what Pods mount comes before
-// the StatefulSet.
-func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) error {
+// the StatefulSet. changed says that the StatefulSet, the last one, is not what was seen any more.
+func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (changed bool, err error) {
 	n := names{cluster.Namespace, cluster.Name}
 	primary := decision.Record.Primary
 	if primary == "" {
@@ -38,17 +38,18 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	}
 	if decision.Scale > 0 {
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
-			return err
+			return false, err
 		}
 		spec := setSpec{agentImage: r.agentImage, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
+	var last reconcile.Change
 	for _, child := range children {
-		if _, err := r.api.Apply(ctx, owner, child); err != nil {
-			return err
+		if last, err = r.api.Apply(ctx, owner, child); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return last != reconcile.Unchanged, nil
 }
 
 // routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are at
@@ -124,7 +125,7 @@ func isMember(volume string, seen observation) bool {
 }
 
 // assign tells every member what it is to be, where that differs from what it works to. A member that cannot be told now, since it fell
-// silent or knows better, is no error: told is false then, and the next pass is soon.
+// silent or knows better, or that the record moved on meanwhile, is no error: told is false then, and the next pass is soon.
 func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) (told bool, err error) {
 	told = true
 	var failures []error
@@ -134,7 +135,11 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 			continue
 		}
 		if wanted.Relaxes(*member.Status) {
-			if err := r.confirmRecord(ctx, owner, wanted.Record); err != nil {
+			err := r.confirmRecord(ctx, owner, wanted.Record)
+			if errors.Is(err, errRecordMoved) {
+				return false, errors.Join(failures...) // whatever else this pass would say is of the past as well
+			}
+			if err != nil {
 				failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
 				continue
 			}

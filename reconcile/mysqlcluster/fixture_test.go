@@ -115,6 +115,12 @@ func (s *scene) before(status v1.MySQLClusterStatus) *scene {
 	return s
 }
 
+// promising makes a scene's record promise fewer acknowledgements than the cluster's size asks for.
+func promising(s *scene, acks int) *scene {
+	s.record.RequiredAcks = acks
+	return s
+}
+
 func (s *scene) report(note *replication.Note, found *problem) report {
 	return report{cluster: s.cluster, seen: s.seen, problem: found, decision: replication.Decision{Record: s.record, Scale: len(s.seen.members), Note: note}}
 }

@@ -10,8 +10,10 @@ import (
 )
 
 const (
-	// secretsEvery is how often the Secrets, which are never watched, are looked at again while nothing is wrong with them.
+	// secretsEvery is how often the Secrets, which are never watched, are looked at again while the cluster is as it should be, and
+	// secretsSoon while it is not: a Pod may wait for one that somebody deleted.
 	secretsEvery = 5 * time.Minute
+	secretsSoon  = 15 * time.Second
 	// agentTimeout bounds one question to one agent.
 	agentTimeout = 2 * time.Second
 )
@@ -27,15 +29,16 @@ type remembered struct {
 	// secret is the name of the user's Secret that was found good.
 	secret string
 	agents *agent.Client
-	// until is when to look at the Secrets again.
-	until time.Time
+	// looked is when the Secrets were looked at.
+	looked time.Time
 }
 
-func (m *memory) recall(key types.NamespacedName, uid types.UID, now time.Time) (remembered, bool) {
+// recall returns what is known of a cluster, and whether that is of the same object and not older than oldest.
+func (m *memory) recall(key types.NamespacedName, uid types.UID, oldest time.Time) (remembered, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	known, found := m.clusters[key]
-	return known, found && known.uid == uid && now.Before(known.until)
+	return known, found && known.uid == uid && known.looked.After(oldest)
 }
 
 func (m *memory) keep(key types.NamespacedName, what remembered) {

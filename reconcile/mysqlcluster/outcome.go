@@ -41,9 +41,8 @@ func clearProgress(status *v1.MySQLClusterStatus) {
 
 // again is how soon to look at the cluster although nothing is reported.
 func again(status v1.MySQLClusterStatus) time.Duration {
-	durable := meta.IsStatusConditionTrue(status.Conditions, conditionDurable)
 	switch {
-	case meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) && durable:
+	case meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady):
 		return calmEvery
 	case meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled):
 		return helpEvery
@@ -63,7 +62,7 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
 	if is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status) {
 		kind := reconcile.Normal
-		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || is.Reason == reasonPrimaryUnavailable {
+		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || is.Reason == reasonPrimaryUnavailable || is.Reason == reasonCommitsBlocked {
 			kind = reconcile.Warning
 		}
 		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,7 +68,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	decision := replication.Decide(view(cluster, seen))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
 	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
-	err = r.applyChildren(ctx, object, cluster, seen, decision)
+	report.changed, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
 	}
@@ -90,7 +91,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if !everybodyTold {
 		next = stepEvery
 	}
-	return outcome(cluster, status, next), quiet(err)
+	return outcome(cluster, status, next), err
 }
 
 // prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
@@ -98,7 +99,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 // Secret is gone: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
-	known, valid := r.memory.recall(key, cluster.UID, now)
+	every := secretsSoon
+	if meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady) {
+		every = secretsEvery
+	}
+	known, valid := r.memory.recall(key, cluster.UID, now.Add(-every))
 	if valid && known.secret == cluster.Spec.Secret {
 		return known, nil, nil
 	}
@@ -114,7 +119,7 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	if err != nil {
 		return remembered{}, nil, err
 	}
-	known = remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, until: now.Add(secretsEvery)}
+	known = remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, looked: now}
 	if lacking == nil {
 		r.memory.keep(key, known)
 	}
@@ -181,12 +186,4 @@ func problemOf(err error) *problem {
 		return &problem{reasonRejected, err.Error(), true}
 	}
 	return nil
-}
-
-// quiet drops the error that only says that the pass worked from a record that has moved on: the next pass is on its way.
-func quiet(err error) error {
-	if errors.Is(err, errRecordMoved) {
-		return nil
-	}
-	return err
 }

@@ -19,6 +19,8 @@ type report struct {
 	cluster  v1.MySQLCluster
 	seen     observation
 	decision replication.Decision
+	// changed says that the StatefulSet was written in this pass: what was seen of its Pods is of before.
+	changed bool
 	// problem is what acting came upon; nil when nothing.
 	problem *problem
 }
@@ -177,7 +179,10 @@ func (r report) worst(writing, complete bool) *problem {
 	case r.problem != nil:
 		return r.problem
 	case writing && complete && note == nil && rolling == nil:
-		return r.rootPassword()
+		if wrong := r.rootPassword(); wrong != nil {
+			return wrong
+		}
+		return r.notDurable()
 	}
 	for _, look := range []func() *problem{
 		func() *problem { return diagnose(r.cluster, r.seen) }, // what Kubernetes says of the Pods
@@ -208,7 +213,7 @@ func (r report) rolling() *problem {
 	if set == nil {
 		return &problem{reasonCreatingMembers, "the members are being made", false}
 	}
-	rolledOut := set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
+	rolledOut := !r.changed && set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
 	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
 		return &problem{reasonMembersNotReady, "members are being replaced or removed, one at a time", false}
 	}
@@ -272,7 +277,7 @@ func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
 	if found == nil {
 		return v1.PhaseReady
 	}
-	changing := found.reason == string(replication.ReasonScalingIn) || found.reason == reasonMembersNotReady
+	changing := slices.Contains([]string{string(replication.ReasonScalingIn), reasonMembersNotReady, reasonDegraded}, found.reason)
 	switch {
 	case !created && !writing && found.stalled:
 		return v1.PhaseWaiting
@@ -286,28 +291,40 @@ func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
 	return v1.PhaseDegraded
 }
 
-// describeDurability says how many members hold what is acknowledged.
+// describeDurability sets the Durable condition.
 func (r report) describeDurability(status *v1.MySQLClusterStatus) {
-	full := replication.FullAcks(wantedReplicas(r.cluster))
-	condition := metav1.Condition{Type: conditionDurable, Status: metav1.ConditionTrue, ObservedGeneration: r.cluster.Generation}
+	is, reason, message := r.durability()
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: conditionDurable, Status: is, Reason: reason, Message: message, ObservedGeneration: r.cluster.Generation,
+	})
+}
+
+// durability says how many members hold what is acknowledged, and whether that is as many as the cluster's size asks for.
+func (r report) durability() (is metav1.ConditionStatus, reason, message string) {
+	full, acks := replication.FullAcks(wantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
 	primary := r.primaryStatus()
 	short := primary != nil && primary.AcksShortSeconds > 0
 	switch {
 	case full == 0:
-		condition.Reason, condition.Message = reasonSingleMember, "a cluster of one member keeps one copy of every commit"
-	case short && r.decision.Record.RequiredAcks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
-		condition.Status, condition.Reason = metav1.ConditionFalse, reasonCommitsBlocked
-		condition.Message = "commits wait for replicas that are not there (spec.durability.whenReplicasLost is Block)"
-	case r.decision.Record.RequiredAcks >= full:
-		condition.Reason = reasonDurable
-		condition.Message = fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", r.decision.Record.RequiredAcks)
-	case status.Phase == v1.PhaseCreating:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
-	default:
-		condition.Status, condition.Reason = metav1.ConditionFalse, reasonDegraded
-		condition.Message = fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members beside the primary", r.decision.Record.RequiredAcks, full)
+		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
+	case short && acks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
+		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are not there (spec.durability.whenReplicasLost is Block)"
+	case acks >= full:
+		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)
+	case !wasCreated(r.cluster.Status):
+		return metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
 	}
-	reconcile.SetCondition(&status.Conditions, condition)
+	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members beside the primary", acks, full)
+}
+
+// notDurable keeps a cluster from being Ready until acknowledged commits are on as many members as its size asks for: who waits for Ready
+// writes at once, and counts on it.
+func (r report) notDurable() *problem {
+	is, reason, message := r.durability()
+	if is == metav1.ConditionTrue {
+		return nil
+	}
+	return &problem{reason, message, false}
 }
 
 func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, message string) {

@@ -24,6 +24,7 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 	promoting := func(s *replication.Status) { s.State = replication.StatePromoting }
 	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}, ObservedGeneration: 1}
 	creating := v1.MySQLClusterStatus{Phase: v1.PhaseCreating}
+	updating := v1.MySQLClusterStatus{Phase: v1.PhaseUpdating, InSync: []string{"db-0", "db-1"}, ObservedGeneration: 1}
 	none := replication.Record{}
 	tests := map[string]struct {
 		scene *scene
@@ -43,6 +44,12 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 			scene: healthy(t, 2).before(ready).member(0, false, promoting), phase: v1.PhaseFailed, ready: "False PrimaryUnavailable", reconciling: "True PrimaryUnavailable", summary: "1/2"},
 		"the primary does not answer": {
 			scene: healthy(t, 2).before(ready).silent(0), phase: v1.PhaseFailed, ready: "False PrimaryUnavailable", reconciling: "True PrimaryUnavailable", summary: "1/2"},
+		"a new cluster whose replicas serve, and do not acknowledge yet": {
+			scene: promising(healthy(t, 2).before(creating), 0), phase: v1.PhaseCreating, ready: "False ReplicasNotYetAcknowledging", reconciling: "True ReplicasNotYetAcknowledging", summary: "2/2"},
+		"all serve again, and commits are not on enough of them yet": {
+			scene: promising(healthy(t, 2).before(ready), 0), phase: v1.PhaseDegraded, ready: "False CommitsNotReplicated", reconciling: "True CommitsNotReplicated", summary: "2/2"},
+		"scaled out, and more acknowledgements are to come": {
+			scene: promising(healthy(t, 5).before(updating), 1), phase: v1.PhaseUpdating, ready: "False CommitsNotReplicated", reconciling: "True CommitsNotReplicated", summary: "5/5"},
 		"an errant replica": {
 			scene: healthy(t, 2).before(ready).member(1, false, errant), phase: v1.PhaseDegraded, ready: "False ErrantMember", stalled: "True ErrantMember", summary: "1/2"},
 		"a replica that stopped": {
@@ -93,7 +100,6 @@ func absentOr(condition string) string {
 
 func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	t.Parallel()
-	with := func(s *scene, acks int) *scene { s.record.RequiredAcks = acks; return s }
 	blocking := func(s *scene) *scene { s.cluster.Spec.Durability.WhenReplicasLost = v1.Block; return s }
 	short := func(s *replication.Status) { s.AcksShortSeconds = 4 }
 	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}}
@@ -103,9 +109,9 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	}{
 		"as promised":                          {healthy(t, 3), "True CommitsReplicated"},
 		"one member has nobody else":           {healthy(t, 1), "True SingleMember"},
-		"a new cluster's replicas join":        {with(healthy(t, 2).before(v1.MySQLClusterStatus{Phase: v1.PhaseCreating}).silent(1), 0), "False ReplicasNotYetAcknowledging"},
-		"degraded":                             {with(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
-		"half of what the size asks for":       {with(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
+		"a new cluster's replicas join":        {promising(healthy(t, 2).before(v1.MySQLClusterStatus{Phase: v1.PhaseCreating}).silent(1), 0), "False ReplicasNotYetAcknowledging"},
+		"degraded":                             {promising(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
+		"half of what the size asks for":       {promising(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
 		"commits wait, as the user wants":      {blocking(healthy(t, 2).before(ready).silent(1)).member(0, true, short), "False CommitsBlocked"},
 		"a pause within the grace period":      {healthy(t, 2).before(ready).silent(1).member(0, true, short), "True CommitsReplicated"},
 		"blocked would not say so when all is": {blocking(healthy(t, 2)), "True CommitsReplicated"},

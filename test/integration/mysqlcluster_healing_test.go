@@ -5,9 +5,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // damage is what somebody does to a child; %s is the cluster's name.
@@ -229,5 +235,47 @@ func TestMySQLClusterWithADeafMember(t *testing.T) {
 	s.node.podsOnce(t, "db", 2)
 	if errors := o.log.all(); len(errors) > 0 {
 		t.Errorf("a member that does not answer is an observation, no error: %v", errors)
+	}
+}
+
+// TestMySQLClusterReadyMeansCarriedOut looks at every status that a cluster has while a change is carried out that restarts its members:
+// whoever waits for Ready of the new generation must not be told of the old Pods.
+func TestMySQLClusterReadyMeansCarriedOut(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	first := s.settled(t, "db")
+	watched, err := s.of("mysqlclusters").Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=db", ResourceVersion: first.ResourceVersion})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Stop()
+
+	s.apply(t, "db", "secret: root, config: {max_connections: '5'}")
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		var cluster mysqlv1.MySQLCluster
+		select {
+		case <-timeout.C:
+			t.Fatalf("the cluster was not Ready again after %s", patience)
+		case event := <-watched.ResultChan():
+			if err := schema.Decode(event.Object.(*unstructured.Unstructured), &cluster); err != nil { //nolint:forcetypeassert // a panic fails the test as well
+				t.Fatal(err)
+			}
+		}
+		if is := why(cluster); is.Status != metav1.ConditionTrue || cluster.Status.ObservedGeneration == first.Generation {
+			continue
+		}
+		if !meta.IsStatusConditionTrue(cluster.Status.Conditions, "Durable") {
+			t.Error("the cluster is Ready, and commits are not on enough members")
+		}
+		for _, pod := range []string{"db-0", "db-1"} {
+			if ever := s.node.podsEver("db")[pod]; len(ever) != 2 {
+				t.Errorf("the cluster is Ready for the changed spec, and Pod %s was made %d times, want twice", pod, len(ever))
+			}
+		}
+		return
 	}
 }

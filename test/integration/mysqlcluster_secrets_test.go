@@ -64,6 +64,20 @@ func TestMySQLClusterPasswords(t *testing.T) {
 	sideBySide(t, 6, stories)
 }
 
+// TestMySQLClusterSecretsReturn deletes a Secret of the cluster's own that a member is about to need. Secrets are not watched, but a cluster
+// that is not as it should be looks at them soon.
+func TestMySQLClusterSecretsReturn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	s.remove(t, "secrets", "db-tls")
+	s.remove(t, "pods", "db-1")
+	s.until(t, "db", "MembersNotReady")
+	s.settled(t, "db")
+}
+
 // nothingMade fails the test if something was made for a cluster that has to wait.
 func (s *site) nothingMade(t *testing.T, cluster string) {
 	t.Helper()
