@@ -143,7 +143,7 @@ generate: ## write the generated Go files anew
 # a whole one: code that does not compile leaves what there is.
 .PHONY: manifests
 manifests: ## write the manifests in deploy/ anew
-	@for part in crds rbac operator; do \
+	@for part in crds rbac operator protection; do \
 		file=deploy/$$part.yaml; \
 		go run ./cmd/mysql-operator manifests $$part >$$file.new && mv $$file.new $$file || { rm -f $$file.new; exit 1; }; \
 	done

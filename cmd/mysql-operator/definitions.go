@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/crds/migration"
+	"github.com/mysql-operator/mysql-operator/crds/objects"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
@@ -44,13 +45,14 @@ func (o operator) newCare() (*care, error) {
 	return c, nil
 }
 
-// newInstaller makes an installer for the cluster, which looks for custom resources in these namespaces, or in all.
+// newInstaller makes an installer for the cluster, which may list custom resources in these namespaces, or in all.
 func newInstaller(cluster connection, limits definitionLimits, namespaces []string) (crds.Installer, error) {
 	api, err := crds.NewAPI(cluster.rest)
 	if err != nil {
 		return crds.Installer{}, err
 	}
-	checker, err := newChecker(cluster, namespaces)
+	// Definitions are everybody's: the objects of all namespaces are looked at, whichever the operator works in.
+	checker, err := objects.New(cluster.rest)
 	if err != nil {
 		return crds.Installer{}, err
 	}
@@ -143,8 +145,14 @@ func kindOf(kinds []schema.Kind, definition crds.Definition) (schema.Kind, bool)
 	return schema.Kind{}, false
 }
 
+// migrate rewrites the objects of a definition in the version for storing.
 func (c *care) migrate(ctx context.Context, name string) error {
-	return fmt.Errorf("migrate %s", name)
+	identity := definitions.Identity()
+	migrator, err := migration.New(c.cluster.rest, identity.FieldManager()+"-migration", identity.MigrationAnnotation())
+	if err != nil {
+		return err
+	}
+	migrator.Rate, migrator.Log, migrator.Report = float64(c.options.definitions.migrationRate), c.log.WithName("migration"), c.news.migrated
+	_, err = migrator.Run(ctx, name)
+	return err
 }
-
-func newChecker(connection, []string) (crds.ObjectChecker, error) { return nil, nil }

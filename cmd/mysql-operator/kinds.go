@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/crds/migration"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
@@ -54,7 +56,7 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 		if err != nil {
 			return needed, err
 		}
-		needed.Definitions = crds.Rules(defined)
+		needed.Definitions = definitionRules(defined)
 	}
 	return needed, nil
 }
@@ -62,4 +64,13 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 // ownPodRule is for reading the operator's image from its own Pod.
 func ownPodRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"get"}}
+}
+
+// definitionRules are for bringing definitions and for what that takes: looking at the objects in all namespaces, and rewriting them.
+func definitionRules(defined []crds.Definition) []rbacv1.PolicyRule {
+	bare := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(defined))
+	for _, definition := range defined {
+		bare = append(bare, definition.Object())
+	}
+	return append(crds.Rules(defined), migration.Rules(bare)...)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
@@ -69,6 +70,8 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 	case "operator":
 		document, err := deploy.Render(deploy.Operator(o.account, o.image, o.arguments()))
 		return [][]byte{document}, err
+	case "protection":
+		return o.protection(kinds)
 	case "all":
 		everything := [][]byte{}
 		for _, each := range []string{"crds", "rbac", "operator"} {
@@ -80,7 +83,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 		}
 		return everything, nil
 	default:
-		return nil, badUsage("manifests knows crds, rbac, operator and all, not %q", part)
+		return nil, badUsage("manifests knows crds, rbac, operator, protection and all (which is without protection), not %q", part)
 	}
 }
 
@@ -98,6 +101,17 @@ func (o manifestOptions) definitions(kinds []schema.Kind) ([][]byte, error) {
 		documents = append(documents, document)
 	}
 	return documents, nil
+}
+
+// protection is the policy that keeps the definitions from being deleted while they have objects.
+func (o manifestOptions) protection(kinds []schema.Kind) ([][]byte, error) {
+	identity := definitions.Identity()
+	protected := deploy.Protected{UsageAnnotation: identity.UsageAnnotation(), Unused: crds.UsageNone, DeletionAnnotation: identity.DeletionAnnotation()}
+	for _, kind := range kinds {
+		protected.Definitions = append(protected.Definitions, kind.DefinitionName())
+	}
+	document, err := deploy.Render(deploy.Protection(protected))
+	return [][]byte{document}, err
 }
 
 func (o manifestOptions) rbac(kinds []schema.Kind) ([][]byte, error) {

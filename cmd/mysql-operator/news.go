@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/strings"
 
 	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/crds/migration"
 	"github.com/mysql-operator/mysql-operator/deploy"
 )
 
@@ -35,6 +36,7 @@ type definitionNews struct {
 
 	versions, states *prometheus.GaugeVec
 	lost, healed     *prometheus.CounterVec
+	rewritten        *prometheus.GaugeVec
 }
 
 func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews, error) {
@@ -49,13 +51,14 @@ func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews,
 	const prefix, label = "mysql_operator_definition_", "definition"
 	n := &definitionNews{
 		log: o.log.WithName("crds"), events: events, instance: instance,
-		versions: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Order of a definition: in the cluster, and as this operator brings it."}, []string{label, "where"}),
-		states:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for what was last decided about a definition, by reason."}, []string{label, "action", "reason"}),
-		lost:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "deletions_total", Help: "Definitions deleted while the operator ran, with all their objects."}, []string{label}),
-		healed:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "heals_total", Help: "Definitions brought back to what they have to be while the operator ran."}, []string{label}),
+		versions:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Order of a definition: in the cluster, and as this operator brings it."}, []string{label, "where"}),
+		states:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for what was last decided about a definition, by reason."}, []string{label, "action", "reason"}),
+		lost:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "deletions_total", Help: "Definitions deleted while the operator ran, with all their objects."}, []string{label}),
+		healed:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "heals_total", Help: "Definitions brought back to what they have to be while the operator ran."}, []string{label}),
+		rewritten: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "migration_objects", Help: "Objects of the migration under way or last done, by what became of them; of total, 0 means unknown."}, []string{label, "state"}),
 	}
 	var faults []error
-	for _, collector := range []prometheus.Collector{n.versions, n.states, n.lost, n.healed} {
+	for _, collector := range []prometheus.Collector{n.versions, n.states, n.lost, n.healed, n.rewritten} {
 		faults = append(faults, o.registry.Register(collector))
 	}
 	for _, definition := range defined {
@@ -99,6 +102,13 @@ func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
 	n.measure(notice.Definition, notice.Regarding, actionOf(notice), notice.Reason)
 	if notice.Warning || notice.Reason == crds.ReasonHealed {
 		n.event(ctx, notice)
+	}
+}
+
+// migrated tells how far a migration is.
+func (n *definitionNews) migrated(progress migration.Progress) {
+	for state, count := range map[string]int{"done": progress.Done, "skipped": progress.Skipped, "refused": progress.Refused, "total": progress.Total} {
+		n.rewritten.WithLabelValues(progress.Definition, state).Set(float64(count))
 	}
 }
 
