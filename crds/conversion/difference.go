@@ -258,6 +258,14 @@ func (c change) revert(object map[string]any) {
 
 // plant puts the changed value into an object that has nothing around it.
 func (c change) plant(object map[string]any) {
+	fields := c.surround(object)
+	if name, isField := c.At[len(c.At)-1].(string); isField && fields != nil && !c.Remove {
+		fields[name] = clone(c.Set)
+	}
+}
+
+// surround makes what is around the changed value, and returns where the value belongs; nil if there is no such place.
+func (c change) surround(object map[string]any) map[string]any {
 	fields := object
 	for index, step := range c.At[:len(c.At)-1] {
 		name, isField := step.(string)
@@ -282,12 +290,10 @@ func (c change) plant(object map[string]any) {
 			fields[name], fields = made, made
 		}
 		if fields == nil {
-			return
+			return nil
 		}
 	}
-	if name, isField := c.At[len(c.At)-1].(string); isField && !c.Remove {
-		fields[name] = clone(c.Set)
-	}
+	return fields
 }
 
 // fingerprint tells values apart. 64 bits are plenty for telling whether one field of one object changed.

@@ -157,12 +157,13 @@ func (k kind) unsaid(original map[string]any, version string, result map[string]
 	return changes, nil
 }
 
-// ties returns what in the result depends on the changed values: what differs without them, and what they make out of nothing.
+// ties returns what in the result depends on the changed values: what differs without them, and what they make where there is nothing else.
 func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) ([]guard, error) {
 	without, alone, nothing := clone(original), bare(original), bare(original)
 	for _, change := range changes {
 		change.revert(without)
 		change.plant(alone)
+		change.surround(nothing)
 	}
 	found := map[string]guard{}
 	for _, pair := range [][2]map[string]any{{original, without}, {nothing, alone}} {
