@@ -185,6 +185,33 @@ func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
 	})
 }
 
+func TestDecideStandsStillWhenThePrimaryLacksWhatItMade(t *testing.T) {
+	t.Parallel()
+	is := func(uuid string) saying { return func(_ *testing.T, s *Status) { s.ServerUUID = uuid } }
+	behind := func(state State, says ...saying) *story {
+		return healthy(t, 3, 1).hears(0, state, append([]saying{is(uuidA), has("A:1-8")}, says...)...)
+	}
+	s := behind(StateWaiting)
+	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0", "2 transactions", "db-1")
+	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 3 {
+		t.Errorf("it does something all the same: %+v", got)
+	}
+	goesOn := map[string]*story{
+		"it writes, and its last look is older than theirs":       behind(StateWriting, enforces(1, 2)),
+		"its mysqld does not answer: what it says is from before": behind(StateStarting),
+		"it was confirmed, and may write by now":                  behind(StateWaiting, func(_ *testing.T, s *Status) { s.Assignment = &Assignment{Role: RolePrimary, Boot: s.Boot} }),
+		"it is about to write":                                    behind(StatePromoting),
+		"they have something that it did not make":                behind(StateWaiting, is(uuidB)),
+		"it has that under way":                                   behind(StateWaiting, func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:9-10") }),
+		"it has more than they have":                              behind(StateWaiting, has("A:1-99")),
+	}
+	for what, s := range goesOn {
+		if got := Decide(s.c); noted(got) == ReasonPrimaryDataLost || got.Assignments["db-0"].Role != RolePrimary {
+			t.Errorf("%s: it notes %+v", what, got.Note)
+		}
+	}
+}
+
 func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
 	t.Parallel()
 	s := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)

@@ -63,7 +63,7 @@ const (
 	ReasonWaitingForMembers Reason = "WaitingForMembers"
 	// ReasonAdoptionBlocked: retained data was found, and none of it is certain to be the newest.
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
-	// ReasonPrimaryDataLost: the primary on record came back with an empty volume.
+	// ReasonPrimaryDataLost: the primary on record came back without data that it had.
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
 	// ReasonPrimaryWouldLeave: scaling in would remove the primary.
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
@@ -95,8 +95,8 @@ func decide(c Cluster) Decision {
 		return appoint(c)
 	}
 	decision := Decision{Record: c.Record, Scale: c.Scale}
-	if primary, found := c.member(c.Record.Primary); found && lostItsData(primary, c.Record) {
-		decision.Note = &Note{ReasonPrimaryDataLost, lostDataMessage(primary.Name), true}
+	if lost := c.primaryDataLost(); lost != "" {
+		decision.Note = &Note{ReasonPrimaryDataLost, lost, true}
 		return decision
 	}
 	if c.Record.Revision > 0 && c.heldLater() == c.Record.Primary {
@@ -128,16 +128,6 @@ func oddMembers(c Cluster) *Note {
 		return heldLaterNote(member, c.Record)
 	}
 	return strangers(c)
-}
-
-// lostItsData says whether the primary's data is newly made although the Record says that it had some: InSync is empty only
-// between the appointment of a cluster's first primary and its first answer as one.
-func lostItsData(primary Member, record Record) bool {
-	return primary.Status != nil && primary.Status.Origin.unused() && len(record.InSync) > 0
-}
-
-func lostDataMessage(name string) string {
-	return "member " + name + " is the primary on record but came back with an empty volume; it is kept from serving an empty database and from being copied to the others: restore its volume, or delete this resource and apply it anew to adopt the data of the others"
 }
 
 func (c Cluster) member(name string) (Member, bool) {

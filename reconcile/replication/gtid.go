@@ -225,6 +225,9 @@ func (s GTIDSet) WithoutServer(uuid string) GTIDSet {
 	return GTIDSet{intervals: left}
 }
 
+// OfServer is the transactions of the set that began on the server with this UUID, whatever their tag.
+func (s GTIDSet) OfServer(uuid string) GTIDSet { return s.Subtract(s.WithoutServer(uuid)) }
+
 // Count is the number of transactions in the set.
 func (s GTIDSet) Count() int64 {
 	var count int64

@@ -79,6 +79,9 @@ func (w *world) decide(p *pass) {
 	p.decision = Decide(p.seen)
 	if p.version == w.version {
 		w.note = p.decision.Note
+		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost {
+			w.violated("no primary has lost anything: %s", w.note.Message)
+		}
 	}
 	if p.decision.Scale > 0 && p.decision.Scale != w.scale && p.version == w.version {
 		w.say("operator scales to %d", p.decision.Scale)
