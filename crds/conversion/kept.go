@@ -30,8 +30,20 @@ type kept struct {
 	Changes []change `json:"changes"`
 }
 
-// convert does it all, on an object of its own.
+// convert does it all, on an object of its own. From one spoke to another it stops at the hub, so that what the hub can say and the
+// second spoke cannot is kept for the hub too.
 func (r *Registry) convert(k kind, object map[string]any, from, to string) (map[string]any, error) {
+	if from == k.hub || to == k.hub {
+		return r.leg(k, object, from, to)
+	}
+	object, err := r.leg(k, object, from, k.hub)
+	if err != nil {
+		return nil, err
+	}
+	return r.leg(k, object, k.hub, to)
+}
+
+func (r *Registry) leg(k kind, object map[string]any, from, to string) (map[string]any, error) {
 	entries := r.takeKept(object)
 	delete(entries, from)
 	result, err := k.restore(object, from, to, entries[to])
