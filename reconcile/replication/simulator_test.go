@@ -11,10 +11,10 @@ import (
 
 // The simulator runs the pure decisions against members that behave as mysqld, agent, StatefulSet and network do, with faults at
 // every point where something can come in between: the operator dies between two writes, works from what it saw a while ago,
-// records are written and not acted on. After every event the promises of doc.go are checked against what is really on the volumes.
+// records are written and not acted on, assignments arrive late, in any order and more than once. After every event the promises of
+// doc.go are checked against what is really on the volumes.
 //
-// What it takes for granted, and what therefore has to hold elsewhere: assignments arrive while the operator that sent them still
-// waits for the answer (one leader, drained before its lease ends), and mysqld does not restart between an agent's look and its act.
+// What it takes for granted, and what therefore has to hold elsewhere: mysqld does not restart between an agent's look and its act.
 
 //nolint:gochecknoglobals // flags of the test binary
 var (
