@@ -108,8 +108,12 @@ func (r reading) namespace(ctx context.Context, namespace string) (tally, error)
 		if err := r.examine(ctx, page, &found); err != nil {
 			return tally{}, fmt.Errorf("check objects of %s: %w", r.resource.GroupResource(), err)
 		}
+		former := next
 		if next = page.GetContinue(); next == "" {
 			return found, nil
+		}
+		if next == former {
+			return tally{}, r.explain(namespace, errors.New("the API server offered the same page twice"))
 		}
 	}
 }

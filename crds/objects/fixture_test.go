@@ -2,6 +2,8 @@ package objects
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -71,4 +73,26 @@ func whole(object *unstructured.Unstructured) *unstructured.Unstructured {
 		panic(err)
 	}
 	return again
+}
+
+// ourDefinitions are those of the program itself, by name.
+func ourDefinitions(t testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	paths, err := filepath.Glob("../../schema/*/*/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no definitions found (error %v)", err)
+	}
+	all := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for _, path := range paths {
+		document, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(document, made); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[made.Name] = made
+	}
+	return all
 }
