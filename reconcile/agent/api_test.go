@@ -295,6 +295,10 @@ func TestRenewedCertificatesAreInForceAtOnce(t *testing.T) {
 	if got := serial(); got != 2 {
 		t.Fatalf("it shows certificate %d", got)
 	}
+	if !s.agent.tls.changed() {
+		t.Error("an agent that has just started takes mysqld to use the certificate that is there now; it may have been renewed while no agent ran")
+	}
+	s.agent.tls.taken()
 	if s.agent.tls.changed() {
 		t.Error("mysqld would reload what it has just read")
 	}

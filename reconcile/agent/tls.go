@@ -14,7 +14,8 @@ import (
 type tlsFiles struct {
 	layout Layout
 	mu     sync.Mutex
-	inUse  []byte
+	// inUse is the certificate that mysqld is known to use, offered the one that changed saw last.
+	inUse, offered []byte
 }
 
 func (t *tlsFiles) read() (tls.Certificate, *x509.CertPool, error) {
@@ -57,7 +58,8 @@ func (t *tlsFiles) server() *tls.Config {
 	}
 }
 
-// changed says whether the files differ from those that mysqld uses. mysqld read the first ones at its start.
+// changed says whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have been
+// renewed since mysqld started, while no agent ran.
 func (t *tlsFiles) changed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,17 +67,13 @@ func (t *tlsFiles) changed() bool {
 	if err != nil {
 		return false
 	}
-	if t.inUse == nil {
-		t.inUse = now
-	}
+	t.offered = now
 	return !bytes.Equal(now, t.inUse)
 }
 
-// taken notes that mysqld uses the files as they are now.
+// taken notes that mysqld uses the files as they were when they were last looked at; it may have read later ones, and reads them again then.
 func (t *tlsFiles) taken() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now, err := os.ReadFile(t.layout.certFile()); err == nil {
-		t.inUse = now
-	}
+	t.inUse = t.offered
 }
