@@ -95,9 +95,16 @@ bench-%: image mysql-image cluster
 
 # A new image under an old name does not roll a Deployment by itself.
 .PHONY: dev-up
-dev-up: image mysql-image cluster deploy ## start the dev cluster with the operator in it [KINDS=all NODES=3]
+dev-up: image mysql-image cluster make-room deploy ## start the dev cluster with the operator in it [KINDS=all NODES=3]
 	$(kubectl) --namespace $(NAMESPACE) rollout restart deployment/mysql-operator
 	$(kubectl) --namespace $(NAMESPACE) rollout status deployment/mysql-operator --timeout=120s
+
+# An operator that the demo or the tests started as a Pod would reconcile the same resources.
+.PHONY: make-room
+make-room:
+ifeq ($(strip $(KUBECONFIG)),)
+	$(kubectl) --namespace default delete pod mysql-operator --ignore-not-found
+endif
 
 .PHONY: dev-down
 dev-down: ## stop the dev cluster and leave nothing of it behind
