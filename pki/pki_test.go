@@ -1,6 +1,7 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"testing"
@@ -35,7 +36,7 @@ func TestIssue(t *testing.T) {
 	if err := parsed.Leaf.CheckSignatureFrom(authority.Leaf); err != nil {
 		t.Errorf("the leaf is not signed by its authority: %v", err)
 	}
-	if string(Encode(parsed.Leaf.Raw)) != string(leaf.Certificate) {
+	if !bytes.Equal(Encode(parsed.Leaf.Raw), leaf.Certificate) {
 		t.Error("encoding the parsed certificate does not give the certificate back")
 	}
 	if _, err := (Pair{Certificate: leaf.Certificate, Key: made.Key}).Parse(); err == nil {

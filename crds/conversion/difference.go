@@ -85,6 +85,10 @@ func (l listKeys) mapDifferences(base, wanted map[string]any, at path) []change 
 		switch below := at.with(name); {
 		case had && has:
 			found = append(found, l.differences(before, after, below)...)
+		case has && len(at) == 0 && isFilled(after):
+			// A section is no value: what is in it is kept field by field, so that an edit of one leaves the others.
+			found = append(found, change{At: below, Set: map[string]any{}})
+			found = append(found, l.differences(map[string]any{}, after, below)...)
 		case has:
 			found = append(found, change{At: below, Set: after})
 		case had:
@@ -92,6 +96,17 @@ func (l listKeys) mapDifferences(base, wanted map[string]any, at path) []change 
 		}
 	}
 	return found
+}
+
+func isFilled(value any) bool {
+	inner, isMap := value.(map[string]any)
+	return isMap && len(inner) > 0
+}
+
+// isSection says whether the change only makes a section.
+func (c change) isSection() bool {
+	inner, isMap := c.Set.(map[string]any)
+	return len(c.At) == 1 && isMap && len(inner) == 0
 }
 
 // pair returns the elements of two lists that have the same keys in the same order.
@@ -104,11 +119,11 @@ func (l listKeys) pair(base, wanted any, at path) (left, right []map[string]any,
 	seen := map[string]bool{}
 	for index := range left {
 		keys := l.keysOf(right[index], at)
-		print := fingerprint(keys)
-		if keys == nil || seen[print] || !equal(l.keysOf(left[index], at), keys) {
+		mark := fingerprint(keys)
+		if keys == nil || seen[mark] || !equal(l.keysOf(left[index], at), keys) {
 			return nil, nil, false
 		}
-		seen[print] = true
+		seen[mark] = true
 	}
 	return left, right, true
 }
@@ -223,6 +238,18 @@ func (c change) apply(object map[string]any) bool {
 	}
 	fields[name] = clone(c.Set)
 	return true
+}
+
+// open makes the section (spec, status) that the change is made in, if the converter left it out for being empty though the object that
+// was converted has one. What is missing further inside was taken away by somebody.
+func (c change) open(object, converted map[string]any) {
+	section, isField := c.At[0].(string)
+	if _, has := object[section]; has || !isField || len(c.At) != 2 || c.Remove {
+		return
+	}
+	if _, meant := converted[section].(map[string]any); meant {
+		object[section] = map[string]any{}
+	}
 }
 
 // fill adds what present lacks, if both are maps.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -56,7 +57,7 @@ func review(to string, objects ...string) string {
 	return fmt.Sprintf(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"1","desiredAPIVersion":%q,"objects":[%s]}}`, to, strings.Join(objects, ","))
 }
 
-func ask(t *testing.T, handler http.Handler, ctx context.Context, body string) (int, apiextensionsv1.ConversionReview) {
+func ask(ctx context.Context, t *testing.T, handler http.Handler, body string) (int, apiextensionsv1.ConversionReview) {
 	t.Helper()
 	request := httptest.NewRequestWithContext(ctx, http.MethodPost, "/convert", strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
@@ -108,7 +109,7 @@ func TestHandler(t *testing.T) {
 			t.Parallel()
 			var seen []Outcome
 			handler := NewHandler(widgets(t), func(o Observation) { seen = append(seen, o.Outcome) })
-			code, given := ask(t, handler, t.Context(), test.body)
+			code, given := ask(t.Context(), t, handler, test.body)
 			if code != test.code {
 				t.Errorf("status %d, want %d: %s", code, test.code, given.Response.Result.Message)
 			}
@@ -125,11 +126,8 @@ func TestHandler(t *testing.T) {
 			}
 			var sizes []string
 			for _, raw := range given.Response.ConvertedObjects {
-				var object struct{ Spec struct{ Width string } }
-				if err := json.Unmarshal(raw.Raw, &object); err != nil {
-					t.Fatal(err)
-				}
-				sizes = append(sizes, object.Spec.Width)
+				width, _, _ := unstructured.NestedString(read(t, string(raw.Raw)).Object, "spec", "width")
+				sizes = append(sizes, width)
 			}
 			if diff := cmp.Diff(strings.Join(test.objects, ","), strings.Join(sizes, ",")); diff != "" {
 				t.Errorf("objects (-want +got):\n%s", diff)
@@ -150,7 +148,7 @@ func TestHandlerEnds(t *testing.T) {
 		seen = append(seen, o.Outcome)
 		once.Do(cancel)
 	})
-	_, given := ask(t, handler, ctx, review("example.com/v2", widget("a", "1"), widget("b", "2"), widget("c", "3")))
+	_, given := ask(ctx, t, handler, review("example.com/v2", widget("a", "1"), widget("b", "2"), widget("c", "3")))
 	if diff := cmp.Diff([]Outcome{OutcomeConverted, OutcomeCanceled}, seen); diff != "" || given.Response.Result.Status != "Failure" {
 		t.Errorf("after the caller left (-want +got):\n%s", diff)
 	}

@@ -91,6 +91,7 @@ func (k kind) restore(object map[string]any, from, to string, entry kept) (map[s
 	useful := slices.DeleteFunc(slices.Clone(entry.Changes), func(c change) bool { return !c.useful(object, entry.In == from) })
 	restored := clone(plain)
 	for _, change := range useful {
+		change.open(restored, object)
 		change.apply(restored)
 	}
 	if agrees(restored) {
@@ -99,6 +100,7 @@ func (k kind) restore(object map[string]any, from, to string, entry kept) (map[s
 	restored = plain
 	for _, change := range useful {
 		candidate := clone(restored)
+		change.open(candidate, object)
 		if change.apply(candidate) && agrees(candidate) {
 			restored = candidate
 		}
@@ -137,10 +139,10 @@ func (c change) useful(object map[string]any, sameVersion bool) bool {
 }
 
 func convertible(at path) bool {
-	if len(at) == 0 || at[0] == "apiVersion" || at[0] == "kind" {
+	if len(at) == 0 || at[0] == fieldAPIVersion || at[0] == fieldKind {
 		return false
 	}
-	return at[0] != "metadata" || len(at) == 3 && (at[1] == "labels" || at[1] == "annotations")
+	return at[0] != fieldMetadata || len(at) == 3 && (at[1] == fieldLabels || at[1] == fieldAnnotations)
 }
 
 // unsaid returns what leads from the result, converted back, to the original.
@@ -149,28 +151,25 @@ func (k kind) unsaid(original map[string]any, version string, result map[string]
 	if err != nil {
 		return nil, fmt.Errorf("and back to %s: %w", version, err)
 	}
-	changes := k.keys.differences(comparable(back), comparable(original), nil)
+	changes := k.keys.differences(content(back), content(original), nil)
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	all, err := k.ties(original, version, result, in, changes)
-	if err != nil || len(all) == 0 {
-		return changes, err
+	all := k.ties(original, version, result, in, changes)
+	if len(all) == 0 {
+		return changes, nil
 	}
 	for index := range changes {
 		changes[index].Needs = all
-		if len(changes) > maxTied {
-			continue
-		}
-		if changes[index].Needs, err = k.ties(original, version, result, in, changes[index:index+1]); err != nil {
-			return nil, err
+		if len(changes) <= maxTied {
+			changes[index].Needs = k.ties(original, version, result, in, changes[index:index+1])
 		}
 	}
 	return changes, nil
 }
 
 // ties returns what in the result depends on the changed values: what differs without them, and what they make where there is nothing else.
-func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) ([]guard, error) {
+func (k kind) ties(original map[string]any, version string, result map[string]any, in string, changes []change) []guard {
 	without, alone, nothing := clone(original), bare(original), bare(original)
 	for _, change := range changes {
 		change.revert(without)
@@ -199,13 +198,16 @@ func (k kind) ties(original map[string]any, version string, result map[string]an
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		guards = append(guards, found[name])
 	}
-	return guards, nil
+	return guards
 }
 
 // touched returns the paths of the smallest values that differ.
 func (k kind) touched(left, right map[string]any) []path {
 	paths := []path{}
-	for _, change := range k.keys.differences(comparable(left), comparable(right), nil) {
+	for _, change := range k.keys.differences(content(left), content(right), nil) {
+		if change.isSection() {
+			continue
+		}
 		value := change.Set
 		if change.Remove {
 			value = change.base
@@ -219,39 +221,39 @@ func (k kind) touched(left, right map[string]any) []path {
 	return paths
 }
 
-// comparable is what converters may change of an object. Labels and annotations are always maps.
-func comparable(object map[string]any) map[string]any {
+// content is what converters may change of an object. Labels and annotations are always maps.
+func content(object map[string]any) map[string]any {
 	view := maps.Clone(object)
-	delete(view, "apiVersion")
-	delete(view, "kind")
-	metadata, _ := object["metadata"].(map[string]any)
+	delete(view, fieldAPIVersion)
+	delete(view, fieldKind)
+	metadata, _ := object[fieldMetadata].(map[string]any)
 	inner := map[string]any{}
-	for _, name := range []string{"labels", "annotations"} {
+	for _, name := range []string{fieldLabels, fieldAnnotations} {
 		values, _ := metadata[name].(map[string]any)
 		inner[name] = values
 	}
-	view["metadata"] = inner
+	view[fieldMetadata] = inner
 	return view
 }
 
 // bare is an object without content.
 func bare(object map[string]any) map[string]any {
-	return map[string]any{"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}}
+	return map[string]any{fieldAPIVersion: object[fieldAPIVersion], fieldKind: object[fieldKind], fieldMetadata: map[string]any{fieldLabels: map[string]any{}, fieldAnnotations: map[string]any{}}}
 }
 
 // takeKept takes our annotation off the object and returns what it says. One that somebody damaged says nothing: refusing it
 // would make every list of the kind fail.
 func (r *Registry) takeKept(object map[string]any) map[string]kept {
 	entries := map[string]kept{}
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	metadata, _ := object[fieldMetadata].(map[string]any)
+	annotations, _ := metadata[fieldAnnotations].(map[string]any)
 	document, found := annotations[r.annotation].(string)
 	if !found {
 		return entries
 	}
 	delete(annotations, r.annotation)
 	if len(annotations) == 0 {
-		delete(metadata, "annotations")
+		delete(metadata, fieldAnnotations)
 	}
 	if err := utiljson.Unmarshal([]byte(document), &entries); err != nil || entries == nil {
 		return map[string]kept{}
@@ -267,8 +269,8 @@ func (r *Registry) putKept(object map[string]any, entries map[string]kept) error
 	if err != nil {
 		return fmt.Errorf("keep in an annotation what the version cannot express: %w", err)
 	}
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
+	metadata, _ := object[fieldMetadata].(map[string]any)
+	annotations, _ := metadata[fieldAnnotations].(map[string]any)
 	size := len(r.annotation) + len(document)
 	for name, value := range annotations {
 		text, _ := value.(string)
@@ -280,7 +282,7 @@ func (r *Registry) putKept(object map[string]any, entries map[string]kept) error
 	}
 	if annotations == nil {
 		annotations = map[string]any{}
-		metadata["annotations"] = annotations
+		metadata[fieldAnnotations] = annotations
 	}
 	annotations[r.annotation] = string(document)
 	return nil

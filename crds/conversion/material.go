@@ -106,8 +106,9 @@ func (m *material) trustedBy(bundle []byte) bool {
 	return false
 }
 
-func (m *material) usable(now time.Time) bool {
-	return now.Before(m.serving.Leaf.NotAfter) && now.Before(m.signer().NotAfter)
+// serves says whether API servers that trust the bundle can be served under the names.
+func (m *material) serves(hosts []string, now time.Time) bool {
+	return now.Before(m.serving.Leaf.NotAfter) && now.Before(m.signer().NotAfter) && covers(m.serving.Leaf, hosts)
 }
 
 // signer is the CA that signed what is served.
@@ -152,16 +153,23 @@ type situation struct {
 // nextStep decides. A CA comes before the certificates that need it, and goes after them.
 func (s situation) nextStep(now time.Time) step {
 	switch {
-	case s.material == nil && s.remembered != nil && s.remembered.usable(now) && covers(s.remembered.serving.Leaf, s.hosts):
+	case s.material == nil && s.remembered != nil && s.remembered.serves(s.hosts, now):
 		return stepAuthority
 	case s.material == nil:
 		return stepStart
 	case !now.Before(s.material.authorities[0].NotAfter):
 		return stepStart
-	case !s.material.usable(now) || !covers(s.material.serving.Leaf, s.hosts):
+	case !s.material.serves(s.hosts, now):
 		return stepServe
 	case !s.leads:
 		return stepKeep
+	}
+	return s.leaderStep(now)
+}
+
+// leaderStep is what only the leader does.
+func (s situation) leaderStep(now time.Time) step {
+	switch {
 	case pki.Renewable(s.material.authorities[0], now):
 		return stepAuthority
 	case !s.material.signer().Equal(s.material.authorities[0]):
@@ -199,15 +207,18 @@ func (s situation) take(next step, now time.Time) (*material, error) {
 		made.authorities = made.authorities[:1]
 		return made, nil
 	case stepServe:
-		return made, made.serve(s.hosts, now)
+		err := made.serve(s.hosts, now)
+		return made, err
 	case stepAuthority:
-		return made, made.newAuthority(s.hosts[0], now)
+		err := made.newAuthority(s.hosts[0], now)
+		return made, err
 	case stepStart:
 		*made = material{}
 		if err := made.newAuthority(s.hosts[0], now); err != nil {
 			return nil, err
 		}
-		return made, made.serve(s.hosts, now)
+		err := made.serve(s.hosts, now)
+		return made, err
 	}
 	return nil, fmt.Errorf("unknown step %q", next)
 }

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func TestYears(t *testing.T) {
 	hosts := []string{"conversion.operators.svc", "10.0.0.1"}
 	var held *material
 	taken := []string{}
-	for today := 0; today < 11*365; today++ {
+	for today := range 11 * 365 {
 		at := now.Add(time.Duration(today) * day)
 		view := situation{material: held, remembered: held, hosts: hosts, leads: true, trusted: today%7 == 0, overlap: time.Hour}
 		next := view.nextStep(at)
@@ -31,7 +32,7 @@ func TestYears(t *testing.T) {
 		if made, err = readMaterial(made.data()); err != nil {
 			t.Fatalf("day %d, %s: what was made cannot be read: %v", today, next, err)
 		}
-		if !made.usable(at) || !covers(made.serving.Leaf, hosts) {
+		if !made.serves(hosts, at) {
 			t.Errorf("day %d, %s: what is served does not serve", today, next)
 		}
 		if held != nil && !trusts(held, made) {
@@ -128,9 +129,7 @@ func TestDamage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := good.data()
-			for key, value := range change {
-				data[key] = value
-			}
+			maps.Copy(data, change)
 			if _, err := readMaterial(data); err == nil {
 				t.Error("it is taken for good")
 			}

@@ -4,11 +4,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+)
+
+const (
+	fieldAPIVersion  = "apiVersion"
+	fieldKind        = "kind"
+	fieldMetadata    = "metadata"
+	fieldLabels      = "labels"
+	fieldAnnotations = "annotations"
 )
 
 // Func turns the content of an object of one version into that of another. It gets a copy that it may change and return.
@@ -173,13 +182,10 @@ func (k kind) step(object map[string]any, convert Func, version string) (map[str
 	if converted == nil {
 		return nil, errors.New("the converter returned nothing")
 	}
-	result := map[string]any{}
-	for name, value := range converted {
-		result[name] = value
-	}
-	result["apiVersion"] = schema.GroupVersion{Group: k.group, Version: version}.String()
-	result["kind"] = object["kind"]
-	result["metadata"] = keepMetadata(object["metadata"], converted["metadata"])
+	result := maps.Clone(converted)
+	result[fieldAPIVersion] = schema.GroupVersion{Group: k.group, Version: version}.String()
+	result[fieldKind] = object[fieldKind]
+	result[fieldMetadata] = keepMetadata(object[fieldMetadata], converted[fieldMetadata])
 	return result, nil
 }
 
@@ -194,7 +200,7 @@ func keepMetadata(before, after any) map[string]any {
 	if len(said) == 0 {
 		return kept
 	}
-	for _, name := range []string{"labels", "annotations"} {
+	for _, name := range []string{fieldLabels, fieldAnnotations} {
 		delete(kept, name)
 		if values, _ := said[name].(map[string]any); len(values) > 0 {
 			kept[name] = values

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -94,15 +95,18 @@ func (c Config) hosts() []string {
 }
 
 func (c Config) check() error {
-	parsed, err := url.Parse(c.URL)
 	switch {
 	case c.Rest == nil || c.Registry == nil || c.Definitions == nil:
 		return errors.New("it needs Rest, Registry and Definitions")
-	case c.Owner == "" || c.Domain == "" || c.Namespace == "" || c.Name == "":
+	case slices.Contains([]string{c.Owner, c.Domain, c.Namespace, c.Name}, ""):
 		return errors.New("it needs Owner, Domain, Namespace and Name")
 	case c.URL == "" && c.Pod == "":
 		return errors.New("it needs the name of its own Pod, for a Service to lead to it, or a URL")
-	case c.URL != "" && (err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.Path != servePath):
+	case c.URL == "":
+		return nil
+	}
+	parsed, err := url.Parse(c.URL)
+	if err != nil || parsed.Scheme != "https" || parsed.Hostname() == "" || parsed.Path != servePath {
 		return fmt.Errorf("URL %q must be https://HOST:PORT%s", c.URL, servePath)
 	}
 	return nil
@@ -161,7 +165,13 @@ func (s *Server) Run(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(tls.NewListener(listener, s.tls())) }()
+	go func() {
+		err := server.Serve(tls.NewListener(listener, s.tls()))
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		served <- err
+	}()
 	following, stop := context.WithCancel(ctx)
 	followed := make(chan struct{})
 	go func() {
@@ -174,13 +184,12 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		stop()
 		<-followed
-		err = s.end(context.WithoutCancel(ctx), server)
-		<-served
+		err = errors.Join(s.end(context.WithoutCancel(ctx), server), <-served)
 	case err = <-served:
 	}
 	stop()
 	<-followed
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err != nil {
 		return fmt.Errorf("serve conversions: %w", err)
 	}
 	return nil

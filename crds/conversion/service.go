@@ -2,7 +2,6 @@ package conversion
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"strconv"
@@ -11,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
 // servicePort is the Service's.
@@ -23,7 +23,7 @@ func (s *Server) announce(ctx context.Context) error {
 		return nil
 	}
 	name, value := s.config.label()
-	if err := s.labelPod(ctx, map[string]any{name: value}); err != nil {
+	if err := s.labelPod(ctx, map[string]string{name: value}); err != nil {
 		return err
 	}
 	return s.applyService(ctx)
@@ -48,24 +48,17 @@ func (s *Server) retire(ctx context.Context) error {
 	return nil
 }
 
-func (s *Server) labelPod(ctx context.Context, labels map[string]any) error {
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": s.config.Pod, "namespace": s.config.Namespace, "labels": labels},
-	})
-	if err == nil {
-		// Older programs in the same Pod (a changed image) wrote the label by the same field manager; anybody else's is a mistake.
-		_, err = s.core.Pods(s.config.Namespace).Patch(ctx, s.config.Pod, types.ApplyPatchType, body, s.applying())
-	}
-	if err != nil {
+func (s *Server) labelPod(ctx context.Context, labels map[string]string) error {
+	pod := applycore.Pod(s.config.Pod, s.config.Namespace).WithLabels(labels)
+	if _, err := s.core.Pods(s.config.Namespace).Apply(ctx, pod, s.applying()); err != nil {
 		return fmt.Errorf("label own Pod %s/%s as one that converts: %w", s.config.Namespace, s.config.Pod, err)
 	}
 	return nil
 }
 
-func (s *Server) applying() metav1.PatchOptions {
-	force := true
-	return metav1.PatchOptions{FieldManager: s.config.fieldManager(), Force: &force}
+// applying takes fields over: an earlier program in the same Pod had the same field manager, and anybody else's word is a mistake.
+func (s *Server) applying() metav1.ApplyOptions {
+	return metav1.ApplyOptions{FieldManager: s.config.fieldManager(), Force: true}
 }
 
 // applyService makes the Service select the Pods that convert what this program does. One that selects a higher version is a newer
@@ -83,11 +76,7 @@ func (s *Server) applyService(ctx context.Context) error {
 		if err != nil || !apply {
 			return err
 		}
-		body, err := json.Marshal(s.config.service(found))
-		if err != nil {
-			return s.serviceFault("apply", err)
-		}
-		_, err = s.core.Services(s.config.Namespace).Patch(ctx, s.config.Name, types.ApplyPatchType, body, s.applying())
+		_, err = s.core.Services(s.config.Namespace).Apply(ctx, s.config.service(found), s.applying())
 		if apierrors.IsConflict(err) {
 			continue
 		}
@@ -123,20 +112,15 @@ func (c Config) decideService(found *corev1.Service) (apply bool, err error) {
 
 // service is what is said about the Service. Pods that are not ready get conversions too: an operator may need to list objects, and so
 // conversions, to become ready. The label alone says who converts.
-func (c Config) service(found *corev1.Service) map[string]any {
+func (c Config) service(found *corev1.Service) *applycore.ServiceApplyConfiguration {
 	name, value := c.label()
-	metadata := map[string]any{"name": c.Name, "namespace": c.Namespace, "labels": map[string]any{labelOwner: c.Owner}}
+	port := applycore.ServicePort().WithName("conversion").WithProtocol(corev1.ProtocolTCP).WithPort(servicePort).WithTargetPort(intstr.FromInt(c.port()))
+	wanted := applycore.Service(c.Name, c.Namespace).WithLabels(map[string]string{labelOwner: c.Owner}).
+		WithSpec(applycore.ServiceSpec().WithSelector(map[string]string{name: value}).WithPublishNotReadyAddresses(true).WithPorts(port))
 	if found != nil {
-		metadata["resourceVersion"], metadata["uid"] = found.ResourceVersion, found.UID
+		wanted = wanted.WithResourceVersion(found.ResourceVersion).WithUID(found.UID)
 	}
-	return map[string]any{
-		"apiVersion": "v1", "kind": "Service", "metadata": metadata,
-		"spec": map[string]any{
-			"selector":                 map[string]any{name: value},
-			"publishNotReadyAddresses": true,
-			"ports":                    []any{map[string]any{"name": "conversion", "protocol": "TCP", "port": servicePort, "targetPort": c.port()}},
-		},
-	}
+	return wanted
 }
 
 // port is where the webhook listens.

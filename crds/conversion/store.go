@@ -2,15 +2,16 @@ package conversion
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -84,30 +85,22 @@ func (s store) read(secret *corev1.Secret) (*material, error) {
 
 // write creates the Secret, or replaces the content of the very one that was read.
 func (s store) write(ctx context.Context, read *corev1.Secret, made *material) error {
-	data := map[string]any{}
-	for key, value := range made.data() {
-		data[key] = base64.StdEncoding.EncodeToString(value)
-	}
-	metadata := map[string]any{"name": s.config.Name, "namespace": s.config.Namespace}
-	kind, options := types.MergePatchType, metav1.PatchOptions{FieldManager: s.config.fieldManager()}
-	document := map[string]any{"metadata": metadata, "data": data}
 	if read == nil {
-		kind, options = types.ApplyPatchType, metav1.PatchOptions{FieldManager: s.manager}
-		metadata["labels"] = map[string]any{labelOwner: s.config.Owner}
-		document["apiVersion"], document["kind"], document["type"] = "v1", "Secret", string(corev1.SecretTypeOpaque)
-	} else {
-		metadata["resourceVersion"], metadata["uid"] = read.ResourceVersion, read.UID
-		for key := range read.Data {
-			if _, ours := data[key]; !ours {
-				data[key] = nil
-			}
-		}
+		fresh := applycore.Secret(s.config.Name, s.config.Namespace).WithLabels(map[string]string{labelOwner: s.config.Owner}).
+			WithType(corev1.SecretTypeOpaque).WithData(made.data())
+		_, err := s.secrets.Apply(ctx, fresh, metav1.ApplyOptions{FieldManager: s.manager})
+		return err
 	}
-	body, err := json.Marshal(document)
+	data := map[string][]byte{}
+	for key := range read.Data {
+		data[key] = nil // a null: what is not ours goes
+	}
+	maps.Copy(data, made.data())
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": read.ResourceVersion, "uid": read.UID}, "data": data})
 	if err != nil {
 		return err
 	}
-	_, err = s.secrets.Patch(ctx, s.config.Name, kind, body, options)
+	_, err = s.secrets.Patch(ctx, s.config.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: s.config.fieldManager()})
 	return err
 }
 

@@ -46,7 +46,7 @@ func (g generator) anything() any {
 }
 
 func (g generator) labels() any {
-	return map[string]any(g.some(map[string]func() any{"app": g.text, "tier": g.text}))
+	return g.some(map[string]func() any{"app": g.text, "tier": g.text})
 }
 
 func (g generator) list(element func() map[string]any) any {
@@ -186,6 +186,53 @@ func checkRound(t *testing.T, registry *conversion.Registry, version string, see
 	}
 }
 
+// checkEdit converts an object, has somebody edit what came out, wherever they like, and stores it as the first version: the edit is there
+// when it is read again, and so is everything that nobody edited.
+func checkEdit(t *testing.T, registry *conversion.Registry, version string, seed uint64) {
+	t.Helper()
+	g := generator{rand.New(rand.NewPCG(seed, 2))}
+	object := g.object(version)
+	edited := mustConvert(t, registry, object, other(version))
+	mix(g, edited.Object, g.object(other(version)).Object)
+	stored := mustConvert(t, registry, edited, version)
+	again := mustConvert(t, registry, stored, other(version))
+	for _, field := range []string{"spec", "status"} {
+		if diff := cmp.Diff(edited.Object[field], again.Object[field]); diff != "" {
+			t.Errorf("seed %d from %s: %s as edited, and as read again (-was +got):\n%s\nfirst: %s\nedited: %s\nstored: %s", seed, version, field, diff, document(object), document(edited), document(stored))
+		}
+	}
+	// What no version but the first knows, nobody could edit in the other.
+	for _, path := range [][]string{{"spec", "unknown"}, {"status", "unknown"}} {
+		was, _, _ := unstructured.NestedFieldNoCopy(throughJSON(t, object).Object, path...)
+		is, _, _ := unstructured.NestedFieldNoCopy(stored.Object, path...)
+		_, given, _ := unstructured.NestedFieldNoCopy(edited.Object, path...)
+		if diff := cmp.Diff(was, is); diff != "" && !given {
+			t.Errorf("seed %d from %s: %v was lost by an edit elsewhere (-was +got):\n%s\nedited: %s", seed, version, path, diff, document(edited))
+		}
+	}
+}
+
+// mix takes over some fields of spec and status.
+func mix(g generator, into, from map[string]any) {
+	for _, name := range []string{"spec", "status"} {
+		target, isMap := into[name].(map[string]any)
+		source, areMaps := from[name].(map[string]any)
+		if !isMap || !areMaps {
+			continue
+		}
+		for _, field := range slices.Sorted(maps.Keys(source)) {
+			if field != "unknown" && g.IntN(2) == 0 {
+				target[field] = source[field]
+			}
+		}
+		for _, field := range slices.Sorted(maps.Keys(target)) {
+			if g.IntN(8) == 0 {
+				delete(target, field)
+			}
+		}
+	}
+}
+
 func document(object *unstructured.Unstructured) string {
 	text, err := json.Marshal(object.Object)
 	if err != nil {
@@ -217,6 +264,7 @@ func TestRoundTrip(t *testing.T) {
 	for seed := first; seed < first+uint64(rounds) && !t.Failed(); seed++ {
 		for _, version := range []string{apiV1, apiV2} {
 			checkRound(t, registry, version, seed)
+			checkEdit(t, registry, version, seed)
 		}
 	}
 }
@@ -232,6 +280,7 @@ func FuzzRoundTrip(f *testing.F) {
 			version = apiV1
 		}
 		checkRound(t, registry, version, seed)
+		checkEdit(t, registry, version, seed)
 	})
 }
 
