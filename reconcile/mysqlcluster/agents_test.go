@@ -23,7 +23,7 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 			})
 		}
 		s.cluster.Status.Primary, s.cluster.Status.Epoch, s.cluster.Status.Revision = s.record.Primary, s.record.Epoch, s.record.Revision
-		s.cluster.Status.InSync, s.cluster.Status.RequiredAcks = s.record.InSync, int32(s.record.RequiredAcks) //nolint:gosec // 1
+		s.cluster.Status.InSync, s.cluster.Status.RequiredAcks = s.record.InSync, int32(s.record.RequiredAcks)
 		return s
 	}
 	for word, protocol := range map[string]int{"older": 0, "newer": replication.Protocol + 1} {
