@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -283,8 +284,8 @@ func (r registry) applyObjects(objects []any) {
 		if err := yaml.Unmarshal([]byte(part), &object.Object); err != nil {
 			r.t.Fatal(err)
 		}
-		group, version := object.GroupVersionKind().Group, object.GroupVersionKind().Version
-		resource := r.Dynamic.Resource(apischema.GroupVersionResource{Group: group, Version: version, Resource: strings.ToLower(object.GetKind()) + "s"})
+		plural, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+		resource := r.Dynamic.Resource(plural)
 		options := metav1.ApplyOptions{FieldManager: "administrator"}
 		var applyErr error
 		if object.GetNamespace() != "" {
