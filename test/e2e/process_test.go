@@ -5,13 +5,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// kill sends SIGKILL to the process of a Pod whose command line contains a word, as the kernel's out-of-memory killer or a fault would.
+// kill sends SIGKILL to the processes of a Pod that run a program, as the kernel's out-of-memory killer or a fault would.
 // Inside its container it could not be killed so: there it is process 1.
-func kill(t *testing.T, pod, word string) {
+func kill(t *testing.T, pod, program string) {
 	t.Helper()
 	killed := 0
 	entries, err := filepath.Glob("/proc/[0-9]*")
@@ -21,7 +22,9 @@ func kill(t *testing.T, pod, word string) {
 	for _, entry := range entries {
 		command, _ := os.ReadFile(entry + "/cmdline")
 		environment, _ := os.ReadFile(entry + "/environ")
-		if !bytes.Contains(command, []byte(word)) || !bytes.Contains(append([]byte{0}, environment...), []byte("\x00HOSTNAME="+pod+"\x00")) {
+		// By its own name: mysqld's arguments name the operator, too.
+		name, _, _ := strings.Cut(string(command), "\x00")
+		if filepath.Base(name) != program || !bytes.Contains(append([]byte{0}, environment...), []byte("\x00HOSTNAME="+pod+"\x00")) {
 			continue
 		}
 		number, err := strconv.Atoi(filepath.Base(entry))
@@ -29,11 +32,11 @@ func kill(t *testing.T, pod, word string) {
 			t.Fatal(err)
 		}
 		if err := syscall.Kill(number, syscall.SIGKILL); err != nil {
-			t.Fatalf("kill %s of %s: %v", word, pod, err)
+			t.Fatalf("kill %s of %s: %v", program, pod, err)
 		}
 		killed++
 	}
 	if killed == 0 {
-		t.Fatalf("no process %q of Pod %s runs on this machine", word, pod)
+		t.Fatalf("no process %q of Pod %s runs on this machine", program, pod)
 	}
 }
