@@ -64,7 +64,8 @@ func portrait(what string, item *unstructured.Unstructured) map[string]any {
 	case "pods", "persistentvolumeclaims":
 	case "mysqlclusters":
 		status, _, _ := unstructured.NestedMap(item.Object, "status")
-		shown["status"] = without(status, "lastTransitionTime", "gtidExecuted", "lagSeconds")
+		// The record's revision counts the steps that led to it, of which a crash may take one more.
+		shown["status"] = without(status, "lastTransitionTime", "gtidExecuted", "lagSeconds", "revision")
 	default:
 		spec, _, _ := unstructured.NestedMap(item.Object, "spec")
 		shown["spec"] = without(spec, "clusterIP", "clusterIPs")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,9 @@ func TestMySQLClusterWithoutRoom(t *testing.T) {
 			s.apply(t, "db", "secret: root")
 			s.stalled(t, s.until(t, "db", test.reason), test.told...)
 			s.remove(t, "resourcequotas", "few")
+			if test.reason == "PodsNotCreated" {
+				s.nudged(t, "db", "AllMembersReady")
+			}
 			s.settled(t, "db")
 		}
 	}
@@ -122,6 +126,23 @@ func TestMySQLClusterWithoutRoom(t *testing.T) {
 		s.settled(t, "db")
 	}
 	sideBySide(t, 6, stories)
+}
+
+// nudged waits for a reason, and touches the cluster's StatefulSet now and then: its controller's own patience grows to minutes.
+func (s *site) nudged(t *testing.T, cluster, reason string) {
+	t.Helper()
+	last := time.Now()
+	soon(t, func(ctx context.Context) string {
+		found, err := s.cluster(ctx, cluster)
+		if err == nil && why(found).Reason == reason {
+			return ""
+		}
+		if time.Since(last) > 2*time.Second {
+			last = time.Now()
+			s.patch(t, "statefulsets", cluster, fmt.Sprintf(`{"metadata":{"annotations":{"nudged":%q}}}`, last))
+		}
+		return fmt.Sprintf("cluster %s is %s: %s (%v)", cluster, why(found).Reason, why(found).Message, err)
+	})
 }
 
 // quota limits the site, and waits until Kubernetes enforces it.
