@@ -28,7 +28,8 @@ const (
 // the StatefulSet. changed says that the StatefulSet, the last one, is not what was seen any more.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (changed bool, err error) {
 	n := names{cluster.Namespace, cluster.Name}
-	primary := decision.Record.Primary
+	// By the record as it is written, not as it is going to be: routes follow the record.
+	primary := cluster.Status.Primary
 	if primary == "" {
 		primary = r.routed(n)
 	}
@@ -98,8 +99,9 @@ func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen obs
 	return nil
 }
 
-// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already.
-func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) *problem {
+// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a problem;
+// anything else that keeps a claim from growing is an error, and passes.
+func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) (*problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -108,11 +110,15 @@ func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster,
 		}
 		claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
 			WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
-		if _, err := r.api.ApplyFields(ctx, managerStorage, claim); err != nil {
-			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}
+		_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+		if err != nil && problemOf(err) == nil {
+			return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
+		}
+		if err != nil {
+			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}, nil
 		}
 	}
-	return nil
+	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
 }
 
 func isMember(volume string, seen observation) bool {

@@ -144,9 +144,6 @@ func lastLines(log string) string {
 	if text == "" {
 		text = strings.TrimSpace(log)
 	}
-	if len(text) > longestQuote {
-		text = text[:longestQuote] + "…"
-	}
-	// The cut, or the log itself, may leave what is no text; the API server would keep something else than was written.
-	return strings.ToValidUTF8(text, "")
+	// The log itself may hold what is no text; the API server would keep something else than was written.
+	return brief(strings.ToValidUTF8(text, ""), longestQuote)
 }

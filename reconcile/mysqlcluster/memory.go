@@ -33,12 +33,14 @@ type remembered struct {
 	looked time.Time
 }
 
-// recall returns what is known of a cluster, and whether that is of the same object and not older than oldest.
-func (m *memory) recall(key types.NamespacedName, uid types.UID, oldest time.Time) (remembered, bool) {
+// recall returns what is known of a cluster; nothing of one that only has the same name.
+func (m *memory) recall(key types.NamespacedName, uid types.UID) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, found := m.clusters[key]
-	return known, found && known.uid == uid && known.looked.After(oldest)
+	if known := m.clusters[key]; known.uid == uid {
+		return known
+	}
+	return remembered{}
 }
 
 func (m *memory) keep(key types.NamespacedName, what remembered) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -57,13 +58,13 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 }
 
 func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
-	known, found, err := r.prerequisites(ctx, object, cluster)
-	if err != nil || known.agents == nil {
-		return r.waiting(cluster, found, err)
+	known, found, unread := r.prerequisites(ctx, object, cluster)
+	if known.agents == nil {
+		return r.waiting(cluster, found, unread)
 	}
 	seen, err := r.observe(ctx, object, cluster, known.agents)
 	if err != nil {
-		return reconcile.Outcome{}, err
+		return reconcile.Outcome{}, errors.Join(unread, err)
 	}
 	decision := replication.Decide(view(cluster, seen))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
@@ -74,11 +75,12 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	}
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
-		if refused := r.expandVolumes(ctx, cluster, seen); refused != nil {
+		refused, unexpanded := r.expandVolumes(ctx, cluster, seen)
+		if refused != nil {
 			report.problem = refused
 		}
 		told, failed := r.assign(ctx, object, known.agents, seen, decision)
-		everybodyTold, err = told, errors.Join(err, failed)
+		everybodyTold, err = told, errors.Join(err, unexpanded, failed)
 		labelling := r.labelRoles(ctx, seen, decision.Record)
 		if refused := problemOf(labelling); refused != nil {
 			// Clients would not find the members by their roles, and nothing else would tell why.
@@ -91,39 +93,51 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if !everybodyTold {
 		next = stepEvery
 	}
-	return outcome(cluster, status, next), err
+	return outcome(cluster, status, next), errors.Join(unread, err)
 }
 
 // prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
 // cluster's own Secrets. They are looked at again from time to time. A cluster that has begun is looked after even when the user's
-// Secret is gone: that is reported, and the members that run go on.
+// Secret is gone, or none can be read at present: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
 	every := secretsSoon
 	if meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady) {
 		every = secretsEvery
 	}
-	known, valid := r.memory.recall(key, cluster.UID, now.Add(-every))
-	if valid && known.secret == cluster.Spec.Secret {
+	known := r.memory.recall(key, cluster.UID)
+	if known.secret == cluster.Spec.Secret && known.looked.After(now.Add(-every)) {
 		return known, nil, nil
 	}
+	agents, lacking, err := r.lookAtSecrets(ctx, object, cluster, now)
+	switch {
+	case agents == nil && known.agents != nil && err != nil:
+		if found := problemOf(err); found != nil {
+			return known, found, nil
+		}
+		return known, nil, err
+	case agents == nil || err != nil:
+		return remembered{}, lacking, err
+	}
+	fresh := remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, looked: now}
+	if lacking == nil {
+		r.memory.keep(key, fresh)
+	}
+	return fresh, lacking, nil
+}
+
+// lookAtSecrets returns how to speak to the members' agents, nil where a problem or an error comes first.
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, now time.Time) (*agent.Client, *problem, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if err != nil || lacking != nil && cluster.Status.Primary == "" {
-		return remembered{}, lacking, err
+		return nil, lacking, err
 	}
 	if found, err := r.backup(ctx, cluster); found != nil || err != nil {
-		return remembered{}, found, err
+		return nil, found, err
 	}
 	agents, err := r.ownSecrets(ctx, object, n, now)
-	if err != nil {
-		return remembered{}, nil, err
-	}
-	known = remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, looked: now}
-	if lacking == nil {
-		r.memory.keep(key, known)
-	}
-	return known, lacking, nil
+	return agents, lacking, err
 }
 
 // backup checks what a cluster that has not begun yet shall start from.
@@ -182,6 +196,8 @@ func problemOf(err error) *problem {
 		return nil
 	case apierrors.IsForbidden(err):
 		return &problem{reasonForbidden, err.Error() + "; grant it (mysql-operator manifests rbac prints all that the operator needs), or lift what forbids it", true}
+	case errors.Is(err, errDamaged):
+		return &problem{reasonSecretInvalid, err.Error(), true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -1,10 +1,12 @@
 package mysqlcluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -108,6 +110,9 @@ func newAccounts() (map[string][]byte, error) {
 	}, nil
 }
 
+// errDamaged says that somebody has changed one of the cluster's own Secrets so that it is of no use.
+var errDamaged = errors.New("the cluster's own Secret is damaged")
+
 func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Certificate, error) {
 	object, err := r.secretOr(ctx, owner, n, n.authority(), func() (map[string][]byte, error) {
 		made, err := newAuthority(n, now)
@@ -122,7 +127,7 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 	}
 	parsed, err := pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}.Parse()
 	if err != nil {
-		return nil, fmt.Errorf("read the cluster's CA from Secret %s/%s, which is damaged; delete it and a new CA is made: %w", n.namespace, n.authority(), err)
+		return nil, fmt.Errorf("%w: Secret %s/%s holds no CA (%w); put it back, or delete it and a new CA is made", errDamaged, n.namespace, n.authority(), err)
 	}
 	return parsed, nil
 }
@@ -141,7 +146,8 @@ func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.
 	if err != nil {
 		return err
 	}
-	if memberCertificateFits(n, authority, pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}, now) == nil {
+	held := pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}
+	if memberCertificateFits(n, authority, held, now) == nil && bytes.Equal(content[keyAuthority], pki.Encode(authority.Leaf.Raw)) {
 		return nil
 	}
 	renewed, err := issueData()

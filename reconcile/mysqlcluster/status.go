@@ -101,10 +101,25 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 		}
 		return described
 	}
-	described.State, described.Message = string(member.Status.State), steadyMessage(*member.Status)
-	described.GTIDExecuted = member.Status.Executed.String()
+	described.State, described.Message = string(member.Status.State), brief(steadyMessage(*member.Status), longestMessage)
+	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
 	described.LagSeconds, described.Version = member.Status.LagSeconds, member.Status.Version
 	return described
+}
+
+const (
+	// longestMessage and longestGTIDs bound, in bytes, what a status repeats of others' words. The API server takes neither a message of more
+	// than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
+	longestMessage = 4096
+	longestGTIDs   = 16384
+)
+
+// brief cuts a text that is too long.
+func brief(text string, longest int) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
 // steadyMessage leaves out what an agent says of connections that come and go; the state tells it.
@@ -329,7 +344,7 @@ func (r report) notDurable() *problem {
 
 func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, message string) {
 	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: v1.ConditionReady, Status: is, Reason: reason, Message: message, ObservedGeneration: status.ObservedGeneration,
+		Type: v1.ConditionReady, Status: is, Reason: reason, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
 	})
 }
 
@@ -343,6 +358,6 @@ func setProblem(status *v1.MySQLClusterStatus, found problem) {
 	// What stays keeps the time since when it is so: removed and set again, it would be written with every pass.
 	meta.RemoveStatusCondition(&status.Conditions, other)
 	reconcile.SetCondition(&status.Conditions, metav1.Condition{
-		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message, ObservedGeneration: status.ObservedGeneration,
+		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: brief(found.message, longestMessage), ObservedGeneration: status.ObservedGeneration,
 	})
 }

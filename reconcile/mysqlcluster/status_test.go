@@ -1,10 +1,13 @@
 package mysqlcluster
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,6 +126,40 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// The record of truth is written with the rest of the status: nothing that others say may make the API server refuse it.
+func TestStatusIsBoundedWhateverMembersSay(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 9)
+	var fragments strings.Builder
+	for number := range 20000 {
+		fmt.Fprintf(&fragments, ":%d", 1+2*number)
+	}
+	for ordinal := range 9 {
+		s.member(ordinal, true, func(status *replication.Status) {
+			status.Executed = gtids(t, serverUUID+fragments.String())
+			if ordinal > 0 {
+				status.State, status.Message = replication.StateErrant, strings.Repeat("密", 100000)
+			}
+		})
+	}
+	status := s.report(&replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: strings.Repeat("密", 100000), Blocked: true}, nil).status()
+	document, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limit := 512 << 10; len(document) > limit {
+		t.Errorf("the status has %d bytes, want no more than %d", len(document), limit)
+	}
+	for _, condition := range status.Conditions {
+		if len(condition.Message) > 32768 || !utf8.ValidString(condition.Message) {
+			t.Errorf("the API server refuses condition %s, or keeps another text: %d bytes", condition.Type, len(condition.Message))
+		}
+	}
+	if got := status.Members[1]; !utf8.ValidString(got.Message) || !strings.HasPrefix(got.GTIDExecuted, serverUUID+":1:3:5") {
+		t.Errorf("a member says %.60q and has %.60q", got.Message, got.GTIDExecuted)
 	}
 }
 

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -75,6 +76,55 @@ func TestMySQLClusterSecretsReturn(t *testing.T) {
 	s.remove(t, "secrets", "db-tls")
 	s.remove(t, "pods", "db-1")
 	s.until(t, "db", "MembersNotReady")
+	s.settled(t, "db")
+}
+
+// TestMySQLClusterDamagedSecrets has somebody edit the Secrets that the operator made. What can be made anew is; a CA is not, and that is said.
+func TestMySQLClusterDamagedSecrets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	before := s.ownSecrets(t.Context(), "db")
+	const garbage = `{"data":{"tls.crt":"eA=="}}`
+
+	s.patch(t, "secrets", "db-tls", `{"data":{"ca.crt":"eA=="}}`)
+	s.patch(t, "secrets", "db-ca", garbage)
+	s.remove(t, "pods", "db-1")
+	s.stalled(t, s.until(t, "db", "SecretInvalid"), "the cluster's own Secret is damaged", s.namespace+"/db-ca", "put it back, or delete it")
+	s.patch(t, "secrets", "db-ca", fmt.Sprintf(`{"data":{"tls.crt":%q}}`, base64.StdEncoding.EncodeToString(before["db-ca"]["tls.crt"])))
+	s.settled(t, "db")
+	after := s.ownSecrets(t.Context(), "db")
+	same(t, after["db-ca"], before["db-ca"])
+	same(t, after["db-tls"]["ca.crt"], before["db-tls"]["ca.crt"])
+}
+
+// TestMySQLClusterGoesOnWithoutSecrets cannot read Secrets for a while: members that come back are looked after all the same.
+func TestMySQLClusterGoesOnWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	s.grant(t, butNot(operatorRules(), "get", "secrets"))
+	s.node.cutOff("db-1", true) // a cluster that is not as it should be looks at its Secrets soon
+	s.stalled(t, s.until(t, "db", "Forbidden"), `cannot get resource "secrets"`)
+
+	s.remove(t, "pods", "db-0")
+	soon(t, func(ctx context.Context) string {
+		cluster, err := s.cluster(ctx, "db")
+		if err != nil {
+			return err.Error()
+		}
+		if ever := s.node.podsEver("db")["db-0"]; len(ever) != 2 || cluster.Status.ReadySummary != "1/2" || cluster.Status.Members[0].State != "Writing" {
+			return fmt.Sprintf("the primary was made %d times, and the members are %+v", len(ever), cluster.Status.Members)
+		}
+		return ""
+	})
+	s.until(t, "db", "Forbidden")
+	s.grant(t, operatorRules())
+	s.node.cutOff("db-1", false)
 	s.settled(t, "db")
 }
 
