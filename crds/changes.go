@@ -104,10 +104,16 @@ func versionChanges(has, wants *apiextensionsv1.CustomResourceDefinition, former
 		used := former.Served || former.Storage || slices.Contains(has.Status.StoredVersions, former.Name)
 		return []Change{{Version: former.Name, What: "version removed", Breaking: used}}
 	}
-	found := []difference{}
-	found = append(found, subresourceDifferences(former.Subresources, latter.Subresources)...)
+	found := subresourceDifferences(former.Subresources, latter.Subresources)
 	found = append(found, selectableDifferences(former.SelectableFields, latter.SelectableFields)...)
 	found = append(found, schemaDifferences(rootOf(former), rootOf(*latter))...)
+	found = append(found, roleDifferences(has, wants, former, *latter)...)
+	return changesOf(former.Name, found)
+}
+
+// roleDifferences compares what a version that stays is there for.
+func roleDifferences(has, wants *apiextensionsv1.CustomResourceDefinition, former, latter apiextensionsv1.CustomResourceDefinitionVersion) []difference {
+	found := []difference{}
 	if former.Served && !latter.Served {
 		found = append(found, difference{what: "no longer served", breaking: true})
 	}
@@ -122,9 +128,9 @@ func versionChanges(has, wants *apiextensionsv1.CustomResourceDefinition, former
 		found = append(found, difference{what: "objects are stored in this version from now on", breaking: strategyOf(wants) != apiextensionsv1.NoneConverter})
 	}
 	if served || stored {
-		found = append(found, unlikeStored(has, wants, *latter)...)
+		found = append(found, unlikeStored(has, wants, latter)...)
 	}
-	return changesOf(former.Name, found)
+	return found
 }
 
 // addedVersion tells about a version the cluster does not have yet.
@@ -156,7 +162,7 @@ func unlikeStored(has, wants *apiextensionsv1.CustomResourceDefinition, version 
 }
 
 func changesOf(version string, found []difference) []Change {
-	changes := []Change{}
+	changes := make([]Change, 0, len(found))
 	for _, one := range found {
 		changes = append(changes, Change{Version: version, Path: one.path, What: one.what, Breaking: one.breaking})
 	}

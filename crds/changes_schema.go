@@ -9,6 +9,13 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// The fields that every object has.
+const (
+	fieldAPIVersion = "apiVersion"
+	fieldKind       = "kind"
+	fieldMetadata   = "metadata"
+)
+
 // difference is a Change that does not know its version yet. A defaulting one is felt only where the field is left out.
 type difference struct {
 	path, what           string
@@ -23,7 +30,7 @@ type comparison struct {
 // schemaDifferences compares the schemas of one API version, or of two that objects have to fit without conversion. No schema at all
 // means that everything is accepted and kept.
 func schemaDifferences(has, wants *apiextensionsv1.JSONSchemaProps) []difference {
-	all := &apiextensionsv1.JSONSchemaProps{Type: typeObject, XPreserveUnknownFields: ptr.To(true)}
+	all := &apiextensionsv1.JSONSchemaProps{Type: typeObject, XPreserveUnknownFields: new(true)}
 	if has == nil {
 		has = all
 	}
@@ -185,7 +192,7 @@ func othersOf(schema *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSche
 	case others != nil && others.Schema != nil:
 		return others.Schema
 	case keepsUnknown(schema):
-		return &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: ptr.To(true)}
+		return &apiextensionsv1.JSONSchemaProps{XPreserveUnknownFields: new(true)}
 	case others != nil && others.Allows:
 		return &apiextensionsv1.JSONSchemaProps{} // the value is kept, but fields within it are not
 	default:
@@ -207,13 +214,13 @@ func withImplied(path string, schema *apiextensionsv1.JSONSchemaProps) *apiexten
 	}
 	text := apiextensionsv1.JSONSchemaProps{Type: "string"}
 	complete := *schema
-	complete.Properties = map[string]apiextensionsv1.JSONSchemaProps{"apiVersion": text, "kind": text, "metadata": {Type: typeObject}}
+	complete.Properties = map[string]apiextensionsv1.JSONSchemaProps{fieldAPIVersion: text, fieldKind: text, fieldMetadata: {Type: typeObject}}
 	maps.Copy(complete.Properties, schema.Properties)
-	metadata := complete.Properties["metadata"]
+	metadata := complete.Properties[fieldMetadata]
 	named := map[string]apiextensionsv1.JSONSchemaProps{"name": text, "generateName": text}
 	maps.Copy(named, metadata.Properties)
 	metadata.Properties = named
-	complete.Properties["metadata"] = metadata
+	complete.Properties[fieldMetadata] = metadata
 	return &complete
 }
 

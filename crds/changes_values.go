@@ -135,7 +135,7 @@ func most(count *int64) bound {
 	if count == nil {
 		return upper{}
 	}
-	return upper{value: ptr.To(float64(*count))}
+	return upper{value: new(float64(*count))}
 }
 
 // least is a smallest count. No count is below 0, so that 0 is none.
@@ -143,7 +143,7 @@ func least(count *int64) bound {
 	if ptr.Deref(count, 0) == 0 {
 		return lower{}
 	}
-	return lower{value: ptr.To(float64(*count))}
+	return lower{value: new(float64(*count))}
 }
 
 func (c *comparison) limit(path, name string, has, wants bound) {
@@ -286,7 +286,7 @@ func withoutIntOrString(schema *apiextensionsv1.JSONSchemaProps) []apiextensions
 }
 
 func plainAll(schemas []apiextensionsv1.JSONSchemaProps) []apiextensionsv1.JSONSchemaProps {
-	plain := []apiextensionsv1.JSONSchemaProps{}
+	plain := make([]apiextensionsv1.JSONSchemaProps, 0, len(schemas))
 	for _, schema := range schemas {
 		copied := schema.DeepCopy()
 		strip(copied)
@@ -335,7 +335,7 @@ func canonical(value apiextensionsv1.JSON) string {
 }
 
 func canonicals(values []apiextensionsv1.JSON) []string {
-	texts := []string{}
+	texts := make([]string, 0, len(values))
 	for _, value := range values {
 		texts = append(texts, canonical(value))
 	}

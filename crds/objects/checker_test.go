@@ -250,7 +250,8 @@ func TestCheckEndsWithinAPage(t *testing.T) {
 	wants.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter}
 	wants.Spec.Versions = append(wants.Spec.Versions, versionOf(t, "v2 properties: {a: {type: string}}"))
 	convert := func(object *unstructured.Unstructured, _ string) (*unstructured.Unstructured, error) {
-		if looked++; looked == 7 {
+		looked++
+		if looked == 7 {
 			cancel()
 		}
 		return object, nil

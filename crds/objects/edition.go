@@ -80,10 +80,11 @@ func newVersion(declared apiextensionsv1.CustomResourceDefinitionVersion, keepsA
 		return compiled, nil
 	}
 	structural, err := structuralschema.NewStructural(internal.OpenAPIV3Schema)
-	if keepsAll && err != nil {
-		return compiled, nil // old definitions need not be structural; nothing is pruned or defaulted then
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case keepsAll:
+		return compiled, nil // such old definitions need not be structural; nothing is pruned or defaulted then
+	default:
 		return version{}, fmt.Errorf("its schema is not structural: %w", err)
 	}
 	structural = structural.DeepCopy() // its defaults are still those of the definition

@@ -64,7 +64,7 @@ func TestRefusesWhatTheAPIServerRefuses(t *testing.T) {
 		under.validator, nil, under.structural, nil, scale, nil)
 
 	seed := rand.Uint64()
-	random := generator{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // objects need not be unpredictable
+	random := generator{rand.New(rand.NewPCG(seed, 0))}
 	refusals := 0
 	for number := range objects {
 		object := &unstructured.Unstructured{Object: map[string]any{
