@@ -1,6 +1,7 @@
 package mysqlcluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,10 +195,7 @@ func (r report) worst(writing, complete bool) *problem {
 	case r.problem != nil:
 		return r.problem
 	case writing && complete && note == nil && rolling == nil:
-		if wrong := r.rootPassword(); wrong != nil {
-			return wrong
-		}
-		return r.notDurable()
+		return cmp.Or(r.rootPassword(), r.notDurable())
 	}
 	for _, look := range []func() *problem{
 		func() *problem { return diagnose(r.cluster, r.seen) }, // what Kubernetes says of the Pods
