@@ -41,8 +41,7 @@ func TestFingerprintFollowsWhatTheBinaryIsMadeOf(t *testing.T) {
 }
 
 // Interrupted, go leaves what it has compiled so far where it was told to put it.
-//
-//nolint:paralleltest // another go is put on PATH
+// Not parallel: another one is put on PATH.
 func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go", "#!/bin/sh\nmkdir \"$GOTMPDIR/go-build1\" && : >\"$GOTMPDIR/go-build1/link\" && kill -INT $$\n")

@@ -49,7 +49,7 @@ func OwnershipOf(ctx context.Context, n plan.Network) (Ownership, error) {
 	}
 	output, err := Output(ctx, "", "ip", "-json", "link", "show", "dev", n.Bridge())
 	if _, gone := net.InterfaceByName(n.Bridge()); err != nil && gone != nil {
-		return Ownership{}, nil
+		return Ownership{}, nil //nolint:nilerr // there is none any more
 	}
 	if err != nil {
 		return Ownership{}, fmt.Errorf("find out whose bridge %s is: %w", n.Bridge(), err)
@@ -68,7 +68,7 @@ func OwnershipOf(ctx context.Context, n plan.Network) (Ownership, error) {
 
 // EnsureBridge makes the bridge of the cluster in the folder, unless it is there,
 // and marks it as that cluster's. One of another cluster is an error. Callers
-// keep each other out (LockNetworks).
+// keep each other out, with a lock.
 func EnsureBridge(ctx context.Context, n plan.Network, dir string) error {
 	found, err := OwnershipOf(ctx, n)
 	if err != nil || found.Owned(dir) {

@@ -76,8 +76,7 @@ func TestAnInterruptedCommandEndsInOrder(t *testing.T) {
 }
 
 // A second clone installs packages too, or the machine does its daily update.
-//
-//nolint:paralleltest // another apt-get is put on PATH
+// Not parallel: another one is put on PATH.
 func TestAptGetWaitsForAnother(t *testing.T) {
 	dir := t.TempDir()
 	const script = `#!/bin/sh

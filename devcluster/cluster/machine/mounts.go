@@ -11,7 +11,7 @@ import (
 // this machine sees it. Removing dir with all that is in it would go through a
 // bind mount and take what is on the other side.
 func MountsBelow(dir string) ([]string, error) {
-	real, err := filepath.EvalSymlinks(dir)
+	path, err := filepath.EvalSymlinks(dir)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}
@@ -25,7 +25,7 @@ func MountsBelow(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find mounts below %s: %w", dir, err)
 	}
-	return mountsBelow(string(table), real), nil
+	return mountsBelow(string(table), path), nil
 }
 
 // mountsBelow reads a table of mounts (proc_pid_mounts(5)), which writes blanks
