@@ -145,6 +145,9 @@ func harm(want Definition, objects Objects) string {
 func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, gone string) {
 	target = want.Object()
 	target.ResourceVersion, target.UID = existing.ResourceVersion, existing.UID
+	if want.Conversion == nil && len(want.Converts) > 0 {
+		target.Spec.Conversion = existing.Spec.Conversion.DeepCopy()
+	}
 	const remedy = "run the operator release that had it, and let it rewrite them"
 	for _, version := range existing.Status.StoredVersions {
 		if findVersion(target, version) != nil {

@@ -331,6 +331,11 @@ func TestAConversionOfItsOwnIsKeptUpToDate(t *testing.T) {
 	if got := Decide(Situation{Existing: there}, want); got.Decision().Reason != ReasonUnchanged {
 		t.Errorf("decided %v", got.Steps)
 	}
+	elsewhere := want
+	elsewhere.Conversion, elsewhere.Converts = nil, []string{"v1"}
+	if got := Decide(Situation{Existing: there}, elsewhere); got.Decision().Reason != ReasonUnchanged {
+		t.Errorf("a program that does not know the webhook's address decided %v", got.Steps)
+	}
 	there.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("old")
 	if got := Decide(Situation{Existing: there, Running: true}, want); got.Decision().Reason != ReasonConversionChanged || got.NeedsObjects() {
 		t.Errorf("decided %v", got.Steps)

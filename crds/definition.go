@@ -25,7 +25,8 @@ type Definition struct {
 	// Conversion replaces the YAML's conversion when the definition is applied; nil leaves it. It is no part of Hash, because the
 	// certificates in it change.
 	Conversion *apiextensionsv1.CustomResourceConversion
-	// Converts are the API versions that Conversion's webhook can read beside those the definition has.
+	// Converts are the API versions that the program's conversion webhook can read; none if it has no webhook for this kind. A program that
+	// converts, but does not know its webhook's address at the moment (Conversion is nil), leaves the conversion that is there.
 	Converts []string
 
 	identity Identity
@@ -50,6 +51,11 @@ func (d Definition) Object() *apiextensionsv1.CustomResourceDefinition {
 // Resource returns the resource the program works with.
 func (d Definition) Resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: d.object.Spec.Group, Version: d.Uses, Resource: d.object.Spec.Names.Plural}
+}
+
+// GroupKind returns the kind of the custom resources.
+func (d Definition) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: d.object.Spec.Group, Kind: d.object.Spec.Names.Kind}
 }
 
 // Namespaced says whether the custom resources live in namespaces.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/schema"
-	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
 // crdsOptions are the flags of crds.
@@ -53,7 +52,7 @@ func runCRDs(ctx context.Context, p process) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	defined, err := definitions.Load(kinds)
+	defined, err := loadDefinitions(kinds)
 	if err != nil {
 		return err
 	}

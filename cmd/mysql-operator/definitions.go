@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/crds"
@@ -24,10 +25,15 @@ type care struct {
 	installer   crds.Installer
 	guard       *crds.Guard
 	news        *definitionNews
+	webhook     *webhook // nil if no kind needs one
 }
 
 func (o operator) newCare() (*care, error) {
-	defined, err := definitions.Load(o.kinds)
+	defined, err := loadDefinitions(o.kinds)
+	if err != nil {
+		return nil, err
+	}
+	webhook, err := o.newWebhook(defined)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +46,10 @@ func (o operator) newCare() (*care, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &care{operator: o, definitions: defined, installer: installer, news: news}
+	if webhook != nil {
+		installer.Conversion = webhook.conversion
+	}
+	c := &care{operator: o, definitions: defined, installer: installer, news: news, webhook: webhook}
 	c.guard = crds.NewGuard(installer, defined, news.tell)
 	return c, nil
 }
@@ -65,6 +74,12 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 
 // bring makes sure that the definitions serve, in the way --crds says. Where a right is missing, it waits for it.
 func (c *care) bring(ctx context.Context, closed gates) error {
+	if c.webhook != nil {
+		// Without its rights the webhook cannot serve, and without the webhook a definition cannot be brought.
+		if err := c.awaitRights(ctx, closed.rights); err != nil {
+			return err
+		}
+	}
 	var work func(context.Context, []crds.Definition) ([]crds.Result, error)
 	switch c.options.definitions.mode {
 	case crdsOff:
@@ -105,11 +120,13 @@ func (c *care) keep(ctx context.Context) error {
 	return nil
 }
 
-// trouble is a check for Health: an error for the first definition that the operator cannot work with, or cannot look after.
+// trouble is a check for Health: an error for the first definition that the operator cannot work with. That it cannot be looked at for a
+// moment is none.
 func (c *care) trouble() error {
 	for _, definition := range c.definitions {
-		if seen, found := c.guard.Latest(definition.Name()); found && seen.Err != nil {
-			return seen.Err
+		refused := (*crds.RefusedError)(nil)
+		if seen, found := c.guard.Latest(definition.Name()); found && errors.As(seen.Err, &refused) {
+			return refused
 		}
 	}
 	return nil
@@ -123,7 +140,12 @@ func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
 	leader := crds.Leader{Guard: c.guard, Migrate: c.migrate, InUse: func(definition crds.Definition) (some, known bool) {
 		return c.inUse(engine, definition)
 	}}
-	leader.Run(ctx)
+	var leading sync.WaitGroup
+	leading.Go(func() { leader.Run(ctx) })
+	if c.webhook != nil {
+		leading.Go(func() { c.webhook.server.Lead(ctx) })
+	}
+	leading.Wait()
 }
 
 // inUse says whether a definition has objects, from the engine's caches. Who sees only some namespaces knows only if there are some.

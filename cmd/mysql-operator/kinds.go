@@ -14,7 +14,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/schema"
-	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
 // makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
@@ -52,11 +51,12 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
 	}
 	if crdsMode == crdsApply {
-		defined, err := definitions.Load(kinds)
+		defined, err := loadDefinitions(kinds)
 		if err != nil {
 			return needed, err
 		}
 		needed.Definitions = definitionRules(defined)
+		needed.Own = append(needed.Own, webhookRules(defined)...)
 	}
 	return needed, nil
 }

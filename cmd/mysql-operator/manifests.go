@@ -88,7 +88,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 }
 
 func (o manifestOptions) definitions(kinds []schema.Kind) ([][]byte, error) {
-	defined, err := definitions.Load(kinds)
+	defined, err := loadDefinitions(kinds)
 	if err != nil {
 		return nil, err
 	}

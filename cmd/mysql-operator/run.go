@@ -121,6 +121,13 @@ func (o operator) work(ctx context.Context, closed gates) error {
 	if err != nil {
 		return err
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return care.convert(ctx) })
+	group.Go(func() error { return o.operate(ctx, care, closed) })
+	return group.Wait()
+}
+
+func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	if err := care.bring(ctx, closed); err != nil {
 		return ignoreStop(ctx, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -116,6 +117,17 @@ func NewRegistry(domain string, kinds ...Kind) (*Registry, error) {
 func (k kind) knows(version string) bool {
 	_, isSpoke := k.spokes[version]
 	return isSpoke || version == k.hub
+}
+
+// Versions returns the versions of a kind that can be converted to each other, sorted; none for a kind that is not registered.
+func (r *Registry) Versions(of schema.GroupKind) []string {
+	known, found := r.kinds[of]
+	if !found {
+		return nil
+	}
+	versions := append(slices.Collect(maps.Keys(known.spokes)), known.hub)
+	slices.Sort(versions)
+	return versions
 }
 
 // ErrUnknown is wrapped by errors about kinds and versions that are not in the registry.
