@@ -65,6 +65,13 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 	if err != nil {
 		return crds.Installer{}, err
 	}
+	registry, err := converters()
+	if err != nil {
+		return crds.Installer{}, err
+	}
+	if registry != nil {
+		checker.Convert = registry.Convert
+	}
 	namespace := cluster.namespace
 	if len(namespaces) > 0 {
 		namespace = namespaces[0]

@@ -28,7 +28,7 @@ const (
 // hopeless is how many objects may be refused before any is accepted: then it is not the objects, but a right that is missing or a policy.
 const hopeless = 100
 
-// maxExpiries is how often in a row a list may expire at once before it is an error.
+// maxExpiries is how often the list may expire, with no object rewritten in between, before it is an error.
 const maxExpiries = 5
 
 // errHopeless ends a walk on which nothing but refusals came.
@@ -86,9 +86,12 @@ func (w *walk) run(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("list %s: %w", w.resource.GroupResource(), err)
 		}
-		expiries = 0
+		before := w.behind
 		if err := w.goThrough(ctx, page); err != nil {
 			return err
+		}
+		if w.behind != before {
+			expiries = 0
 		}
 		if token = page.Continue; token == "" {
 			return w.refused(false)
@@ -134,7 +137,7 @@ func (w *walk) goThrough(ctx context.Context, page *metav1.PartialObjectMetadata
 	group.SetLimit(w.Concurrency)
 	var interrupted error
 	for i := range todo {
-		if interrupted = w.limiter.Wait(groupCtx); interrupted != nil {
+		if interrupted = sleep(groupCtx, w.limiter.Reserve().Delay()); interrupted != nil {
 			break
 		}
 		group.Go(func() error { return w.rewrite(groupCtx, &todo[i]) })

@@ -27,6 +27,11 @@ func privileges() []struct{ user, host, require, grants string } {
 	}
 }
 
+// lasting keeps what is set for people's accounts (default_password_lifetime, password_history, password_reuse_interval) away from the
+// operator's own: replication would end when its password expires, and a restart could not set the password that is in force. It comes
+// before the password, which it is a condition for.
+const lasting = "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
+
 // SQL renders the file: one statement a line, as init_file demands (manual, "init_file").
 func (b Bootstrap) SQL() (string, error) {
 	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
@@ -39,6 +44,7 @@ func (b Bootstrap) SQL() (string, error) {
 		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
 		lines = append(lines,
 			"CREATE USER IF NOT EXISTS "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
+			"ALTER USER "+name+" "+lasting,
 			"ALTER USER "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
 			"GRANT "+account.grants+" ON *.* TO "+name,
 		)

@@ -127,8 +127,13 @@ func TestBootstrapLeavesRootAloneOnceThereIsData(t *testing.T) {
 		t.Errorf("root is touched on a member that has data:\n%s", text)
 	}
 	for _, user := range []string{AgentUser, ReplicationUser, CloneUser} {
-		if !strings.Contains(text, "ALTER USER '"+user+"'@") {
+		altered := strings.Index(text, "ALTER USER '"+user+"'@")
+		if altered < 0 || !strings.Contains(text[altered:], "IDENTIFIED") {
 			t.Errorf("%s does not get the password that is in force:\n%s", user, text)
+			continue
+		}
+		if first, _, _ := strings.Cut(text[altered:], ";"); !strings.Contains(first, "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 ") {
+			t.Errorf("%s is subject to rules for people's passwords: %s", user, first)
 		}
 	}
 }

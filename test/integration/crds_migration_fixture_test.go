@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -251,11 +252,19 @@ func managers(object *unstructured.Unstructured) []string {
 	return lines
 }
 
-// traffic counts requests and may break off.
+// traffic watches the patches of objects.
 type traffic struct {
 	patches atomic.Int64
+	objects sync.Map // the paths that were patched
 	// at is called with the number of each patch, before it is sent.
 	at func(int64)
+}
+
+// count is how many objects were patched.
+func (t *traffic) count() int {
+	count := 0
+	t.objects.Range(func(any, any) bool { count++; return true })
+	return count
 }
 
 // migrator is one that need not settle, because there is one API server, and that works as fast as it can.
@@ -266,6 +275,7 @@ func (a archive) migrator(seen *traffic) migration.Migrator {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
 			if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/"+a.plural+"/") {
 				number := seen.patches.Add(1)
+				seen.objects.Store(request.URL.Path, true)
 				if seen.at != nil {
 					seen.at(number)
 				}
