@@ -4,14 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
-// storedPage is how many keys are read from etcd at once.
-const storedPage = 1000
+// storedPage is how many keys are read from etcd at once, putsAtOnce how many are written; etcd allows 128
+// (its --max-txn-ops).
+const (
+	storedPage = 1000
+	putsAtOnce = 100
+)
 
 // Stored returns what etcd holds under a prefix of keys, "/registry/GROUP/PLURAL/" for custom resources, as the API server wrote it: in the
 // version objects are stored in, whatever the API shows.
@@ -36,14 +42,37 @@ type keyValue struct {
 	Value []byte `json:"value"`
 }
 
-// storedRange asks etcd's JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+// Store writes to etcd behind the API server's back, which learns of it as of a write by another API server. It is for having many objects
+// in little time: what is written should be like what Stored returned.
+func (s *Server) Store(t *testing.T, values map[string][]byte) {
+	t.Helper()
+	for keys := range slices.Chunk(slices.Sorted(maps.Keys(values)), putsAtOnce) {
+		puts := []any{}
+		for _, key := range keys {
+			puts = append(puts, map[string]any{"request_put": keyValue{Key: []byte(key), Value: values[key]}})
+		}
+		s.etcd(t, "txn", map[string]any{"success": puts}, &struct{}{})
+	}
+}
+
 func (s *Server) storedRange(t *testing.T, from, end []byte) (page []keyValue, more bool) {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"key": from, "range_end": end, "limit": storedPage})
+	var answer struct {
+		KVs  []keyValue `json:"kvs"`
+		More bool       `json:"more"`
+	}
+	s.etcd(t, "range", map[string]any{"key": from, "range_end": end, "limit": storedPage}, &answer)
+	return answer.KVs, answer.More
+}
+
+// etcd asks its JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/).
+func (s *Server) etcd(t *testing.T, operation string, question, answer any) {
+	t.Helper()
+	body, err := json.Marshal(question)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d/v3/kv/range", s.etcdPort(t))
+	url := fmt.Sprintf("http://127.0.0.1:%d/v3/kv/%s", s.etcdPort(t), operation)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +82,9 @@ func (s *Server) storedRange(t *testing.T, from, end []byte) (page []keyValue, m
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	var answer struct {
-		KVs  []keyValue `json:"kvs"`
-		More bool       `json:"more"`
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("ask etcd for %s: status %s, error %v", operation, response.Status, err)
 	}
-	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode != http.StatusOK {
-		t.Fatalf("read from etcd: status %s, error %v", response.Status, err)
-	}
-	return answer.KVs, answer.More
 }
 
 func (s *Server) etcdPort(t *testing.T) int {
