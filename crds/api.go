@@ -19,20 +19,31 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// API is what installing needs of the API server. Errors are the API server's own (k8s.io/apimachinery/pkg/api/errors tells them apart).
+// API is what looking after definitions needs of the API server. Errors are the API server's own (k8s.io/apimachinery/pkg/api/errors tells
+// them apart).
 type API interface {
+	DefinitionAPI
+	ServedAPI
+}
+
+// DefinitionAPI reads and writes definitions.
+type DefinitionAPI interface {
 	// Get reads a definition, live.
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
 	// Apply sends a server-side apply.
 	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error
+	// Watch returns the changes of one definition from a resourceVersion on.
+	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
+}
+
+// ServedAPI tells what the API server serves of a definition.
+type ServedAPI interface {
 	// Resources lists what is served under a group and version; NotFound means nothing is.
 	Resources(ctx context.Context, group, version string) (*metav1.APIResourceList, error)
 	// Columns returns what is printed of the custom resources in a namespace, or cluster-scoped ones if it is empty, without reading any.
 	Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error)
 	// Count returns how many custom resources there are in all namespaces, reading at most one.
 	Count(ctx context.Context, of schema.GroupVersionResource) (int, error)
-	// Watch returns the changes of one definition from a resourceVersion on.
-	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
 }
 
 // ApplyOptions are those of a server-side apply.
@@ -102,37 +113,36 @@ const nobody = "-"
 
 func (a restAPI) Columns(ctx context.Context, of schema.GroupVersionResource, namespace string) ([]metav1.TableColumnDefinition, error) {
 	table := &metav1.Table{}
-	err := a.customResources(ctx, of, namespace, "application/json;as=Table;v=v1;g=meta.k8s.io", map[string]string{
-		"fieldSelector": fields.OneTermEqualSelector(metav1.ObjectNameField, nobody).String(), "includeObject": string(metav1.IncludeNone), "limit": "1",
-	}, table)
+	request := a.list(of, namespace, "Table").Param("includeObject", string(metav1.IncludeNone)).Param("limit", "1")
+	request.Param("fieldSelector", fields.OneTermEqualSelector(metav1.ObjectNameField, nobody).String())
+	err := read(ctx, request, table)
 	return table.ColumnDefinitions, err
 }
 
 func (a restAPI) Count(ctx context.Context, of schema.GroupVersionResource) (int, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	accept := "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-	if err := a.customResources(ctx, of, "", accept, map[string]string{"limit": "1"}, list); err != nil {
+	if err := read(ctx, a.list(of, metav1.NamespaceAll, "PartialObjectMetadataList").Param("limit", "1"), list); err != nil {
 		return 0, err
 	}
 	return len(list.Items) + int(ptr.Deref(list.RemainingItemCount, 0)), nil
 }
 
-// customResources lists custom resources in a representation of our choice.
-func (a restAPI) customResources(ctx context.Context, of schema.GroupVersionResource, namespace, accept string, parameters map[string]string, into any) error {
+// list asks for custom resources in a representation of package meta.
+func (a restAPI) list(of schema.GroupVersionResource, namespace, as string) *rest.Request {
 	path := []string{"/apis", of.Group, of.Version}
 	if namespace != "" {
 		path = append(path, "namespaces", namespace)
 	}
-	request := a.client.Get().AbsPath(append(path, of.Resource)...).SetHeader("Accept", accept)
-	for name, value := range parameters {
-		request.Param(name, value)
-	}
+	return a.client.Get().AbsPath(append(path, of.Resource)...).SetHeader("Accept", "application/json;as="+as+";v=v1;g=meta.k8s.io")
+}
+
+func read(ctx context.Context, request *rest.Request, into any) error {
 	document, err := request.Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(document, into); err != nil {
-		return fmt.Errorf("read the list of %s: %w", of, err)
+		return fmt.Errorf("read %s: %w", request.URL(), err)
 	}
 	return nil
 }

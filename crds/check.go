@@ -73,7 +73,8 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 		return Result{}, err
 	}
 	found := Result{Definition: definition, Existing: existing, Plan: Decide(i.situation(existing, definition), definition)}
-	switch decision := found.Plan.Decision(); decision.Action {
+	decision := found.Plan.Decision()
+	switch decision.Action {
 	case Keep:
 		return found, nil
 	case Update:
@@ -84,7 +85,7 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 		return found, nil
 	case Refuse:
 		return Result{}, &RefusedError{Name: definition.Name(), Plan: found.Plan}
-	default:
-		return Result{}, &LackingError{definition.Name(), decision.Message}
+	case Create, Wait, CarryOver, Migrate:
 	}
+	return Result{}, &LackingError{definition.Name(), decision.Message}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // us is whose definitions the tests bring.
-var us = Identity{Owner: "widget-operator", Domain: "example.com"}
+var us = Identity{Owner: "widget-operator", Domain: "example.com"} //nolint:gochecknoglobals // a constant, but Go has none of structs
 
 func widgets(t *testing.T) string {
 	t.Helper()

@@ -18,8 +18,8 @@ const (
 	// watchPause is how long to wait before a watch that failed is tried again; the definition is looked at each time, so that an account
 	// that may not watch sees changes too, only later.
 	watchPause = 15 * time.Second
-	// refusedPause is when a refused definition is looked at again at the latest.
-	refusedPause = time.Minute
+	// lookAgain is how long a definition is only watched where more than the definition decides.
+	lookAgain = time.Minute
 	// calm is how long a definition must be left alone until the next edit is healed at once again.
 	calm = 10 * time.Minute
 )
@@ -146,6 +146,7 @@ func (p *post) look(ctx context.Context) Sighting {
 		return Sighting{Result: found, Err: &RefusedError{Name: p.definition.Name(), Plan: found.Plan}}
 	case Create, Wait:
 		p.tell(ctx, Notice{Warning: true, Reason: ReasonLost, Message: p.loss()})
+	case Update, CarryOver, Migrate:
 	}
 	return p.heal(ctx, found)
 }
@@ -194,13 +195,15 @@ func (p *post) tell(ctx context.Context, news Notice) {
 
 // awaitChange returns nil as soon as the definition is another than the one seen, and an error if that cannot be watched.
 func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
-	if refused := (*RefusedError)(nil); errors.As(seen.Err, &refused) {
-		// What is refused because of its objects may become right without a change of the definition.
-		patience, cancel := context.WithTimeout(ctx, refusedPause)
+	refused := (*RefusedError)(nil)
+	if seen.Err != nil && !errors.As(seen.Err, &refused) {
+		return seen.Err
+	}
+	// What is refused because of its objects may become right without a change of the definition, and a webhook's certificate is renewed.
+	if refused != nil || seen.Definition.Conversion != nil {
+		patience, cancel := context.WithTimeout(ctx, lookAgain)
 		defer cancel()
 		ctx = patience
-	} else if seen.Err != nil {
-		return seen.Err
 	}
 	from := ""
 	if seen.Existing != nil {
@@ -211,11 +214,16 @@ func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
 		return err
 	}
 	defer watching.Stop()
+	return p.awaitOther(ctx, watching.ResultChan(), from)
+}
+
+// awaitOther returns nil when an event shows the definition in another resourceVersion, and when the events or ctx end.
+func (p *post) awaitOther(ctx context.Context, events <-chan watch.Event, than string) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case event, open := <-watching.ResultChan():
+		case event, open := <-events:
 			if !open {
 				return nil
 			}
@@ -223,7 +231,7 @@ func (p *post) awaitChange(ctx context.Context, seen Sighting) error {
 			if !isDefinition {
 				return fmt.Errorf("watch definition %s: %v", p.definition.Name(), event.Object)
 			}
-			if event.Type != watch.Bookmark && object.ResourceVersion != from {
+			if event.Type != watch.Bookmark && object.ResourceVersion != than {
 				return nil
 			}
 		}

@@ -27,7 +27,7 @@ func (i Identity) AppliedAnnotation() string { return i.Domain + "/applied-hash"
 // UsageAnnotation says whether the definition has objects: UsageSome, or UsageNone. Where it is missing nobody knows.
 func (i Identity) UsageAnnotation() string { return i.Domain + "/objects" }
 
-// DeletionAnnotation, with the value "true", is a person's word that the definition may be deleted with all its objects.
+// DeletionAnnotation is, with the value "true", a person's word that the definition may be deleted with all its objects.
 func (i Identity) DeletionAnnotation() string { return i.Domain + "/allow-deletion" }
 
 // MigrationAnnotation holds how far the rewriting of stored objects has come.

@@ -186,9 +186,9 @@ func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, er
 	case Wait:
 		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
 		return false, i.waitUntilGone(ctx, name)
-	default:
-		return false, &RefusedError{Name: name, Plan: found.Plan}
+	case Keep, Refuse, CarryOver, Migrate:
 	}
+	return false, &RefusedError{Name: name, Plan: found.Plan}
 }
 
 // look reads a definition, live; nil if the cluster has none. The first request is made alone and its refusal reported as such: a wait

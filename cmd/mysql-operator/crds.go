@@ -27,7 +27,7 @@ func (o *crdsOptions) flags() *pflag.FlagSet {
 	kindsFlag(flags, &o.kinds)
 	kubeconfigFlag(flags, &o.kubeconfig)
 	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and for definitions to be in force")
-	o.definitionLimits.register(flags)
+	o.register(flags)
 	o.log.register(flags)
 	return flags
 }
@@ -107,7 +107,7 @@ func tellPlan(ctx context.Context, p process, installer crds.Installer, defined 
 			status = exitRefused
 		case crds.Keep:
 			continue
-		default:
+		case crds.Create, crds.Update, crds.Wait, crds.CarryOver, crds.Migrate:
 			status = max(status, exitChanges)
 		}
 		if err := tellChanges(p, result); err != nil {

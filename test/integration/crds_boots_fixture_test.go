@@ -26,7 +26,7 @@ import (
 )
 
 // bootIdentity is whose definitions the boots of these tests bring.
-var bootIdentity = crds.Identity{Owner: "boot-operator", Domain: "boots.example.com"}
+var bootIdentity = crds.Identity{Owner: "boot-operator", Domain: "boots.example.com"} //nolint:gochecknoglobals // a constant, but Go has none of structs
 
 // product is a kind whose operator has had three releases:
 //
