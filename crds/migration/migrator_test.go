@@ -79,34 +79,34 @@ func TestRunRewritesEveryObject(t *testing.T) {
 // faults are what may happen to a request. What took effect before is told by took.
 func faults() map[string]struct {
 	took   bool
-	answer func() (*http.Response, error)
+	answer func() reply
 } {
 	books := apischema.GroupResource{Group: group, Resource: plural}
 	return map[string]struct {
 		took   bool
-		answer func() (*http.Response, error)
+		answer func() reply
 	}{
-		"conflict":          {false, func() (*http.Response, error) { return failure(apierrors.NewConflict(books, "x", io.EOF)), nil }},
-		"too many requests": {false, func() (*http.Response, error) { return failure(apierrors.NewTooManyRequests("busy", 3)), nil }},
-		"internal error":    {false, func() (*http.Response, error) { return failure(apierrors.NewInternalError(io.EOF)), nil }},
-		"unavailable":       {false, func() (*http.Response, error) { return failure(apierrors.NewServiceUnavailable("starting")), nil }},
-		"no route": {false, func() (*http.Response, error) {
-			return &http.Response{StatusCode: 404, Body: io.NopCloser(strings.NewReader("404 page not found"))}, nil
+		"conflict":          {false, func() reply { return reply{response: failure(apierrors.NewConflict(books, "x", io.EOF))} }},
+		"too many requests": {false, func() reply { return reply{response: failure(apierrors.NewTooManyRequests("busy", 3))} }},
+		"internal error":    {false, func() reply { return reply{response: failure(apierrors.NewInternalError(io.EOF))} }},
+		"unavailable":       {false, func() reply { return reply{response: failure(apierrors.NewServiceUnavailable("starting"))} }},
+		"no route": {false, func() reply {
+			return reply{response: &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader("404 page not found"))}}
 		}},
-		"connection refused":   {false, func() (*http.Response, error) { return nil, syscall.ECONNREFUSED }},
-		"timeout, took effect": {true, func() (*http.Response, error) { return failure(apierrors.NewTimeoutError("too slow", 1)), nil }},
-		"reset, took effect":   {true, func() (*http.Response, error) { return nil, syscall.ECONNRESET }},
-		"cut off":              {true, func() (*http.Response, error) { return nil, io.ErrUnexpectedEOF }},
+		"connection refused":   {false, func() reply { return reply{err: syscall.ECONNREFUSED} }},
+		"timeout, took effect": {true, func() reply { return reply{response: failure(apierrors.NewTimeoutError("too slow", 1))} }},
+		"reset, took effect":   {true, func() reply { return reply{err: syscall.ECONNRESET} }},
+		"cut off":              {true, func() reply { return reply{err: io.ErrUnexpectedEOF} }},
 	}
 }
 
 // withFault gives the request with the number this answer.
-func (s *server) withFault(at int, took bool, answer func() (*http.Response, error)) {
-	fault := func(number int, _ *http.Request) (*http.Response, error) {
+func (s *server) withFault(at int, took bool, answer func() reply) {
+	fault := func(number int, _ *http.Request) reply {
 		if number == at {
 			return answer()
 		}
-		return nil, nil
+		return reply{}
 	}
 	if s.before = fault; took {
 		s.before, s.after = nil, fault
@@ -156,7 +156,7 @@ func TestKilledAtEachRequest(t *testing.T) {
 					s, m := small(t)
 					ctx, kill := context.WithCancel(t.Context())
 					defer kill()
-					s.withFault(at, took, func() (*http.Response, error) { kill(); return nil, context.Canceled })
+					s.withFault(at, took, func() reply { kill(); return reply{err: context.Canceled} })
 					_, err := m.Run(ctx, name)
 					if s.before, s.after = nil, nil; len(s.requests) <= at {
 						complete = at
@@ -187,24 +187,24 @@ func TestKilledAtEachRequest(t *testing.T) {
 
 func TestCancellationIsHonouredAtOnce(t *testing.T) {
 	t.Parallel()
-	hang := func(_ int, request *http.Request) (*http.Response, error) {
+	hang := func(_ int, request *http.Request) reply {
 		<-request.Context().Done()
-		return nil, request.Context().Err()
+		return reply{err: request.Context().Err()}
 	}
-	down := func(int, *http.Request) (*http.Response, error) { return nil, syscall.ECONNREFUSED }
+	down := func(int, *http.Request) reply { return reply{err: syscall.ECONNREFUSED} }
 	for story, test := range map[string]struct {
 		after  time.Duration
-		before func(int, *http.Request) (*http.Response, error)
+		before func(int, *http.Request) reply
 	}{
 		"while the definition settles": {after: 3 * time.Second},
 		"while objects are rewritten":  {after: 12 * time.Second},
 		"while a request hangs":        {after: 7 * time.Second, before: hang},
 		"while the API server is down": {after: 70 * time.Second, before: down},
-		"while the API server asked to be patient": {after: 15 * time.Second, before: func(number int, _ *http.Request) (*http.Response, error) {
+		"while the API server asked to be patient": {after: 15 * time.Second, before: func(number int, _ *http.Request) reply {
 			if number < 5 {
-				return nil, nil
+				return reply{}
 			}
-			return failure(apierrors.NewTooManyRequests("busy", 60)), nil
+			return reply{response: failure(apierrors.NewTooManyRequests("busy", 60))}
 		}},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -230,11 +230,11 @@ func TestPatienceEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, m := small(t)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if strings.HasSuffix(request.URL.Path, "book-0004") {
-				return failure(apierrors.NewServiceUnavailable("storage is full")), nil
+				return reply{response: failure(apierrors.NewServiceUnavailable("storage is full"))}
 			}
-			return nil, nil
+			return reply{}
 		}
 		result, err := m.Run(t.Context(), name)
 		if err == nil || !strings.Contains(err.Error(), "rewrite books.books.example.com shelf-0/book-0004: tried for 2m0s in vain: storage is full") {

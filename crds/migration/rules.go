@@ -10,7 +10,7 @@ const resource = "customresourcedefinitions"
 // Rules returns the rights that migrating the objects of these definitions needs: their objects in all namespaces, and the definitions
 // by name. Rights on objects cannot be limited by name, because nobody knows the names (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
 func Rules(of []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
-	names, rules := []string{}, []rbacv1.PolicyRule{}
+	names, rules := make([]string, 0, len(of)), make([]rbacv1.PolicyRule, 0, len(of)+2)
 	for _, definition := range of {
 		names = append(names, definition.Name)
 		rules = append(rules, rbacv1.PolicyRule{

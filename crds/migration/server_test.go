@@ -41,9 +41,15 @@ type server struct {
 
 	requests []string
 	// before is asked about each request, counted from 0: an answer or an error is what the client gets instead of the server's own.
-	before func(number int, request *http.Request) (*http.Response, error)
+	before func(number int, request *http.Request) reply
 	// after is the same once the request took effect.
-	after func(number int, request *http.Request) (*http.Response, error)
+	after func(number int, request *http.Request) reply
+}
+
+// reply is what a client gets; the zero value: what the server itself has to say.
+type reply struct {
+	response *http.Response
+	err      error
 }
 
 type book struct {
@@ -114,14 +120,14 @@ func (s *server) RoundTrip(request *http.Request) (*http.Response, error) {
 	s.requests = append(s.requests, request.Method+" "+request.URL.Path)
 	s.lock.Unlock()
 	if s.before != nil {
-		if response, err := s.before(number, request); response != nil || err != nil {
-			return response, err
+		if other := s.before(number, request); other != (reply{}) {
+			return other.response, other.err
 		}
 	}
 	answer, err := s.serve(request)
 	if s.after != nil {
-		if response, err := s.after(number, request); response != nil || err != nil {
-			return response, err
+		if other := s.after(number, request); other != (reply{}) {
+			return other.response, other.err
 		}
 	}
 	if err != nil {
@@ -188,23 +194,23 @@ func (s *server) serve(request *http.Request) (any, error) {
 	}
 	path := strings.Split(strings.TrimPrefix(request.URL.Path, "/apis/"), "/")
 	conflict := apierrors.NewConflict(apischema.GroupResource{Resource: plural}, path[len(path)-1], io.ErrShortWrite)
-	switch where := request.Method + " " + strings.Join(path[2:], "/"); {
-	case where == "GET customresourcedefinitions/"+name:
+	switch request.Method + " " + strings.Join(path[2:], "/") {
+	case "GET customresourcedefinitions/" + name:
 		return s.definition, nil
-	case where == "PATCH customresourcedefinitions/"+name:
+	case "PATCH customresourcedefinitions/" + name:
 		if patch.Metadata.UID != string(s.definition.UID) {
 			return nil, conflict
 		}
 		s.definition.Annotations = patch.Metadata.Annotations
 		s.definition.ResourceVersion = s.next()
 		return s.definition, nil
-	case where == "PATCH customresourcedefinitions/"+name+"/status":
+	case "PATCH customresourcedefinitions/" + name + "/status":
 		if patch.Metadata.ResourceVersion != s.definition.ResourceVersion {
 			return nil, conflict
 		}
 		s.trim(patch.Status.StoredVersions)
 		return s.definition, nil
-	case where == "GET "+plural:
+	case "GET " + plural:
 		return s.list(request)
 	}
 	object, found := s.objects[path[3]+"/"+path[len(path)-1]]

@@ -19,19 +19,19 @@ func patchOf(request *http.Request, name string) bool {
 	return request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/namespaces/") && strings.Contains(request.URL.Path, name)
 }
 
-func denial(name string) (*http.Response, error) {
-	return failure(apierrors.NewForbidden(resourceOfBooks(), name, errors.New("a policy says no"))), nil
+func denial(name string) reply {
+	return reply{response: failure(apierrors.NewForbidden(resourceOfBooks(), name, errors.New("a policy says no")))}
 }
 
 func TestRefusedObjectsAreNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 40)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if patchOf(request, "book-002") { // 0020 to 0029; the even ones are on shelf 0
 				return denial("x")
 			}
-			return nil, nil
+			return reply{}
 		}
 		m := s.migrator()
 		m.Rate = 0.5 // a cursor would be due after each page
@@ -60,11 +60,11 @@ func TestHopelessIsGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 1000)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if patchOf(request, "book") {
 				return denial("x")
 			}
-			return nil, nil
+			return reply{}
 		}
 		_, err := s.migrator().Run(t.Context(), name)
 		var refused *RefusedError
@@ -81,13 +81,13 @@ func TestDeletedObjectsAreSkipped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 12)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if patchOf(request, "book-0006") {
 				s.lock.Lock()
 				defer s.lock.Unlock()
 				delete(s.objects, "shelf-0/book-0006")
 			}
-			return nil, nil
+			return reply{}
 		}
 		result, err := s.migrator().Run(t.Context(), name)
 		s.wantMigrated(result, err)
@@ -101,11 +101,11 @@ func TestKindThatIsNotServedIsNoDeletedObject(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 12)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if patchOf(request, "book") {
-				return &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader("404 page not found"))}, nil
+				return reply{response: &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader("404 page not found"))}}
 			}
-			return nil, nil
+			return reply{}
 		}
 		result, err := s.migrator().Run(t.Context(), name)
 		if err == nil || result.Trimmed || result.Progress.Skipped != 0 {
@@ -131,14 +131,14 @@ func TestChangedDefinitionIsNotTrimmed(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t, 12)
-				s.before = func(_ int, request *http.Request) (*http.Response, error) {
+				s.before = func(_ int, request *http.Request) reply {
 					if patchOf(request, "shelf-1/books/book-0011") { // the last
 						s.lock.Lock()
 						defer s.lock.Unlock()
 						test.change(s)
 						s.definition.ResourceVersion = s.next()
 					}
-					return nil, nil
+					return reply{}
 				}
 				_, err := s.migrator().Run(t.Context(), name)
 				var changed *ChangedError
@@ -165,13 +165,13 @@ func TestChangeIsNoticedOnTheWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 5000)
-		s.before = func(number int, _ *http.Request) (*http.Response, error) {
+		s.before = func(number int, _ *http.Request) reply {
 			if number == 1000 {
 				s.lock.Lock()
 				defer s.lock.Unlock()
 				s.definition.Generation++
 			}
-			return nil, nil
+			return reply{}
 		}
 		_, err := s.migrator().Run(t.Context(), name)
 		var changed *ChangedError
@@ -195,14 +195,14 @@ func TestExpiredListGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t, 24)
 				expired := false
-				s.before = func(_ int, request *http.Request) (*http.Response, error) {
+				s.before = func(_ int, request *http.Request) reply {
 					if token := request.URL.Query().Get("continue"); token == "" || expired {
-						return nil, nil
+						return reply{}
 					}
 					expired = true
 					gone := apierrors.NewResourceExpired("too old")
 					gone.ErrStatus.Continue = test.token
-					return failure(gone), nil
+					return reply{response: failure(gone)}
 				}
 				result, err := s.migrator().Run(t.Context(), name)
 				s.wantMigrated(result, err)
@@ -217,11 +217,11 @@ func TestExpiredListGoesOn(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, 24)
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if request.URL.Query().Get("continue") != "" {
-				return failure(apierrors.NewResourceExpired("too old")), nil
+				return reply{response: failure(apierrors.NewResourceExpired("too old"))}
 			}
-			return nil, nil
+			return reply{}
 		}
 		if _, err := s.migrator().Run(t.Context(), name); err == nil || !strings.Contains(err.Error(), "list books.books.example.com: too old") {
 			t.Errorf("expired every time: error %v", err)
@@ -237,12 +237,12 @@ func TestEditAtTheSameTimeIsKept(t *testing.T) {
 		old := entry("owner", metav1.ManagedFieldsOperationApply, "v1", `{"f:spec":{"f:old":{}}}`)
 		s.add("shelf", "book", "v1", old)
 		edited := false
-		s.before = func(_ int, request *http.Request) (*http.Response, error) {
+		s.before = func(_ int, request *http.Request) reply {
 			if patchOf(request, "book") && !edited {
 				edited = true
 				s.add("shelf", "book", "v2", old, entry("editor", metav1.ManagedFieldsOperationUpdate, "v2", `{"f:spec":{"f:new":{}}}`))
 			}
-			return nil, nil
+			return reply{}
 		}
 		s.wantMigrated(s.migrator().Run(t.Context(), name))
 		want := []metav1.ManagedFieldsEntry{
@@ -273,13 +273,14 @@ func TestSettle(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t, 1)
 				looks := 0
-				s.before = func(_ int, request *http.Request) (*http.Response, error) {
+				s.before = func(_ int, request *http.Request) reply {
 					if strings.HasSuffix(request.URL.Path, name) && looks <= test.changes && s.count("GET", "/v2/") == 0 {
-						if looks++; looks > 1 {
+						looks++
+						if looks > 1 {
 							s.definition.Generation++
 						}
 					}
-					return nil, nil
+					return reply{}
 				}
 				m := s.migrator()
 				m.Settle = test.settle

@@ -8,10 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mysql-operator/mysql-operator/crds/migration"
@@ -85,6 +89,7 @@ func TestMigration(t *testing.T) {
 		"objects broken by a version that went before are healed":                                  migrateBroken,
 		"with a conversion webhook entries are dropped, and nobody gets in conflict":               migrateConverted,
 		"an object being deleted is rewritten all the same":                                        migrateDeleting,
+		"the rights in Rules are enough":                                                           migrateLeastRights,
 		"what a policy refuses is named, all others are rewritten, and the version stays":          migrateRefused,
 		"nothing to do is done at once, and a cursor left behind is cleared away":                  migrateNothing,
 		"a definition that changes meanwhile keeps its stored versions, and is then migrated anew": migrateChanged,
@@ -319,8 +324,7 @@ func migrateChanged(t *testing.T, server *apiserver.Server) {
 	a.define("v1 served", "v2 served storage")
 	seen := &traffic{at: func(int64) { a.define("v1 served storage", "v2 served") }}
 	_, err := a.migrator(seen).Run(t.Context(), a.name())
-	var changed *migration.ChangedError
-	if !errors.As(err, &changed) {
+	if _, changed := errors.AsType[*migration.ChangedError](err); !changed {
 		t.Fatalf("error %v", err)
 	}
 	t.Log(err)
@@ -330,4 +334,49 @@ func migrateChanged(t *testing.T, server *apiserver.Server) {
 	if got := a.storedIn(); got != "1 in v1" {
 		t.Error(got)
 	}
+}
+
+func migrateLeastRights(t *testing.T, server *apiserver.Server) {
+	a := newArchive(t, server, "packets", "v1 served storage", "v2 served")
+	a.mustApply("v1", "one", "owner", map[string]any{"text": "hello"})
+	a.define("v1", "v2 served storage")
+	everybody := *server
+	everybody.Config = rest.CopyConfig(server.Config)
+	a.Server = &everybody
+	a.Config.Impersonate = rest.ImpersonationConfig{UserName: "packer", Groups: []string{"system:authenticated"}}
+	if _, err := a.migrator(&traffic{}).Run(t.Context(), a.name()); !apierrors.IsForbidden(err) {
+		t.Errorf("without rights: error %v", err)
+	}
+
+	rules := []any{}
+	for _, rule := range migration.Rules([]*apiextensionsv1.CustomResourceDefinition{a.definition()}) {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules = append(rules, content)
+	}
+	const group = "rbac.authorization.k8s.io"
+	for plural, content := range map[string]map[string]any{
+		"clusterroles": {"kind": "ClusterRole", "rules": rules},
+		"clusterrolebindings": {
+			"kind":     "ClusterRoleBinding",
+			"roleRef":  map[string]any{"apiGroup": group, "kind": "ClusterRole", "name": a.plural},
+			"subjects": []any{map[string]any{"apiGroup": group, "kind": "User", "name": "packer"}},
+		},
+	} {
+		content["apiVersion"], content["metadata"] = group+"/v1", map[string]any{"name": a.plural}
+		resource := a.Dynamic.Resource(apischema.GroupVersionResource{Group: group, Version: "v1", Resource: plural})
+		if _, err := resource.Create(t.Context(), &unstructured.Unstructured{Object: content}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resource.Delete(context.WithoutCancel(t.Context()), a.plural, metav1.DeleteOptions{}) })
+	}
+	apiserver.Eventually(t, func(ctx context.Context) string {
+		if _, err := a.migrator(&traffic{}).Run(ctx, a.name()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	a.wantStoredVersions("v2")
 }

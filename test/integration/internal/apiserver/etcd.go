@@ -31,7 +31,7 @@ func (s *Server) Stored(t *testing.T, prefix string) map[string][]byte {
 		page, more = s.storedRange(t, from, end)
 		for _, found := range page {
 			stored[string(found.Key)] = found.Value
-			from = append(found.Key, 0)
+			from = append(slices.Clone(found.Key), 0) // the least key behind it
 		}
 	}
 	return stored
@@ -47,7 +47,7 @@ type keyValue struct {
 func (s *Server) Store(t *testing.T, values map[string][]byte) {
 	t.Helper()
 	for keys := range slices.Chunk(slices.Sorted(maps.Keys(values)), putsAtOnce) {
-		puts := []any{}
+		puts := make([]any, 0, len(keys))
 		for _, key := range keys {
 			puts = append(puts, map[string]any{"request_put": keyValue{Key: []byte(key), Value: values[key]}})
 		}
