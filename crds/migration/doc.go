@@ -13,9 +13,9 @@
 //
 // managedFields names for each manager of fields the API version it wrote them in. Once a version is gone from the definition, the API
 // server cannot compare an object with what was written in that version: each server-side apply fails, whoever applies, and up to Kubernetes
-// 1.36 the next other write loses managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So entries of versions that are not served any more are told in the version for
-// storing while the API server still knows both: renamed where versions differ by name only (conversion strategy None), dropped where a
-// webhook restructures objects. That patch carries the resourceVersion it was made for, and is made anew when somebody was faster.
+// 1.36 the next other write loses managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So entries of versions
+// that are not served any more are told in the version for storing while the API server still knows both: renamed where versions differ by
+// name only (conversion strategy None), dropped where a webhook restructures objects. That patch carries the resourceVersion it was made for, and is made anew when somebody was faster.
 //
 // What holds, whatever happens:
 //

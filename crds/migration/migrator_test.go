@@ -226,6 +226,26 @@ func TestCancellationIsHonouredAtOnce(t *testing.T) {
 	}
 }
 
+func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, 1)
+		refused := false
+		s.before = func(_ int, request *http.Request) reply {
+			if refused || !patchOf(request, "book") {
+				return reply{}
+			}
+			refused = true
+			return reply{response: failure(apierrors.NewTooManyRequests("busy", 25))}
+		}
+		begun := time.Now()
+		s.wantMigrated(s.migrator().Run(t.Context(), name))
+		if took := time.Since(begun) - DefaultSettle; took < 25*time.Second || took > 26*time.Second {
+			t.Errorf("it went on after %v, asked to wait 25 s", took)
+		}
+	})
+}
+
 func TestPatienceEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
