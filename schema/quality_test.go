@@ -2,6 +2,7 @@ package schema
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func checkVersion(t *testing.T, version apiextensionsv1.CustomResourceDefinition
 			t.Errorf("column %s has no description", column.Name)
 		}
 	}
-	for _, fault := range unexplained(version.Schema.OpenAPIV3Schema, "") {
+	for _, fault := range faultsOf(version.Schema.OpenAPIV3Schema, "") {
 		t.Error(fault)
 	}
 }
@@ -65,29 +66,42 @@ func TestDefinitionsStaySmall(t *testing.T) {
 	}
 }
 
-// unexplained returns the fields without description, and the rules whose message does not name a field.
-func unexplained(props *apiextensionsv1.JSONSchemaProps, path string) []string {
+// literalPattern is a match with a regular expression in one piece, which CEL compiles once. One that is put together, if only of constants
+// ('a|' + 'b'), it compiles anew for every name and value of every object that is written.
+var literalPattern = regexp.MustCompile(`\bmatches\('[^']*'\)`)
+
+// faultsOf returns the fields without description, and the rules that say too little or cost too much.
+func faultsOf(props *apiextensionsv1.JSONSchemaProps, path string) []string {
 	faults := []string{}
 	if props.Description == "" && path != ".metadata" {
 		faults = append(faults, path+" has no description")
 	}
 	for _, rule := range props.XValidations {
-		if !strings.Contains(rule.Message, "spec.") && !strings.Contains(rule.Message, "metadata.") {
-			faults = append(faults, path+": the message of rule "+rule.Rule+" names no field")
-		}
-		if strings.Contains(rule.Message, "\n") {
-			faults = append(faults, path+": the message of rule "+rule.Rule+" has more than one line")
-		}
+		faults = append(faults, faultsOfRule(rule, path)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(props.Properties)) {
 		property := props.Properties[name]
-		faults = append(faults, unexplained(&property, path+"."+name)...)
+		faults = append(faults, faultsOf(&property, path+"."+name)...)
 	}
 	if props.Items != nil && props.Items.Schema != nil {
-		faults = append(faults, unexplained(props.Items.Schema, path+"[]")...)
+		faults = append(faults, faultsOf(props.Items.Schema, path+"[]")...)
 	}
 	if props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil {
-		faults = append(faults, unexplained(props.AdditionalProperties.Schema, path+"{}")...)
+		faults = append(faults, faultsOf(props.AdditionalProperties.Schema, path+"{}")...)
+	}
+	return faults
+}
+
+func faultsOfRule(rule apiextensionsv1.ValidationRule, path string) []string {
+	faults := []string{}
+	if !strings.Contains(rule.Message, "spec.") && !strings.Contains(rule.Message, "metadata.") {
+		faults = append(faults, path+": the message of rule "+rule.Rule+" names no field")
+	}
+	if strings.Contains(rule.Message, "\n") {
+		faults = append(faults, path+": the message of rule "+rule.Rule+" has more than one line")
+	}
+	if strings.Count(rule.Rule, "matches(") != len(literalPattern.FindAllString(rule.Rule, -1)) {
+		faults = append(faults, path+": rule "+rule.Rule+" puts a regular expression together: write it as one literal")
 	}
 	return faults
 }
