@@ -32,6 +32,8 @@ type DefinitionAPI interface {
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
 	// Apply sends a server-side apply.
 	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error
+	// SetStoredVersions writes status.storedVersions, if the definition still has the resourceVersion.
+	SetStoredVersions(ctx context.Context, name, resourceVersion string, versions []string) error
 	// Watch returns the changes of one definition from a resourceVersion on.
 	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
 }
@@ -86,6 +88,14 @@ func (a restAPI) Apply(ctx context.Context, name string, body []byte, options Ap
 	request := a.client.Patch(types.ApplyPatchType).Resource(resource).Name(name)
 	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.TakeOver))
 	return request.Body(body).Do(ctx).Error()
+}
+
+func (a restAPI) SetStoredVersions(ctx context.Context, name, resourceVersion string, versions []string) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}, "status": map[string]any{"storedVersions": versions}})
+	if err != nil {
+		return fmt.Errorf("render the status of definition %s: %w", name, err)
+	}
+	return a.client.Patch(types.MergePatchType).Resource(resource).Name(name).SubResource("status").Body(body).Do(ctx).Error()
 }
 
 func (a restAPI) Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error) {

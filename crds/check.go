@@ -77,7 +77,7 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 	switch decision.Action {
 	case Keep:
 		return found, nil
-	case Update:
+	case Update, Mark:
 		if lacks := shortfall(existing, definition); lacks != "" {
 			return Result{}, &LackingError{definition.Name(), decision.Message + ", and it does not serve what this operator needs: " + lacks}
 		}

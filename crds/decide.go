@@ -92,7 +92,26 @@ func decideOurs(there Situation, want Definition) Plan {
 	if there.Objects != nil && there.Objects.Harmed > 0 {
 		message += "; breaking is allowed, though it harms " + there.Objects.String()
 	}
-	return Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Changes: changes, Harm: there.Objects, Target: target}
+	plan := Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Changes: changes, Harm: there.Objects, Target: target}
+	if going := departing(existing, want); len(going) > 0 {
+		told := fmt.Sprintf("version %s goes: it is noted as stored, so that objects which name it in managedFields are rewritten before", strings.Join(going, ", "))
+		plan.Steps = append([]Step{{Mark, ReasonServed, told}}, plan.Steps...)
+		plan.Stored = append(slices.Clone(existing.Status.StoredVersions), going...)
+	}
+	return plan
+}
+
+// departing returns the versions that the definition has and we no longer do, and that nobody has seen to yet: neither is anything known to
+// be stored in them, nor were they carried over before.
+func departing(existing *apiextensionsv1.CustomResourceDefinition, want Definition) []string {
+	seenTo := append(strings.Split(existing.Annotations[want.identity.CarriedAnnotation()], ","), existing.Status.StoredVersions...)
+	going := []string{}
+	for _, version := range existing.Spec.Versions {
+		if findVersion(want.object, version.Name) == nil && !slices.Contains(seenTo, version.Name) {
+			going = append(going, version.Name)
+		}
+	}
+	return going
 }
 
 // whyUpdate says why applying the target would change something, and nothing if it would not.
@@ -138,8 +157,8 @@ func harm(want Definition, objects Objects) string {
 		"--crds-allow-breaking (mysql-operator crds plan shows what of %s changes)", objects, want.Name())
 }
 
-// targetFor returns the definition to apply over existing. Versions that objects are still stored in and that we no longer define are
-// carried over, unserved and not for storing, because the API server refuses to drop them
+// targetFor returns the definition to apply over existing. Versions that objects are still stored in, or that clients may have used, and
+// that we no longer define are carried over, unserved and not for storing, because the API server refuses to drop them
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
 // gone says what makes that impossible, and what to do.
 func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definition) (target *apiextensionsv1.CustomResourceDefinition, gone string) {
@@ -149,7 +168,8 @@ func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definiti
 		target.Spec.Conversion = existing.Spec.Conversion.DeepCopy()
 	}
 	const remedy = "run the operator release that had it, and let it rewrite them"
-	for _, version := range existing.Status.StoredVersions {
+	carriedOver := []string{}
+	for _, version := range append(slices.Clone(existing.Status.StoredVersions), departing(existing, want)...) {
 		if findVersion(target, version) != nil {
 			continue
 		}
@@ -157,12 +177,17 @@ func targetFor(existing *apiextensionsv1.CustomResourceDefinition, want Definiti
 		if carried == nil {
 			return nil, fmt.Sprintf("objects are stored in version %s, which neither the cluster's definition nor this operator's has: %s", version, remedy)
 		}
-		if (isConverted(existing) || isConverted(target)) && !slices.Contains(want.Converts, version) {
+		isStored := slices.Contains(existing.Status.StoredVersions, version)
+		if isStored && (isConverted(existing) || isConverted(target)) && !slices.Contains(want.Converts, version) {
 			return nil, fmt.Sprintf("objects are stored in version %s, which this operator cannot convert: %s", version, remedy)
 		}
 		carried = carried.DeepCopy()
 		carried.Served, carried.Storage = false, false
 		target.Spec.Versions = append(target.Spec.Versions, *carried)
+		carriedOver = append(carriedOver, version)
+	}
+	if len(carriedOver) > 0 {
+		target.Annotations = merged(target.Annotations, map[string]string{want.identity.CarriedAnnotation(): strings.Join(carriedOver, ",")})
 	}
 	// A spec that could be read can be written as JSON.
 	_ = want.identity.stamp(target)

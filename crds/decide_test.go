@@ -177,6 +177,9 @@ func TestDecide(t *testing.T) {
 
 		"stored in our version":                                {there: changes{storedIn("v1")}, action: Keep, reason: ReasonUnchanged},
 		"objects stored in a version we dropped":               {there: changes{order("4"), defining("v0"), storedIn("v0", "v1")}, action: Update, reason: ReasonOlder},
+		"a version that goes, with nothing stored in it":       {there: changes{order("4"), defining("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed, says: "version v0 goes"},
+		"a version added by hand":                              {there: changes{defining("v0"), storedIn("v1")}, action: Mark, reason: ReasonServed},
+		"a version no longer served that goes":                 {there: changes{order("4"), defining("v0"), unservedToo("v0"), asApplied, storedIn("v1")}, action: Mark, reason: ReasonServed},
 		"a version we carried over, with nothing stored in it": {there: changes{carrying("v0"), asApplied, storedIn("v1")}, action: Update, reason: ReasonMigrated},
 		"objects stored in a version that nobody defines":      {there: changes{order("4"), storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "stored in version v0"},
 		"objects stored in a version that we cannot convert":   {there: changes{order("4"), defining("v0"), converted, storedIn("v0", "v1")}, action: Refuse, reason: ReasonStoredVersionGone, says: "cannot convert"},
@@ -220,19 +223,27 @@ func misfit() *Objects {
 func carrying(version string) change {
 	return func(object *apiextensionsv1.CustomResourceDefinition) {
 		defining(version)(object)
-		object.Spec.Versions[len(object.Spec.Versions)-1].Served = false
+		unservedToo(version)(object)
+		object.Annotations[us.CarriedAnnotation()] = version
 	}
+}
+
+func unservedToo(version string) change {
+	return func(object *apiextensionsv1.CustomResourceDefinition) { findVersion(object, version).Served = false }
 }
 
 // checkPlan holds every plan to what the installer relies on.
 func checkPlan(t *testing.T, plan Plan) {
 	t.Helper()
 	action := plan.Decision().Action
-	if writes := action == Create || action == Update; writes != (plan.Target != nil) {
+	if writes := action == Create || action == Update || action == Mark; writes != (plan.Target != nil) {
 		t.Errorf("%s has target %v", action, plan.Target)
 	}
 	if action == Update && (plan.Target.ResourceVersion != "42" || plan.Target.UID != "it") {
 		t.Error("the update is not bound to what it was decided on")
+	}
+	if marks := action == Mark; marks != (len(plan.Stored) > 0) {
+		t.Errorf("%s has %v to note as stored", action, plan.Stored)
 	}
 	for _, step := range plan.Steps {
 		if step.Message == "" || step.Reason == "" {
@@ -339,5 +350,32 @@ func TestAConversionOfItsOwnIsKeptUpToDate(t *testing.T) {
 	there.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("old")
 	if got := Decide(Situation{Existing: there, Running: true}, want); got.Decision().Reason != ReasonConversionChanged || got.NeedsObjects() {
 		t.Errorf("decided %v", got.Steps)
+	}
+}
+
+// TestAVersionThatGoesLeavesNoTrace: nothing is stored in it, but objects may name it in managedFields. So it is marked, carried over,
+// migrated, and dropped.
+func TestAVersionThatGoesLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	want := ours(t)
+	there := want.Object()
+	defining("v0")(there)
+	order("4")(there)
+	asApplied(there)
+	storedIn("v1")(there)
+	first := Decide(Situation{Existing: there}, want)
+	if first.Decision().Action != Mark || strings.Join(first.Stored, ",") != "v1,v0" || !first.Does(Update) {
+		t.Fatalf("planned %v, stored %v", first.Steps, first.Stored)
+	}
+	there.Status.StoredVersions = first.Stored
+	second := Decide(Situation{Existing: there}, want)
+	if second.Decision().Action != Update || !second.Does(CarryOver) || !second.Does(Migrate) {
+		t.Fatalf("then %v", second.Steps)
+	}
+	there = second.Target.DeepCopy()
+	there.Status.StoredVersions = []string{"v1"}
+	third := Decide(Situation{Existing: there, Running: true}, want)
+	if third.Decision().Reason != ReasonMigrated || len(third.Target.Spec.Versions) != 1 || third.Target.Annotations[us.CarriedAnnotation()] != "" {
+		t.Errorf("after the migration %v", third.Steps)
 	}
 }

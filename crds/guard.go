@@ -146,7 +146,7 @@ func (p *post) look(ctx context.Context) Sighting {
 		return Sighting{Result: found, Err: &RefusedError{Name: p.definition.Name(), Plan: found.Plan}}
 	case Create, Wait:
 		p.tell(ctx, Notice{Warning: true, Reason: ReasonLost, Message: p.loss()})
-	case Update, CarryOver, Migrate:
+	case Update, Mark, CarryOver, Migrate:
 	}
 	return p.heal(ctx, found)
 }

@@ -24,6 +24,10 @@ func (i Identity) HashAnnotation() string { return i.Domain + "/schema-hash" }
 // the definition afterwards.
 func (i Identity) AppliedAnnotation() string { return i.Domain + "/applied-hash" }
 
+// CarriedAnnotation lists, comma-separated, the versions that were carried over for their stored objects' sake: once nothing is stored in
+// them they can be dropped.
+func (i Identity) CarriedAnnotation() string { return i.Domain + "/carried-over" }
+
 // UsageAnnotation says whether the definition has objects: UsageSome, or UsageNone. Where it is missing nobody knows.
 func (i Identity) UsageAnnotation() string { return i.Domain + "/objects" }
 

@@ -183,6 +183,8 @@ func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, er
 	switch decision.Action {
 	case Create, Update:
 		return i.apply(ctx, found)
+	case Mark:
+		return false, i.mark(ctx, found)
 	case Wait:
 		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
 		return false, i.waitUntilGone(ctx, name)
@@ -208,6 +210,21 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 		return true, "", nil
 	})
 	return found, err
+}
+
+// mark writes status.storedVersions. If somebody was faster, the next look tells.
+func (i Installer) mark(ctx context.Context, found Result) error {
+	name := found.Definition.Name()
+	return poll(ctx, "the API server to note what definition "+name+" has stored", func(ctx context.Context) (bool, string, error) {
+		err := i.API.SetStoredVersions(ctx, name, found.Existing.ResourceVersion, found.Plan.Stored)
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		if err != nil {
+			return false, "", keepPassing("patch", name, err)
+		}
+		return true, "", nil
+	})
 }
 
 // errUnanswered says that it is unknown whether a creation took effect.

@@ -24,6 +24,10 @@ const (
 	// Refuse means this program cannot work with what is there, and must not change it.
 	Refuse Action = "Refuse"
 
+	// Mark notes a version among those that objects are stored in, before it is carried over and migrated: it goes, and though no object is
+	// stored in it, objects may name it in managedFields, which would make every server-side apply to them fail once it is gone
+	// (https://github.com/kubernetes/kubernetes/issues/111937).
+	Mark Action = "Mark"
 	// CarryOver keeps, unserved, a version that objects are still stored in. It comes with Create, Update or Keep.
 	CarryOver Action = "CarryOver"
 	// Migrate rewrites the objects stored in other versions than the one for storing; the leader does so after boot. It comes with
@@ -51,6 +55,7 @@ const (
 	ReasonIdentityDiffers   Reason = "IdentityDiffers"   // Refuse: scope, group or kind differ, which no update can change
 	ReasonStoredVersionGone Reason = "StoredVersionGone" // Refuse: objects are stored in a version that nobody can read any more
 	ReasonWouldHarm         Reason = "WouldHarm"         // Refuse: objects would lose fields, or become invalid
+	ReasonServed            Reason = "Served"            // Mark: clients may have used a version that goes
 	ReasonBeingDeleted      Reason = "BeingDeleted"      // Wait: somebody deleted it, and its objects are going
 	ReasonStored            Reason = "Stored"            // CarryOver, Migrate: objects are stored in a version that is not for storing
 )
@@ -70,7 +75,9 @@ type Plan struct {
 	Changes []Change
 	// Harm is what is known of the objects an update would meet; nil if nobody had to look.
 	Harm *Objects
-	// Target is the definition to apply, for Create and Update. For Update it carries the resourceVersion and UID of the object the
+	// Stored is what status.storedVersions has to become, for Mark.
+	Stored []string
+	// Target is the definition to apply, for Create and Update; for Mark, that which comes after it. Except for Create it carries the resourceVersion and UID of the object the
 	// decision was made on, and the versions objects are still stored in.
 	Target *apiextensionsv1.CustomResourceDefinition
 }
@@ -85,7 +92,8 @@ func (p Plan) Does(action Action) bool {
 
 // NeedsObjects says that somebody must look at the objects before the plan may be carried out: an update narrows what they may be.
 func (p Plan) NeedsObjects() bool {
-	return p.Decision().Action == Update && p.Harm == nil && slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Breaking })
+	changes := p.Decision().Action == Update || p.Decision().Action == Mark
+	return changes && p.Harm == nil && slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Breaking })
 }
 
 // Objects is what is known of the custom resources an update would meet.

@@ -112,6 +112,7 @@ func (s *server) Apply(_ context.Context, name string, body []byte, _ ApplyOptio
 			return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
 		}
 		applied.Labels, applied.Annotations = merged(existing.Labels, applied.Labels), merged(existing.Annotations, applied.Annotations)
+		applied.Status = *existing.Status.DeepCopy()
 	} else if applied.ResourceVersion != "" {
 		return notFound(name)
 	}
@@ -159,6 +160,22 @@ func (s *server) Columns(_ context.Context, of schema.GroupVersionResource, _ st
 }
 
 func (s *server) Count(context.Context, schema.GroupVersionResource) (int, error) { return 3, nil }
+
+func (s *server) SetStoredVersions(_ context.Context, name, resourceVersion string, versions []string) error {
+	if err := s.call("patch"); err != nil {
+		return err
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	object := s.objects[name].DeepCopy()
+	if object.ResourceVersion != resourceVersion {
+		return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
+	}
+	s.writes++
+	object.Status.StoredVersions = versions
+	s.store(object)
+	return nil
+}
 
 func (s *server) Watch(context.Context, string, string) (watch.Interface, error) {
 	return watch.NewFake(), nil

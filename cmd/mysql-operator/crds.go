@@ -107,7 +107,7 @@ func tellPlan(ctx context.Context, p process, installer crds.Installer, defined 
 			status = exitRefused
 		case crds.Keep:
 			continue
-		case crds.Create, crds.Update, crds.Wait, crds.CarryOver, crds.Migrate:
+		case crds.Create, crds.Update, crds.Wait, crds.Mark, crds.CarryOver, crds.Migrate:
 			status = max(status, exitChanges)
 		}
 		if err := tellChanges(p, result); err != nil {

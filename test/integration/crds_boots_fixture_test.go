@@ -204,12 +204,15 @@ func (p product) client(version string) dynamic.NamespaceableResourceInterface {
 	return p.server.Dynamic.Resource(apischema.GroupVersionResource{Group: p.group(), Version: version, Resource: p.plural})
 }
 
-func (p product) create(ctx context.Context, version, namespace, name string, spec map[string]any) error {
-	object := &unstructured.Unstructured{Object: map[string]any{
+func (p product) object(version, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": p.group() + "/" + version, "kind": strings.ToUpper(p.plural[:1]) + strings.TrimSuffix(p.plural[1:], "s"),
 		"metadata": map[string]any{"name": name}, "spec": spec,
 	}}
-	_, err := p.client(version).Namespace(namespace).Create(ctx, object, metav1.CreateOptions{FieldValidation: "Strict"})
+}
+
+func (p product) create(ctx context.Context, version, namespace, name string, spec map[string]any) error {
+	_, err := p.client(version).Namespace(namespace).Create(ctx, p.object(version, name, spec), metav1.CreateOptions{FieldValidation: "Strict"})
 	return err
 }
 

@@ -115,4 +115,17 @@ func (p product) wantObjects(want map[string]map[string]any) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		p.t.Errorf("objects (-want +got):\n%s", diff)
 	}
+	for name := range got {
+		p.wantAppliable(name)
+	}
+}
+
+// wantAppliable makes sure that a user's apply works: it does not where managedFields name a version that is gone.
+func (p product) wantAppliable(name string) {
+	p.t.Helper()
+	object := p.object("v1", name, map[string]any{"colour": "red"})
+	options := metav1.ApplyOptions{FieldManager: "user", Force: true, DryRun: []string{metav1.DryRunAll}}
+	if _, err := p.client("v1").Namespace("default").Apply(p.t.Context(), name, object, options); err != nil {
+		p.t.Errorf("apply to %s: %v", name, err)
+	}
 }
