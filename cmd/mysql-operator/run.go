@@ -156,6 +156,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return manager.Run(ctx) })
 	group.Go(func() error { return care.keep(ctx) })
+	group.Go(func() error { return o.settle(ctx) })
 	return group.Wait()
 }
 
