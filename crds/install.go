@@ -3,14 +3,12 @@ package crds
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
@@ -178,22 +176,6 @@ func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition,
 	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
 }
 
-// carryOut acts on a decision other than Keep. It returns false if the decision was overtaken and a new one is due.
-func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
-	name, decision := found.Definition.Name(), found.Plan.Decision()
-	switch decision.Action {
-	case Create, Update:
-		return i.apply(ctx, found)
-	case Mark:
-		return false, i.mark(ctx, found)
-	case Wait:
-		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
-		return false, i.waitUntilGone(ctx, name)
-	case Keep, Refuse, CarryOver, Migrate:
-	}
-	return false, &RefusedError{Name: name, Plan: found.Plan}
-}
-
 // look reads a definition, live; nil if the cluster has none. The first request is made alone and its refusal reported as such: a wait
 // would hide it behind a timeout.
 func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -211,203 +193,6 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 		return true, "", nil
 	})
 	return found, err
-}
-
-// mark writes status.storedVersions.
-func (i Installer) mark(ctx context.Context, found Result) error {
-	return i.patch(ctx, found.Definition, map[string]any{
-		"metadata": map[string]any{"resourceVersion": found.Existing.ResourceVersion}, "status": map[string]any{"storedVersions": found.Plan.Stored},
-	}, "status")
-}
-
-// patch sends a merge patch that is bound to a resourceVersion. If somebody was faster, the next look tells.
-func (i Installer) patch(ctx context.Context, definition Definition, content map[string]any, subresource ...string) error {
-	name := definition.Name()
-	body, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("render a patch of definition %s: %w", name, err)
-	}
-	return poll(ctx, "the API server to take a patch of definition "+name, func(ctx context.Context) (bool, string, error) {
-		err := i.API.Patch(ctx, name, body, definition.identity.FieldManager(), subresource...)
-		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return true, "", nil
-		}
-		return false, "", keepPassing("patch", name, err)
-	})
-}
-
-// errOvertaken says that it is unknown whether a creation took effect, or that somebody else's did: a new decision is due.
-var errOvertaken = errors.New("the creation was overtaken")
-
-// apply sends the target. An update is bound to what it was decided on, so it may be sent again when the answer was lost. A creation
-// cannot be bound to there being nothing: it is sent once, and decided on anew when the answer was lost.
-func (i Installer) apply(ctx context.Context, found Result) (applied bool, err error) {
-	if found.Plan.Decision().Action == Create {
-		return i.create(ctx, found)
-	}
-	name := found.Definition.Name()
-	body, err := json.Marshal(applyBody(found.Plan.Target))
-	if err != nil {
-		return false, fmt.Errorf("render definition %s: %w", name, err)
-	}
-	var result *apiextensionsv1.CustomResourceDefinition
-	err = poll(ctx, "the API server to take definition "+name, func(ctx context.Context) (bool, string, error) {
-		// Taking over fields is right only for a definition that was found to be ours.
-		object, err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: true})
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return true, "", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("patch", name, err)
-		}
-		result = object
-		return true, "", nil
-	})
-	if err != nil || result == nil {
-		return false, err
-	}
-	return true, i.clear(ctx, found, result)
-}
-
-func (i Installer) create(ctx context.Context, found Result) (applied bool, err error) {
-	name := found.Definition.Name()
-	body, err := json.Marshal(applyBody(found.Plan.Target))
-	if err != nil {
-		return false, fmt.Errorf("render definition %s: %w", name, err)
-	}
-	_, err = i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager()})
-	switch {
-	case err == nil:
-		return true, nil
-	case apierrors.IsConflict(err) || isPassing(err):
-		return false, errOvertaken
-	case apierrors.IsInvalid(err) && i.exists(ctx, name):
-		return false, errOvertaken // what is invalid may be the difference to what somebody else created meanwhile
-	default:
-		return false, explain("patch", name, err)
-	}
-}
-
-func (i Installer) exists(ctx context.Context, name string) bool {
-	existing, err := i.look(ctx, name)
-	return err == nil && existing != nil
-}
-
-// clear takes away what others added to the spec and we do not speak of: a server-side apply leaves that alone.
-func (i Installer) clear(ctx context.Context, found Result, applied *apiextensionsv1.CustomResourceDefinition) error {
-	if sameSpec(applied, found.Plan.Target) {
-		return nil
-	}
-	has, err := json.Marshal(applied.Spec)
-	if err != nil {
-		return fmt.Errorf("render definition %s: %w", applied.Name, err)
-	}
-	wants, err := json.Marshal(defaulted(found.Plan.Target).Spec)
-	if err != nil {
-		return fmt.Errorf("render definition %s: %w", applied.Name, err)
-	}
-	difference, err := jsonpatch.CreateMergePatch(has, wants)
-	if err != nil {
-		return fmt.Errorf("compare definition %s: %w", applied.Name, err)
-	}
-	return i.patch(ctx, found.Definition, map[string]any{
-		"metadata": map[string]any{"resourceVersion": applied.ResourceVersion}, "spec": json.RawMessage(difference),
-	})
-}
-
-func (i Installer) waitUntilGone(ctx context.Context, name string) error {
-	return poll(ctx, "the deletion of definition "+name+" to finish", func(ctx context.Context) (bool, string, error) {
-		object, err := i.API.Get(ctx, name)
-		switch {
-		case apierrors.IsNotFound(err):
-			return true, "", nil
-		case err != nil:
-			return false, "", keepPassing("get", name, err)
-		case object.DeletionTimestamp == nil:
-			return true, "", nil
-		default:
-			return false, "its objects are still being deleted; look for finalizers on them", nil
-		}
-	})
-}
-
-// settle waits until the definition is established, served and in force. It returns false if somebody changed it meanwhile so that a new
-// decision is due: an older operator may have created it between our look and our write.
-func (i Installer) settle(ctx context.Context, definition Definition) (settled bool, err error) {
-	name := definition.Name()
-	var established *apiextensionsv1.CustomResourceDefinition
-	err = poll(ctx, "definition "+name+" to be established", func(ctx context.Context) (bool, string, error) {
-		object, err := i.API.Get(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return true, "", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("get", name, err)
-		}
-		if Decide(i.situation(object, definition), definition).Decision().Action != Keep {
-			return true, "", nil
-		}
-		ready, seen, err := readiness(object)
-		if ready {
-			established = object
-		}
-		return ready, seen, err
-	})
-	if err != nil || established == nil {
-		return false, err
-	}
-	if err := i.waitUntilServed(ctx, definition); err != nil {
-		return false, err
-	}
-	return true, i.waitUntilEnforced(ctx, definition, established)
-}
-
-// waitUntilServed looks at discovery, because an established definition may not be served yet, or only in its former form.
-func (i Installer) waitUntilServed(ctx context.Context, definition Definition) error {
-	at := definition.Resource()
-	return poll(ctx, fmt.Sprintf("the API server to serve %s in %s", at.Resource, at.GroupVersion()), func(ctx context.Context) (bool, string, error) {
-		list, err := i.API.Resources(ctx, at.Group, at.Version)
-		if apierrors.IsNotFound(err) {
-			return false, "nothing is served there", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("discover", definition.Name(), err)
-		}
-		missing := notServed(list, definition)
-		return missing == "", missing + " is not listed", nil
-	})
-}
-
-// waitUntilEnforced asks which schema is in force. Neither conditions nor discovery tell: both may be about the definition as it is now
-// while requests are still validated and pruned by the one before. What is printed of an empty list tells, because the API server makes its
-// columns, its validation and its pruning of one and the same reading of the definition (getOrCreateServingInfoFor in
-// k8s.io/apiextensions-apiserver/pkg/apiserver), and the columns carry a mark of the schema they came with. Who may not list the custom
-// resources cannot ask, and goes by discovery.
-func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition, established *apiextensionsv1.CustomResourceDefinition) error {
-	version := findVersion(established, definition.Uses)
-	if len(version.AdditionalPrinterColumns) == 0 {
-		return nil
-	}
-	want := version.AdditionalPrinterColumns[len(version.AdditionalPrinterColumns)-1].Description
-	namespace := ""
-	if definition.Namespaced() {
-		namespace = cmp.Or(i.Namespace, "default")
-	}
-	return poll(ctx, "the API server to put the schema of definition "+definition.Name()+" in force", func(ctx context.Context) (bool, string, error) {
-		columns, err := i.API.Columns(ctx, definition.Resource(), namespace)
-		switch {
-		case apierrors.IsForbidden(err):
-			return true, "", nil
-		case apierrors.IsNotFound(err):
-			return false, "it is not served yet", nil
-		case err != nil:
-			return false, "", keepPassing("list", definition.Name(), err)
-		case len(columns) == 0:
-			return false, "nothing is printed", nil
-		}
-		last := columns[len(columns)-1].Description
-		return last == want, fmt.Sprintf("the schema before it is (%q, not %q)", last, want), nil
-	})
 }
 
 // keepPassing leaves errors that pass by themselves as they are, for poll to see, and gives the others their context.
