@@ -88,7 +88,10 @@ func Up(ctx context.Context, o Options) (_ *Bed, err error) {
 	if b.Admin, err = dynamic.NewForConfig(b.Config); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	return b, b.grant(ctx)
+	if err := b.grant(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func (b *Bed) controlPlane() string { return filepath.Join(b.dir, "control-plane") }
