@@ -163,11 +163,12 @@ func TestParseStat(t *testing.T) {
 		start uint64
 		runs  bool
 	}{
-		"a running process":                      {stat: "7 (etcd) S" + rest, start: 4711, runs: true},
-		"a name with spaces and parentheses":     {stat: "7 (a) b (c)) R" + rest, start: 4711, runs: true},
-		"one that ended and waits to be reaped":  {stat: "7 (etcd) Z" + rest},
-		"a line cut short":                       {stat: "7 (etcd) S 1 7"},
-		"no line at all, as the process is gone": {},
+		"a running process":                        {stat: "7 (etcd) S" + rest, start: 4711, runs: true},
+		"a name with spaces and parentheses":       {stat: "7 (a) b (c)) R" + rest, start: 4711, runs: true},
+		"one that ended and waits to be reaped":    {stat: "7 (etcd) Z" + rest},
+		"a killed one with threads that still end": {stat: "7 (etcd) Z" + strings.Replace(rest, " 20 0 1 ", " 20 0 3 ", 1), start: 4711, runs: true},
+		"a line cut short":                         {stat: "7 (etcd) S 1 7"},
+		"no line at all, as the process is gone":   {},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

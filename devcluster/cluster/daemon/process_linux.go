@@ -36,7 +36,9 @@ func startTime(pid int) (uint64, bool) {
 }
 
 // parseStat reads /proc/PID/stat (proc(5)): the name, in parentheses, may hold
-// anything; behind it the state is field 3 and the start time field 22.
+// anything; behind it the state is field 3, the number of threads field 20 and
+// the start time field 22. A killed process counts as ended when its last thread
+// has: its first one may be a zombie while others still hold files and ports.
 func parseStat(stat string) (uint64, bool) {
 	_, rest, found := cutLast(stat, ")")
 	fields := strings.Fields(rest)
@@ -44,7 +46,9 @@ func parseStat(stat string) (uint64, bool) {
 		return 0, false
 	}
 	start, err := strconv.ParseUint(fields[19], 10, 64)
-	if err != nil || fields[0] == "Z" || fields[0] == "X" {
+	threads, alsoErr := strconv.Atoi(fields[17])
+	ended := fields[0] == "X" || (fields[0] == "Z" && threads <= 1)
+	if err != nil || alsoErr != nil || ended {
 		return 0, false
 	}
 	return start, true
