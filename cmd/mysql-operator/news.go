@@ -79,8 +79,11 @@ func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 		n.log.Info("definition changed", "name", name, "change", change.String(), "breaking", change.Breaking)
 	}
 	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
-	if decision := result.Plan.Decision(); decision.Action == crds.Update {
-		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Reason: decision.Reason, Message: decision.Message})
+	decision := result.Plan.Decision()
+	// An operator that starts beside a newer one's definition may be a rollback: then what it lacks is told before somebody misses it.
+	goneBack := decision.Reason == crds.ReasonNewerConverts
+	if decision.Action == crds.Update || goneBack {
+		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Warning: goneBack, Reason: decision.Reason, Message: decision.Message})
 	}
 }
 
