@@ -147,7 +147,7 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 	defer cancel()
 	// Events about what lies in no namespace belong into this one.
 	_, err := n.events.Events(metav1.NamespaceDefault).Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "."},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "-"},
 		EventTime:  metav1.NowMicro(), ReportingController: deploy.Name, ReportingInstance: n.instance, Action: "Reconcile",
 		Type: kind, Reason: string(notice.Reason), Note: strings.ShortenString(notice.Message, maxEventNote),
 		Regarding: corev1.ObjectReference{
@@ -156,6 +156,6 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		n.log.V(1).Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
+		n.log.Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
 	}
 }
