@@ -100,6 +100,7 @@ func TestDefinitionDeleted(t *testing.T) { //nolint:paralleltest // it deletes t
 	p.onDevClusterOnly("the definition is deleted, with every MySQLCluster there is")
 	p.start(1)
 	write := p.open(p.cluster, p.password)
+	p.waitValue(write, "SELECT 1", "1", 30*time.Second)
 	p.exec(write, "CREATE DATABASE kept", "CREATE TABLE kept.rows_here (id INT PRIMARY KEY)", "INSERT INTO kept.rows_here VALUES (1), (2)")
 
 	p.protect()

@@ -70,7 +70,7 @@ func (m *monitors) in(version string) dynamic.ResourceInterface {
 
 // write writes until the function it returns is called.
 func (m *monitors) write() (stop func()) {
-	const pause = 100 * time.Millisecond
+	const pause = 200 * time.Millisecond
 	ctx, cancel := context.WithCancel(m.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -70,7 +70,8 @@ func (r release) remove() {
 		r.t.Log(try("get", "pods,endpointslices", "--namespace", r.operator.Namespace, "-o", "wide", "--show-labels"))
 		r.t.Log(try("logs", "--selector=app.kubernetes.io/name=mysql-operator", "--namespace", r.operator.Namespace, "--tail=30", "--prefix"))
 	}
-	try("delete", "configmonitors.v1.magalix.com", "--all", "--namespace", r.namespace, "--ignore-not-found")
+	// All at once, while somebody converts: the definition, and the namespace with it, would not go away otherwise.
+	try("delete", "--raw", "/apis/magalix.com/v1/namespaces/"+r.namespace+"/configmonitors")
 	try("delete", "namespace", r.operator.Namespace, "--ignore-not-found")
 	for _, name := range []string{"mysql-operator", "mysql-operator-definitions"} {
 		try("delete", "clusterrole,clusterrolebinding", name+":"+r.operator.Namespace, "--ignore-not-found")
