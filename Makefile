@@ -84,6 +84,10 @@ fmt: ## format the Go code
 bench-boot: ## process start until all definitions are served; the operator's memory
 	go run ./test/bench/boot
 
+.PHONY: bench-crds
+bench-crds: ## what looking after definitions costs with 10,000 objects: boot, check, migration
+	go run ./test/bench/crds
+
 .PHONY: bench-ready
 bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
 	$(on_cluster) go run ./test/bench/ready

@@ -30,10 +30,10 @@ type API interface {
 type DefinitionAPI interface {
 	// Get reads a definition, live.
 	Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
-	// Apply sends a server-side apply.
-	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error
-	// SetStoredVersions writes status.storedVersions, if the definition still has the resourceVersion.
-	SetStoredVersions(ctx context.Context, name, resourceVersion string, versions []string) error
+	// Apply sends a server-side apply and returns what came of it.
+	Apply(ctx context.Context, name string, body []byte, options ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error)
+	// Patch sends a JSON merge patch as the field manager, to the definition or to a subresource of it.
+	Patch(ctx context.Context, name string, body []byte, manager string, subresource ...string) error
 	// Watch returns the changes of one definition from a resourceVersion on.
 	Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error)
 }
@@ -84,18 +84,17 @@ func (a restAPI) Get(ctx context.Context, name string) (*apiextensionsv1.CustomR
 	return object, err
 }
 
-func (a restAPI) Apply(ctx context.Context, name string, body []byte, options ApplyOptions) error {
+func (a restAPI) Apply(ctx context.Context, name string, body []byte, options ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error) {
+	object := &apiextensionsv1.CustomResourceDefinition{}
 	request := a.client.Patch(types.ApplyPatchType).Resource(resource).Name(name)
 	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.TakeOver))
-	return request.Body(body).Do(ctx).Error()
+	err := request.Body(body).Do(ctx).Into(object)
+	return object, err
 }
 
-func (a restAPI) SetStoredVersions(ctx context.Context, name, resourceVersion string, versions []string) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}, "status": map[string]any{"storedVersions": versions}})
-	if err != nil {
-		return fmt.Errorf("render the status of definition %s: %w", name, err)
-	}
-	return a.client.Patch(types.MergePatchType).Resource(resource).Name(name).SubResource("status").Body(body).Do(ctx).Error()
+func (a restAPI) Patch(ctx context.Context, name string, body []byte, manager string, subresource ...string) error {
+	request := a.client.Patch(types.MergePatchType).Resource(resource).Name(name).SubResource(subresource...).Param("fieldManager", manager)
+	return request.Body(body).Do(ctx).Error()
 }
 
 func (a restAPI) Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error) {

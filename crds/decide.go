@@ -233,17 +233,19 @@ func convertedBeside(existing *apiextensionsv1.CustomResourceDefinition, want De
 
 // sameSpec says whether applying target would change existing's spec: both are compared as the API server would store them.
 func sameSpec(existing, target *apiextensionsv1.CustomResourceDefinition) bool {
-	has, wants := existing.Spec.DeepCopy(), target.Spec.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(has)
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(wants)
-	return equality.Semantic.DeepEqual(has, wants)
+	return equality.Semantic.DeepEqual(defaulted(existing).Spec, defaulted(target).Spec)
+}
+
+// defaulted returns a copy as the API server would store it.
+func defaulted(object *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	object = object.DeepCopy()
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&object.Spec)
+	return object
 }
 
 // untouched says that the definition is as some program applied it.
 func (i Identity) untouched(existing *apiextensionsv1.CustomResourceDefinition) bool {
-	spec := existing.Spec.DeepCopy()
-	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(spec)
-	hash, err := hashSpec(*spec)
+	hash, err := hashSpec(defaulted(existing).Spec)
 	return err == nil && existing.Annotations[i.AppliedAnnotation()] == hash
 }
 

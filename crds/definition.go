@@ -148,10 +148,10 @@ func applyBody(object *apiextensionsv1.CustomResourceDefinition) map[string]any 
 		metadata["uid"] = object.UID
 	}
 	return map[string]any{
-		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(),
-		"kind":       "CustomResourceDefinition",
-		"metadata":   metadata,
-		"spec":       object.Spec,
+		"apiVersion":  apiextensionsv1.SchemeGroupVersion.String(),
+		"kind":        "CustomResourceDefinition",
+		fieldMetadata: metadata,
+		"spec":        object.Spec,
 	}
 }
 

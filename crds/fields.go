@@ -41,7 +41,7 @@ func missingProperties(has, wants *apiextensionsv1.JSONSchemaProps, path string)
 }
 
 func isAlwaysThere(rootField string) bool {
-	return rootField == "apiVersion" || rootField == "kind" || rootField == "metadata"
+	return rootField == "apiVersion" || rootField == "kind" || rootField == fieldMetadata
 }
 
 func acceptsAnyName(props *apiextensionsv1.JSONSchemaProps) bool {

@@ -3,7 +3,6 @@ package crds
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -119,7 +118,7 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 		if found.Plan.Decision().Action != Keep {
 			applied, err := i.carryOut(ctx, found)
 			switch {
-			case errors.Is(err, errUnanswered):
+			case errors.Is(err, errOvertaken):
 				round-- // the next look ends with the context
 				_ = sleep(ctx, lastPoll)
 			case err != nil:
@@ -177,22 +176,6 @@ func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition,
 	return Situation{Existing: existing, Running: i.Running, Adopt: adopt, AllowBreaking: i.AllowBreaking}
 }
 
-// carryOut acts on a decision other than Keep. It returns false if the decision was overtaken and a new one is due.
-func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
-	name, decision := found.Definition.Name(), found.Plan.Decision()
-	switch decision.Action {
-	case Create, Update:
-		return i.apply(ctx, found)
-	case Mark:
-		return false, i.mark(ctx, found)
-	case Wait:
-		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
-		return false, i.waitUntilGone(ctx, name)
-	case Keep, Refuse, CarryOver, Migrate:
-	}
-	return false, &RefusedError{Name: name, Plan: found.Plan}
-}
-
 // look reads a definition, live; nil if the cluster has none. The first request is made alone and its refusal reported as such: a wait
 // would hide it behind a timeout.
 func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -210,144 +193,6 @@ func (i Installer) look(ctx context.Context, name string) (*apiextensionsv1.Cust
 		return true, "", nil
 	})
 	return found, err
-}
-
-// mark writes status.storedVersions. If somebody was faster, the next look tells.
-func (i Installer) mark(ctx context.Context, found Result) error {
-	name := found.Definition.Name()
-	return poll(ctx, "the API server to note what definition "+name+" has stored", func(ctx context.Context) (bool, string, error) {
-		err := i.API.SetStoredVersions(ctx, name, found.Existing.ResourceVersion, found.Plan.Stored)
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return true, "", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("patch", name, err)
-		}
-		return true, "", nil
-	})
-}
-
-// errUnanswered says that it is unknown whether a creation took effect.
-var errUnanswered = errors.New("the API server did not answer")
-
-// apply sends the target. An update is bound to what it was decided on, so it may be sent again when the answer was lost. A creation
-// cannot be bound to there being nothing: it is sent once, and decided on anew when the answer was lost.
-func (i Installer) apply(ctx context.Context, found Result) (applied bool, err error) {
-	name, update := found.Definition.Name(), found.Plan.Decision().Action == Update
-	body, err := json.Marshal(applyBody(found.Plan.Target))
-	if err != nil {
-		return false, fmt.Errorf("render definition %s: %w", name, err)
-	}
-	err = poll(ctx, "the API server to take definition "+name, func(ctx context.Context) (bool, string, error) {
-		// Taking over fields is right only for a definition that was found to be ours.
-		err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: update})
-		switch {
-		case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-			return true, "", nil
-		case err != nil && isPassing(err) && !update:
-			return false, "", errUnanswered
-		case err != nil:
-			return false, "", keepPassing("patch", name, err)
-		}
-		applied = true
-		return true, "", nil
-	})
-	return applied, err
-}
-
-func (i Installer) waitUntilGone(ctx context.Context, name string) error {
-	return poll(ctx, "the deletion of definition "+name+" to finish", func(ctx context.Context) (bool, string, error) {
-		object, err := i.API.Get(ctx, name)
-		switch {
-		case apierrors.IsNotFound(err):
-			return true, "", nil
-		case err != nil:
-			return false, "", keepPassing("get", name, err)
-		case object.DeletionTimestamp == nil:
-			return true, "", nil
-		default:
-			return false, "its objects are still being deleted; look for finalizers on them", nil
-		}
-	})
-}
-
-// settle waits until the definition is established, served and in force. It returns false if somebody changed it meanwhile so that a new
-// decision is due: an older operator may have created it between our look and our write.
-func (i Installer) settle(ctx context.Context, definition Definition) (settled bool, err error) {
-	name := definition.Name()
-	var established *apiextensionsv1.CustomResourceDefinition
-	err = poll(ctx, "definition "+name+" to be established", func(ctx context.Context) (bool, string, error) {
-		object, err := i.API.Get(ctx, name)
-		if apierrors.IsNotFound(err) {
-			return true, "", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("get", name, err)
-		}
-		if Decide(i.situation(object, definition), definition).Decision().Action != Keep {
-			return true, "", nil
-		}
-		ready, seen, err := readiness(object)
-		if ready {
-			established = object
-		}
-		return ready, seen, err
-	})
-	if err != nil || established == nil {
-		return false, err
-	}
-	if err := i.waitUntilServed(ctx, definition); err != nil {
-		return false, err
-	}
-	return true, i.waitUntilEnforced(ctx, definition, established)
-}
-
-// waitUntilServed looks at discovery, because an established definition may not be served yet, or only in its former form.
-func (i Installer) waitUntilServed(ctx context.Context, definition Definition) error {
-	at := definition.Resource()
-	return poll(ctx, fmt.Sprintf("the API server to serve %s in %s", at.Resource, at.GroupVersion()), func(ctx context.Context) (bool, string, error) {
-		list, err := i.API.Resources(ctx, at.Group, at.Version)
-		if apierrors.IsNotFound(err) {
-			return false, "nothing is served there", nil
-		}
-		if err != nil {
-			return false, "", keepPassing("discover", definition.Name(), err)
-		}
-		missing := notServed(list, definition)
-		return missing == "", missing + " is not listed", nil
-	})
-}
-
-// waitUntilEnforced asks which schema is in force. Neither conditions nor discovery tell: both may be about the definition as it is now
-// while requests are still validated and pruned by the one before. What is printed of an empty list tells, because the API server makes its
-// columns, its validation and its pruning of one and the same reading of the definition (getOrCreateServingInfoFor in
-// k8s.io/apiextensions-apiserver/pkg/apiserver), and the columns carry a mark of the schema they came with. Who may not list the custom
-// resources cannot ask, and goes by discovery.
-func (i Installer) waitUntilEnforced(ctx context.Context, definition Definition, established *apiextensionsv1.CustomResourceDefinition) error {
-	version := findVersion(established, definition.Uses)
-	if len(version.AdditionalPrinterColumns) == 0 {
-		return nil
-	}
-	want := version.AdditionalPrinterColumns[len(version.AdditionalPrinterColumns)-1].Description
-	namespace := ""
-	if definition.Namespaced() {
-		namespace = cmp.Or(i.Namespace, "default")
-	}
-	return poll(ctx, "the API server to put the schema of definition "+definition.Name()+" in force", func(ctx context.Context) (bool, string, error) {
-		columns, err := i.API.Columns(ctx, definition.Resource(), namespace)
-		switch {
-		case apierrors.IsForbidden(err):
-			return true, "", nil
-		case apierrors.IsNotFound(err):
-			return false, "it is not served yet", nil
-		case err != nil:
-			return false, "", keepPassing("list", definition.Name(), err)
-		case len(columns) == 0:
-			return false, "nothing is printed", nil
-		}
-		last := columns[len(columns)-1].Description
-		return last == want, fmt.Sprintf("the schema before it is (%q, not %q)", last, want), nil
-	})
 }
 
 // keepPassing leaves errors that pass by themselves as they are, for poll to see, and gives the others their context.

@@ -57,6 +57,21 @@ func TestEnsureHealsAnEditAndKeepsWhatOthersAdded(t *testing.T) {
 	}
 }
 
+// TestEnsureTakesAwayWhatWeDoNotSpeakOf: a server-side apply does not.
+func TestEnsureTakesAwayWhatWeDoNotSpeakOf(t *testing.T) {
+	t.Parallel()
+	there := ours(t).Object()
+	there.Spec.Names.Categories = []string{"mine"}
+	s := newServer(there)
+	results, err := installer(s).Ensure(t.Context(), all(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live := s.live(there.Name); results[0].Plan.Decision().Reason != ReasonEdited || !sameSpec(live, ours(t).object) {
+		t.Errorf("%v; categories %v", results[0].Plan.Steps, live.Spec.Names.Categories)
+	}
+}
+
 // TestEnsureLooksAgainAfterALostRace: between our look and our write a newer operator writes. Its definition must survive.
 func TestEnsureLooksAgainAfterALostRace(t *testing.T) {
 	t.Parallel()

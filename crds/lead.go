@@ -94,10 +94,10 @@ func (l Leader) note(ctx context.Context, definition Definition, existing *apiex
 	// The UID keeps it from creating a definition that was deleted meanwhile.
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": apiextensionsv1.SchemeGroupVersion.String(), "kind": "CustomResourceDefinition",
-		"metadata": map[string]any{"name": existing.Name, "uid": existing.UID, "annotations": map[string]string{identity.UsageAnnotation(): usage}},
+		fieldMetadata: map[string]any{"name": existing.Name, "uid": existing.UID, "annotations": map[string]string{identity.UsageAnnotation(): usage}},
 	})
 	if err == nil {
-		err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), TakeOver: true})
+		_, err = l.Guard.installer.API.Apply(ctx, existing.Name, body, ApplyOptions{Manager: identity.UsageManager(), TakeOver: true})
 	}
 	if err != nil {
 		return fmt.Errorf("note on definition %s whether it has objects: %w", existing.Name, err)

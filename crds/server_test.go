@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -96,27 +97,57 @@ func (s *server) Get(_ context.Context, name string) (*apiextensionsv1.CustomRes
 	return copied, nil
 }
 
-func (s *server) Apply(_ context.Context, name string, body []byte, _ ApplyOptions) error {
+func (s *server) Apply(_ context.Context, name string, body []byte, _ ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error) {
 	if err := s.call("patch"); err != nil {
-		return err
+		return nil, err
 	}
 	applied := &apiextensionsv1.CustomResourceDefinition{}
 	if err := json.Unmarshal(body, applied); err != nil {
-		return apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.writes++
 	if existing, found := s.objects[name]; found {
 		if applied.ResourceVersion != "" && applied.ResourceVersion != existing.ResourceVersion {
-			return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
+			return nil, apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
 		}
 		applied.Labels, applied.Annotations = merged(existing.Labels, applied.Labels), merged(existing.Annotations, applied.Annotations)
 		applied.Status = *existing.Status.DeepCopy()
+		if len(applied.Spec.Names.Categories) == 0 { // what others own stays
+			applied.Spec.Names.Categories = existing.Spec.Names.Categories
+		}
 	} else if applied.ResourceVersion != "" {
-		return notFound(name)
+		return nil, notFound(name)
 	}
 	s.store(applied)
+	return applied.DeepCopy(), nil
+}
+
+// Patch knows the patches that the installer sends.
+func (s *server) Patch(_ context.Context, name string, body []byte, _ string, _ ...string) error {
+	if err := s.call("patch"); err != nil {
+		return err
+	}
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	before, err := json.Marshal(s.objects[name])
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, body)
+	if err != nil {
+		return err
+	}
+	object := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(after, object); err != nil {
+		return err
+	}
+	if object.ResourceVersion != s.objects[name].ResourceVersion {
+		return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
+	}
+	s.writes++
+	s.store(object)
 	return nil
 }
 
@@ -160,22 +191,6 @@ func (s *server) Columns(_ context.Context, of schema.GroupVersionResource, _ st
 }
 
 func (s *server) Count(context.Context, schema.GroupVersionResource) (int, error) { return 3, nil }
-
-func (s *server) SetStoredVersions(_ context.Context, name, resourceVersion string, versions []string) error {
-	if err := s.call("patch"); err != nil {
-		return err
-	}
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	object := s.objects[name].DeepCopy()
-	if object.ResourceVersion != resourceVersion {
-		return apierrors.NewConflict(groupResource(), name, fmt.Errorf("the object has been modified"))
-	}
-	s.writes++
-	object.Status.StoredVersions = versions
-	s.store(object)
-	return nil
-}
 
 func (s *server) Watch(context.Context, string, string) (watch.Interface, error) {
 	return watch.NewFake(), nil

@@ -38,21 +38,31 @@ func connect(kubeconfig string) (connection, error) {
 	return connection{rest: found, namespace: namespace}, nil
 }
 
-// ownImage returns the image this process runs from, as its own Pod names it: a Pod's host name is its name.
-func ownImage(ctx context.Context, c connection) (string, error) {
+// self is what a process learns of itself from its own Pod.
+type self struct {
+	// image is what it runs from.
+	image string
+	// identity tells it from all others, also from a Pod of the same name, but not from the process before it in the same Pod: that one has
+	// ended for certain, and its lease need not be waited for.
+	identity string
+}
+
+// ownPod reads the Pod this process runs in: a Pod's host name is its name.
+func ownPod(ctx context.Context, c connection) (self, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("find the operator's Pod: %w: name the image with --agent-image", err)
+		return self{}, fmt.Errorf("find the operator's Pod: %w: name the image with --agent-image", err)
 	}
 	client, err := v1.NewForConfig(c.rest)
 	if err != nil {
-		return "", fmt.Errorf("make a client for Pods: %w", err)
+		return self{}, fmt.Errorf("make a client for Pods: %w", err)
 	}
 	pod, err := client.Pods(c.namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the operator's image from its Pod %s/%s: %w: outside of a Pod, or with hostNetwork, name the image with --agent-image", c.namespace, name, err)
+		return self{}, fmt.Errorf("read the operator's image from its Pod %s/%s: %w: outside of a Pod, or with hostNetwork, name the image with --agent-image", c.namespace, name, err)
 	}
-	return imageOf(pod)
+	image, err := imageOf(pod)
+	return self{image: image, identity: pod.Name + "_" + string(pod.UID)}, err
 }
 
 // imageOf returns the image of the operator's container: the only one, or the one that has its name.

@@ -136,17 +136,18 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return ignoreStop(ctx, err)
 	}
 	closed.rights.open()
-	image, err := o.agentImage(ctx)
+	own, err := o.self(ctx)
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
-	made, err := controllers(o.kinds, image)
+	made, err := controllers(o.kinds, own.image)
 	if err != nil {
 		return err
 	}
 	manager, err := reconcile.New(reconcile.Config{
 		Rest: o.cluster.rest, Namespaces: o.options.namespaces, LeaderElect: o.options.leaderElect, LeaseNamespace: o.cluster.namespace,
 		Logger: o.log, Registry: o.registry, Version: programVersion(), Leading: care.lead,
+		Identity: own.identity,
 	}, made)
 	if err != nil {
 		return err
@@ -156,15 +157,16 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return manager.Run(ctx) })
 	group.Go(func() error { return care.keep(ctx) })
+	group.Go(func() error { return o.settle(ctx) })
 	return group.Wait()
 }
 
-// agentImage returns the image for what the operator puts into Pods.
-func (o operator) agentImage(ctx context.Context) (string, error) {
+// self is what the operator knows of itself. With an image for the agents given it may run anywhere, and finds a name for itself.
+func (o operator) self(ctx context.Context) (self, error) {
 	if o.options.agentImage != "" {
-		return o.options.agentImage, nil
+		return self{image: o.options.agentImage}, nil
 	}
-	return ownImage(ctx, o.cluster)
+	return ownPod(ctx, o.cluster)
 }
 
 // ignoreStop turns an error that is only the end of the run into success.

@@ -38,7 +38,7 @@ func TestRandomBoots(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
 	first := fromEnvironment("CRDS_SEED", 1)
-	slots := make(chan struct{}, 6)
+	slots := make(chan struct{}, 12)
 	for seed := first; seed < first+fromEnvironment("CRDS_SEQUENCES", 40); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()

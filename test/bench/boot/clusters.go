@@ -38,15 +38,15 @@ func clusterKind() (schema.Kind, error) {
 
 // makeClusters applies what a user applies. The operator makes their Secrets, Services and StatefulSets, and Kubernetes' own controllers
 // make the Pods and claims of those.
-func (b *bench) makeClusters(ctx context.Context, o options) error {
+func (b bench) makeClusters(ctx context.Context, o options) error {
 	kind, err := clusterKind()
 	if err != nil {
 		return err
 	}
-	if _, err := b.kubectl.Run(ctx, "create", "namespace", clustersNamespace); err != nil {
+	if _, err := b.Kubectl.Run(ctx, "create", "namespace", clustersNamespace); err != nil {
 		return err
 	}
-	if _, err := b.kubectl.Run(ctx, "create", "secret", "generic", rootSecret, "--namespace", clustersNamespace, "--from-literal=password=bench-Passw0rd"); err != nil {
+	if _, err := b.Kubectl.Run(ctx, "create", "secret", "generic", rootSecret, "--namespace", clustersNamespace, "--from-literal=password=bench-Passw0rd"); err != nil {
 		return err
 	}
 	for i := range o.clusters {
@@ -56,7 +56,7 @@ func (b *bench) makeClusters(ctx context.Context, o options) error {
 			"spec": map[string]any{"secret": rootSecret, "replicas": int64(o.members), "storageClassName": "bench"},
 		}}
 		object.SetGroupVersionKind(kind.GVK())
-		if _, err := b.admin.Resource(kind.GVR()).Namespace(clustersNamespace).Create(ctx, object, metav1.CreateOptions{}); err != nil {
+		if _, err := b.Admin.Resource(kind.GVR()).Namespace(clustersNamespace).Create(ctx, object, metav1.CreateOptions{}); err != nil {
 			return fmt.Errorf("create MySQLCluster %s: %w", object.GetName(), err)
 		}
 	}
@@ -64,7 +64,7 @@ func (b *bench) makeClusters(ctx context.Context, o options) error {
 }
 
 // awaitClusters has members stand in for each Pod that appears, and returns when the operator finds every cluster as it should be.
-func (b *bench) awaitClusters(ctx context.Context, o options, members *standIns) error {
+func (b bench) awaitClusters(ctx context.Context, o options, members *standIns) error {
 	kind, err := clusterKind()
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (b *bench) awaitClusters(ctx context.Context, o options, members *standIns)
 		if err := members.tend(ctx, clustersNamespace); err != nil {
 			return err
 		}
-		list, err := b.admin.Resource(kind.GVR()).Namespace(clustersNamespace).List(ctx, metav1.ListOptions{})
+		list, err := b.Admin.Resource(kind.GVR()).Namespace(clustersNamespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return fmt.Errorf("look at the clusters: %w", err)
 		}

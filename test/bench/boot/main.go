@@ -15,8 +15,12 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/client-go/discovery"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
+	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
 )
 
 // options say how much to measure.
@@ -24,6 +28,13 @@ type options struct {
 	boots, clusters, members int
 	settle                   time.Duration
 	environment              []string
+}
+
+// bench is what the operator is measured on.
+type bench struct {
+	*testbed.Bed
+	kinds     []schema.Kind
+	discovery discovery.DiscoveryInterface
 }
 
 func main() {
@@ -50,11 +61,16 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if o.boots < 0 || o.clusters < 0 || o.members < 1 {
 		return errors.New("read flags: boots and clusters cannot be negative, and a cluster has a member at least")
 	}
-	bench, err := setUp(ctx, o.environment)
+	bed, err := testbed.Up(ctx, testbed.Options{Environment: o.environment})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, bench.tearDown(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, bed.Down(context.WithoutCancel(ctx))) }()
+	found, err := discovery.NewDiscoveryClientForConfig(bed.Config)
+	if err != nil {
+		return fmt.Errorf("make a client for discovery: %w", err)
+	}
+	bench := bench{Bed: bed, kinds: schema.Kinds(), discovery: found}
 	beside, err := machine.Proc.Beside(ctx)
 	if err != nil {
 		return err
@@ -72,7 +88,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 }
 
 // measureBoots boots on a cluster that does not know the definitions, and then on one that has them as they are.
-func (b *bench) measureBoots(ctx context.Context, count int, out io.Writer) error {
+func (b bench) measureBoots(ctx context.Context, count int, out io.Writer) error {
 	var fresh, unchanged []boot
 	for round := range count {
 		if err := b.removeDefinitions(ctx); err != nil {

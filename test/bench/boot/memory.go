@@ -1,18 +1,15 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
+	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
 )
 
 const (
@@ -24,12 +21,12 @@ const (
 )
 
 // measureMemory runs the operator with clusters that are Ready and left alone.
-func (b *bench) measureMemory(ctx context.Context, o options, out io.Writer) (err error) {
-	operator, err := b.start(ctx)
+func (b bench) measureMemory(ctx context.Context, o options, out io.Writer) (err error) {
+	operator, err := b.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, operator.stop()) }()
+	defer func() { err = errors.Join(err, operator.Stop()) }()
 	if err := b.awaitReady(ctx, operator); err != nil {
 		return err
 	}
@@ -37,7 +34,7 @@ func (b *bench) measureMemory(ctx context.Context, o options, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	members, err := startStandIns(ctx, b.admin)
+	members, err := startStandIns(ctx, b.Admin)
 	if err != nil {
 		return err
 	}
@@ -46,7 +43,7 @@ func (b *bench) measureMemory(ctx context.Context, o options, out io.Writer) (er
 		return err
 	}
 	if err := b.awaitClusters(ctx, o, members); err != nil {
-		return fmt.Errorf("%w%s", err, operator.tail())
+		return fmt.Errorf("%w%s", err, operator.Tail())
 	}
 	with, err := sample(ctx, operator, o.settle)
 	if err != nil {
@@ -56,8 +53,8 @@ func (b *bench) measureMemory(ctx context.Context, o options, out io.Writer) (er
 	return nil
 }
 
-func (b *bench) awaitReady(ctx context.Context, operator *process) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("not ready within %s", bootLimit))
+func (b bench) awaitReady(ctx context.Context, operator *testbed.Process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, testbed.BootLimit, fmt.Errorf("not ready within %s", testbed.BootLimit))
 	defer cancel()
 	return watchSaid(ctx, operator, &boot{})
 }
@@ -70,16 +67,16 @@ type usage struct {
 }
 
 // sample lets the operator rest and then reads its memory, the median of some seconds.
-func sample(ctx context.Context, operator *process, rest time.Duration) (usage, error) {
+func sample(ctx context.Context, operator *testbed.Process, rest time.Duration) (usage, error) {
 	if err := pause(ctx, rest); err != nil {
 		return usage{}, err
 	}
 	var resident, anonymous []float64
 	var seen usage
 	for range samples {
-		memory, err := machine.Proc.Memory(operator.command.Process.Pid)
+		memory, err := machine.Proc.Memory(operator.PID())
 		if err != nil {
-			return seen, fmt.Errorf("%w%s", err, operator.tail())
+			return seen, fmt.Errorf("%w%s", err, operator.Tail())
 		}
 		resident, anonymous = append(resident, float64(memory.Resident)), append(anonymous, float64(memory.Anonymous))
 		seen.Peak = memory.Peak
@@ -88,39 +85,9 @@ func sample(ctx context.Context, operator *process, rest time.Duration) (usage, 
 		}
 	}
 	seen.Resident, seen.Anonymous = uint64(figure.Percentile(resident, 50)), uint64(figure.Percentile(anonymous, 50))
-	return seen, operator.readMetrics(ctx, map[string]*float64{
+	return seen, operator.ReadMetrics(ctx, map[string]*float64{
 		"go_memstats_heap_inuse_bytes": &seen.heap, "go_memstats_heap_idle_bytes": &seen.idle, "go_memstats_stack_inuse_bytes": &seen.stacks,
 	})
-}
-
-// readMetrics reads some of the operator's metrics that have no labels.
-func (p *process) readMetrics(ctx context.Context, into map[string]*float64) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := p.client.Do(request)
-	if err != nil {
-		return fmt.Errorf("read the operator's metrics: %w", err)
-	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if target, wanted := into[name]; wanted {
-			if *target, err = strconv.ParseFloat(value, 64); err != nil {
-				return fmt.Errorf("read the operator's metric %s: %w", name, err)
-			}
-			delete(into, name)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read the operator's metrics: %w", err)
-	}
-	for name := range into {
-		return fmt.Errorf("read the operator's metrics: there is no %s", name)
-	}
-	return nil
 }
 
 func printMemory(out io.Writer, load string, without, with usage) {

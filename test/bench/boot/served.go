@@ -13,41 +13,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
 )
 
 // removeLimit bounds the removal of the definitions.
 const removeLimit = time.Minute
 
-// The operator's checks in /readyz that a boot ends with: the first, and the last to be there at all.
-const (
-	definitionsCheck = "definitions"
-	cachesCheck      = "caches"
-)
-
 // bootOnce starts the operator, watches it come up, and stops it.
-func (b *bench) bootOnce(ctx context.Context) (boot, error) {
-	operator, err := b.start(ctx)
+func (b bench) bootOnce(ctx context.Context) (boot, error) {
+	operator, err := b.Start(ctx)
 	if err != nil {
 		return boot{}, err
 	}
-	watching, cancel := context.WithTimeoutCause(ctx, bootLimit, fmt.Errorf("not up within %s", bootLimit))
+	watching, cancel := context.WithTimeoutCause(ctx, testbed.BootLimit, fmt.Errorf("not up within %s", testbed.BootLimit))
 	defer cancel()
 	var seen boot
 	group, watching := errgroup.WithContext(watching)
-	group.Go(func() error { return b.watchServed(watching, operator.began, &seen) })
+	group.Go(func() error { return b.watchServed(watching, operator.Began, &seen) })
 	group.Go(func() error { return watchSaid(watching, operator, &seen) })
 	err = group.Wait()
 	if err != nil {
-		err = fmt.Errorf("%w%s", err, operator.tail())
+		err = fmt.Errorf("%w%s", err, operator.Tail())
 	}
-	return seen, errors.Join(err, operator.stop())
+	return seen, errors.Join(err, operator.Stop())
 }
 
 // watchServed asks for the kinds until the API server answers for all.
-func (b *bench) watchServed(ctx context.Context, began time.Time, seen *boot) error {
+func (b bench) watchServed(ctx context.Context, began time.Time, seen *boot) error {
 	for _, kind := range b.kinds {
 		// One kind after the other: the last one's moment is what counts, and the API server is busy enough.
-		if err := until(ctx, kind.Plural+" to be served", func() bool { return b.isServed(ctx, kind) }); err != nil {
+		if err := testbed.Until(ctx, kind.Plural+" to be served", func() bool { return b.isServed(ctx, kind) }); err != nil {
 			return err
 		}
 	}
@@ -56,8 +51,8 @@ func (b *bench) watchServed(ctx context.Context, began time.Time, seen *boot) er
 }
 
 // isServed says whether a client can use the kind: its resources can be listed, and discovery names it, so that kubectl finds it.
-func (b *bench) isServed(ctx context.Context, kind schema.Kind) bool {
-	if _, err := b.admin.Resource(kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+func (b bench) isServed(ctx context.Context, kind schema.Kind) bool {
+	if _, err := b.Admin.Resource(kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return false
 	}
 	list, err := b.discovery.ServerResourcesForGroupVersion(kind.GVK().GroupVersion().String())
@@ -73,46 +68,34 @@ func (b *bench) isServed(ctx context.Context, kind schema.Kind) bool {
 }
 
 // watchSaid asks the operator how far it is.
-func watchSaid(ctx context.Context, operator *process, seen *boot) error {
-	return until(ctx, "the operator to be ready", func() bool {
-		checks, ready := operator.readiness(ctx)
-		if checks[definitionsCheck] && seen.said == 0 {
-			seen.said = time.Since(operator.began)
+func watchSaid(ctx context.Context, operator *testbed.Process, seen *boot) error {
+	return testbed.Until(ctx, "the operator to be ready", func() bool {
+		checks, ready := operator.Readiness(ctx)
+		if checks[testbed.DefinitionsCheck] && seen.said == 0 {
+			seen.said = time.Since(operator.Began)
 		}
-		if !ready || !checks[definitionsCheck] || !checks[cachesCheck] {
+		if !ready || !checks[testbed.DefinitionsCheck] || !checks[testbed.CachesCheck] {
 			return false
 		}
-		seen.ready = time.Since(operator.began)
+		seen.ready = time.Since(operator.Began)
 		return true
 	})
 }
 
-// until asks again and again, tightly.
-func until(ctx context.Context, what string, holds func() bool) error {
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
-		case <-time.After(look):
-		}
-	}
-	return nil
-}
-
 // removeDefinitions makes the cluster know nothing of the kinds, as the administrator, and returns when it does not.
-func (b *bench) removeDefinitions(ctx context.Context) error {
+func (b bench) removeDefinitions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, removeLimit, fmt.Errorf("not within %s", removeLimit))
 	defer cancel()
-	definitions := b.admin.Resource(apischema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	definitions := b.Admin.Resource(apischema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	for _, kind := range b.kinds {
 		if err := definitions.Delete(ctx, kind.DefinitionName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("delete definition %s: %w", kind.DefinitionName(), err)
 		}
 	}
 	for _, kind := range b.kinds {
-		err := wait.PollUntilContextCancel(ctx, look, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextCancel(ctx, testbed.Look, true, func(ctx context.Context) (bool, error) {
 			_, known := definitions.Get(ctx, kind.DefinitionName(), metav1.GetOptions{})
-			_, listed := b.admin.Resource(kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1})
+			_, listed := b.Admin.Resource(kind.GVR()).List(ctx, metav1.ListOptions{Limit: 1})
 			return apierrors.IsNotFound(known) && apierrors.IsNotFound(listed), nil
 		})
 		if err != nil {

@@ -16,8 +16,11 @@ import (
 // Print writes one result. Values are printed with as many decimals as their unit is worth: counts with none.
 func Print(out io.Writer, name string, value float64, unit string) {
 	decimals := 1
-	if unit == "count" || unit == "ms" {
+	switch unit {
+	case "count", "ms", "objects/s":
 		decimals = 0
+	case "ratio":
+		decimals = 2
 	}
 	fmt.Fprintf(out, "figure %s %s %s\n", name, strconv.FormatFloat(value, 'f', decimals, 64), unit)
 }

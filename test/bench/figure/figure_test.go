@@ -48,7 +48,10 @@ func TestPrint(t *testing.T) {
 	Of(Milliseconds([]time.Duration{1500 * time.Microsecond, 3 * time.Millisecond})).Print(&out, "boot", "ms")
 	Print(&out, "ready", Seconds([]time.Duration{12340 * time.Millisecond})[0], "s")
 	Print(&out, "steady_writes", 0, "count")
-	want := "figure boot_p50 2 ms\nfigure boot_p95 3 ms\nfigure boot_max 3 ms\nfigure ready 12.3 s\nfigure steady_writes 0 count\n"
+	Print(&out, "grown", 1.049, "ratio")
+	Print(&out, "checked", 1234.5, "objects/s")
+	want := "figure boot_p50 2 ms\nfigure boot_p95 3 ms\nfigure boot_max 3 ms\nfigure ready 12.3 s\nfigure steady_writes 0 count\n" +
+		"figure grown 1.05 ratio\nfigure checked 1234 objects/s\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

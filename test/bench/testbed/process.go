@@ -1,6 +1,7 @@
-package main
+package testbed
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,18 +20,20 @@ import (
 const (
 	// agentImage is what the operator is told to put into Pods: it runs in none itself that it could take its image from.
 	agentImage = "mysql-operator:latest"
-	// bootLimit bounds one boot. What takes longer is broken, not slow.
-	bootLimit = time.Minute
+	// BootLimit bounds one boot. What takes longer is broken, not slow.
+	BootLimit = time.Minute
 	// stopPatience is what kubelet gives a Pod to end.
 	stopPatience = 30 * time.Second
-	// look is how often each question is asked while a boot is watched: the figures are exact to that.
-	look = 5 * time.Millisecond
+	// Look is how often each question is asked while a boot is watched: the figures are exact to that.
+	Look = 5 * time.Millisecond
 )
 
-// process is the operator running.
-type process struct {
+// Process is the operator running.
+type Process struct {
+	// Began is when it was started.
+	Began time.Time
+
 	command *exec.Cmd
-	began   time.Time
 	// health and metrics are addresses, log a file.
 	health, metrics, log string
 	// ended gets how the process ended.
@@ -37,8 +41,14 @@ type process struct {
 	client *http.Client
 }
 
-// start starts the operator as its image does, but for where it finds the cluster and listens.
-func (b *bench) start(ctx context.Context) (*process, error) {
+// The operator's checks in /readyz that a boot ends with: the first, and the last to be there at all.
+const (
+	DefinitionsCheck = "definitions"
+	CachesCheck      = "caches"
+)
+
+// Start starts the operator, with all kinds, as its image does, but for where it finds the cluster and listens.
+func (b *Bed) Start(ctx context.Context) (*Process, error) {
 	health, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -47,20 +57,20 @@ func (b *bench) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{health: health, metrics: metrics, log: filepath.Join(b.dir, "operator.log"), ended: make(chan error, 1), client: &http.Client{Timeout: time.Second}}
+	p := &Process{health: health, metrics: metrics, log: filepath.Join(b.dir, "operator.log"), ended: make(chan error, 1), client: &http.Client{Timeout: time.Second}}
 	output, err := os.Create(p.log)
 	if err != nil {
 		return nil, fmt.Errorf("make the operator's log: %w", err)
 	}
 	defer output.Close()
-	p.command = exec.CommandContext(ctx, b.binary, "run", "--kinds=all", "--kubeconfig="+b.kubeconfig, "--agent-image="+agentImage,
+	p.command = exec.CommandContext(ctx, b.Binary, "run", "--kinds=all", "--kubeconfig="+b.kubeconfig, "--agent-image="+agentImage,
 		"--health-address="+health, "--metrics-address="+metrics)
 	p.command.Stdout, p.command.Stderr = output, output
 	p.command.Env = b.environment
 	// Asked, and not killed, it gives up its lease.
 	p.command.Cancel = func() error { return p.command.Process.Signal(syscall.SIGTERM) }
 	p.command.WaitDelay = stopPatience
-	p.began = time.Now()
+	p.Began = time.Now()
 	if err := p.command.Start(); err != nil {
 		return nil, fmt.Errorf("start the operator: %w", err)
 	}
@@ -68,25 +78,25 @@ func (b *bench) start(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
-// stop ends the operator as kubelet does, and waits for it.
-func (p *process) stop() error {
+// Stop ends the operator as kubelet does, and waits for it.
+func (p *Process) Stop() error {
 	if err := p.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop the operator: %w", err)
 	}
 	select {
 	case err := <-p.ended:
 		if err != nil {
-			return fmt.Errorf("the operator ended: %w%s", err, p.tail())
+			return fmt.Errorf("the operator ended: %w%s", err, p.Tail())
 		}
 		return nil
 	case <-time.After(stopPatience):
 		killed := p.command.Process.Kill()
-		return fmt.Errorf("the operator did not stop within %s and was killed: %w%s", stopPatience, errors.Join(killed, <-p.ended), p.tail())
+		return fmt.Errorf("the operator did not stop within %s and was killed: %w%s", stopPatience, errors.Join(killed, <-p.ended), p.Tail())
 	}
 }
 
-// readiness asks /readyz once: what the checks say by name, and whether all are content.
-func (p *process) readiness(ctx context.Context) (checks map[string]bool, ready bool) {
+// Readiness asks /readyz once: what the checks say by name, and whether all are content.
+func (p *Process) Readiness(ctx context.Context) (checks map[string]bool, ready bool) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.health+"/readyz?verbose", http.NoBody)
 	if err != nil {
 		return nil, false
@@ -116,14 +126,59 @@ func parseReadiness(content string) map[string]bool {
 	return checks
 }
 
-// tail is the end of the operator's log, for an error.
-func (p *process) tail() string {
+// ReadMetrics reads some of the operator's metrics that have no labels.
+func (p *Process) ReadMetrics(ctx context.Context, into map[string]*float64) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := p.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), " ")
+		if target, wanted := into[name]; wanted {
+			if *target, err = strconv.ParseFloat(value, 64); err != nil {
+				return fmt.Errorf("read the operator's metric %s: %w", name, err)
+			}
+			delete(into, name)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the operator's metrics: %w", err)
+	}
+	for name := range into {
+		return fmt.Errorf("read the operator's metrics: there is no %s", name)
+	}
+	return nil
+}
+
+// Tail is the end of the operator's log, for an error.
+func (p *Process) Tail() string {
 	content, err := os.ReadFile(p.log)
 	if err != nil {
 		return ""
 	}
 	const enough = 2000
 	return "\nits log ends with:\n" + string(content[max(0, len(content)-enough):])
+}
+
+// PID is the process's number.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Until asks again and again, tightly.
+func Until(ctx context.Context, what string, holds func() bool) error {
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, context.Cause(ctx))
+		case <-time.After(Look):
+		}
+	}
+	return nil
 }
 
 // freeAddress is one on loopback where nobody listens.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// releaseProgram is for Linux.
+func releaseProgram() error { return nil }

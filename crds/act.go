@@ -1,0 +1,146 @@
+package crds
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// carryOut acts on a decision other than Keep. It returns false if the decision was overtaken and a new one is due.
+func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, err error) {
+	name, decision := found.Definition.Name(), found.Plan.Decision()
+	switch decision.Action {
+	case Create, Update:
+		return i.apply(ctx, found)
+	case Mark:
+		return false, i.mark(ctx, found)
+	case Wait:
+		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
+		return false, i.waitUntilGone(ctx, name)
+	case Keep, Refuse, CarryOver, Migrate:
+	}
+	return false, &RefusedError{Name: name, Plan: found.Plan}
+}
+
+// mark writes status.storedVersions.
+func (i Installer) mark(ctx context.Context, found Result) error {
+	return i.patch(ctx, found.Definition, map[string]any{
+		fieldMetadata: map[string]any{"resourceVersion": found.Existing.ResourceVersion}, "status": map[string]any{"storedVersions": found.Plan.Stored},
+	}, "status")
+}
+
+// patch sends a merge patch that is bound to a resourceVersion. If somebody was faster, the next look tells.
+func (i Installer) patch(ctx context.Context, definition Definition, content map[string]any, subresource ...string) error {
+	name := definition.Name()
+	body, err := json.Marshal(content)
+	if err != nil {
+		return fmt.Errorf("render a patch of definition %s: %w", name, err)
+	}
+	return poll(ctx, "the API server to take a patch of definition "+name, func(ctx context.Context) (bool, string, error) {
+		err := i.API.Patch(ctx, name, body, definition.identity.FieldManager(), subresource...)
+		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		return false, "", keepPassing("patch", name, err)
+	})
+}
+
+// errOvertaken says that it is unknown whether a creation took effect, or that somebody else's did: a new decision is due.
+var errOvertaken = errors.New("the creation was overtaken")
+
+// apply sends the target. An update is bound to what it was decided on, so it may be sent again when the answer was lost. A creation
+// cannot be bound to there being nothing: it is sent once, and decided on anew when the answer was lost.
+func (i Installer) apply(ctx context.Context, found Result) (applied bool, err error) {
+	if found.Plan.Decision().Action == Create {
+		return i.create(ctx, found)
+	}
+	name := found.Definition.Name()
+	body, err := json.Marshal(applyBody(found.Plan.Target))
+	if err != nil {
+		return false, fmt.Errorf("render definition %s: %w", name, err)
+	}
+	var result *apiextensionsv1.CustomResourceDefinition
+	err = poll(ctx, "the API server to take definition "+name, func(ctx context.Context) (bool, string, error) {
+		// Taking over fields is right only for a definition that was found to be ours.
+		object, err := i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager(), TakeOver: true})
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return true, "", nil
+		}
+		if err != nil {
+			return false, "", keepPassing("patch", name, err)
+		}
+		result = object
+		return true, "", nil
+	})
+	if err != nil || result == nil {
+		return false, err
+	}
+	return true, i.clear(ctx, found, result)
+}
+
+func (i Installer) create(ctx context.Context, found Result) (applied bool, err error) {
+	name := found.Definition.Name()
+	body, err := json.Marshal(applyBody(found.Plan.Target))
+	if err != nil {
+		return false, fmt.Errorf("render definition %s: %w", name, err)
+	}
+	_, err = i.API.Apply(ctx, name, body, ApplyOptions{Manager: found.Definition.identity.FieldManager()})
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsConflict(err) || isPassing(err):
+		return false, errOvertaken
+	case apierrors.IsInvalid(err) && i.exists(ctx, name):
+		return false, errOvertaken // what is invalid may be the difference to what somebody else created meanwhile
+	default:
+		return false, explain("patch", name, err)
+	}
+}
+
+func (i Installer) exists(ctx context.Context, name string) bool {
+	existing, err := i.look(ctx, name)
+	return err == nil && existing != nil
+}
+
+// clear takes away what others added to the spec and we do not speak of: a server-side apply leaves that alone.
+func (i Installer) clear(ctx context.Context, found Result, applied *apiextensionsv1.CustomResourceDefinition) error {
+	if sameSpec(applied, found.Plan.Target) {
+		return nil
+	}
+	has, err := json.Marshal(applied.Spec)
+	if err != nil {
+		return fmt.Errorf("render definition %s: %w", applied.Name, err)
+	}
+	wants, err := json.Marshal(defaulted(found.Plan.Target).Spec)
+	if err != nil {
+		return fmt.Errorf("render definition %s: %w", applied.Name, err)
+	}
+	difference, err := jsonpatch.CreateMergePatch(has, wants)
+	if err != nil {
+		return fmt.Errorf("compare definition %s: %w", applied.Name, err)
+	}
+	return i.patch(ctx, found.Definition, map[string]any{
+		fieldMetadata: map[string]any{"resourceVersion": applied.ResourceVersion}, "spec": json.RawMessage(difference),
+	})
+}
+
+func (i Installer) waitUntilGone(ctx context.Context, name string) error {
+	return poll(ctx, "the deletion of definition "+name+" to finish", func(ctx context.Context) (bool, string, error) {
+		object, err := i.API.Get(ctx, name)
+		switch {
+		case apierrors.IsNotFound(err):
+			return true, "", nil
+		case err != nil:
+			return false, "", keepPassing("get", name, err)
+		case object.DeletionTimestamp == nil:
+			return true, "", nil
+		default:
+			return false, "its objects are still being deleted; look for finalizers on them", nil
+		}
+	})
+}
