@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/crds/migration"
 	"github.com/mysql-operator/mysql-operator/crds/objects"
@@ -103,7 +105,7 @@ func (c *care) bring(ctx context.Context, closed gates) error {
 		work = c.installer.Ensure
 	}
 	results, err := work(ctx, c.definitions)
-	if forbidden := (*crds.ForbiddenError)(nil); errors.As(err, &forbidden) {
+	if apierrors.IsForbidden(err) {
 		if err := c.awaitRights(ctx, closed.rights); err != nil {
 			return err
 		}
