@@ -38,21 +38,21 @@ func TestRandomBoots(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
 	first := fromEnvironment("CRDS_SEED", 1)
-	slots := make(chan struct{}, 12)
+	cases := []func(){}
 	for seed := first; seed < first+fromEnvironment("CRDS_SEQUENCES", 40); seed++ {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			p := product{t: t, server: server, plural: fmt.Sprintf("r%ds", seed)}
-			defer p.remove()
-			life := &lifetime{product: p, random: rand.New(rand.NewPCG(uint64(seed), 0)), written: map[string]map[string]any{}}
-			for range 4 + life.random.IntN(8) {
-				life.step()
-			}
-			life.end()
+		cases = append(cases, func() {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				p := product{t: t, server: server, plural: fmt.Sprintf("r%ds", seed)}
+				defer p.remove()
+				life := &lifetime{product: p, random: rand.New(rand.NewPCG(uint64(seed), 0)), written: map[string]map[string]any{}}
+				for range 4 + life.random.IntN(8) {
+					life.step()
+				}
+				life.end()
+			})
 		})
 	}
+	atOnce(cases)
 }
 
 // lifetime is what happens to one kind, and what its objects must be.
