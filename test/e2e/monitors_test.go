@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,7 +38,7 @@ type monitors struct {
 // The values of monitors.second.
 const (
 	notServed = "not served" // v2 is not asked
-	mayFail   = "may fail"   // v2 is asked, and what fails is forgotten
+	mayAppear = "may appear" // v2 is asked, and may not be served yet, but no other answer is good
 	mustServe = "must serve"
 )
 
@@ -125,7 +126,7 @@ func (m *monitors) request(ctx context.Context, version, second string, send fun
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 40*time.Second)
 	defer cancel()
 	err := send(sending)
-	if err != nil && (version == v1 || second == mustServe) {
+	if err != nil && (version == v1 || second == mustServe || !apierrors.IsNotFound(err)) {
 		m.failures = append(m.failures, fmt.Sprintf("%s: %v", version, err))
 	}
 	return err == nil
