@@ -68,6 +68,12 @@ func decideNewer(existing *apiextensionsv1.CustomResourceDefinition, want Defini
 	if lacks != "" {
 		return only(Refuse, ReasonNewerUnusable, newer+", and it no longer serves what this one needs: "+lacks+". Run the newer operator")
 	}
+	if others := convertedBeside(existing, want); others != "" {
+		const consequences = "%s, and it serves all this one needs, but only the newer one converts to and from version %s. While none runs, requests in %[2]s fail " +
+			"(kubectl get without a version and the deletion of namespaces with objects among them), and objects that were written in %[2]s take no server-side " +
+			"apply, that of their status included. Nothing is lost: run the newer operator again"
+		return only(Keep, ReasonNewerConverts, fmt.Sprintf(consequences, newer, others))
+	}
 	return only(Keep, ReasonNewer, newer+", and it serves all this one needs")
 }
 
@@ -209,6 +215,20 @@ func conversionShortfall(existing *apiextensionsv1.CustomResourceDefinition, wan
 		}
 	}
 	return ""
+}
+
+// convertedBeside names the served versions that only the webhook of somebody else reads and writes; empty if there are none.
+func convertedBeside(existing *apiextensionsv1.CustomResourceDefinition, want Definition) string {
+	if !isConverted(existing) {
+		return ""
+	}
+	others := []string{}
+	for _, version := range existing.Spec.Versions {
+		if version.Served && version.Name != want.Uses {
+			others = append(others, version.Name)
+		}
+	}
+	return strings.Join(others, ", ")
 }
 
 // sameSpec says whether applying target would change existing's spec: both are compared as the API server would store them.

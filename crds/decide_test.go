@@ -152,7 +152,8 @@ func TestDecide(t *testing.T) {
 		"newer, without a field we record the truth in":             {there: changes{order("6"), withoutField}, action: Refuse, reason: ReasonNewerUnusable, says: "status.epoch"},
 		"newer, with another scope":                                 {there: changes{order("6"), clusterScoped}, action: Refuse, reason: ReasonNewerUnusable, says: "Run the newer operator"},
 		"newer, stored in a version that only its webhook converts": {there: changes{order("6"), defining("v2"), converted, storedIn("v1", "v2")}, action: Refuse, reason: ReasonNewerUnusable, says: "only the newer operator's webhook converts"},
-		"newer, converting, but stored in ours":                     {there: changes{order("6"), defining("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewer},
+		"newer, converting, but stored in ours":                     {there: changes{order("6"), defining("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewerConverts, says: "While none runs, requests in v2 fail"},
+		"newer, converting, but only ours is served":                {there: changes{order("6"), defining("v2"), unservedToo("v2"), converted, storedIn("v1")}, action: Keep, reason: ReasonNewer},
 
 		"edited by hand":                       {there: changes{edited}, action: Update, reason: ReasonEdited},
 		"edited by hand, seen while running":   {there: changes{edited}, when: running, action: Update, reason: ReasonEdited},

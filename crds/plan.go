@@ -49,6 +49,7 @@ const (
 	ReasonConversionChanged Reason = "ConversionChanged" // Update: the conversion webhook has another address or certificate
 	ReasonAdopted           Reason = "Adopted"           // Update: not ours before, taken over on request
 	ReasonNewer             Reason = "Newer"             // Keep: a newer program wrote it, and it serves us
+	ReasonNewerConverts     Reason = "NewerConverts"     // Keep: the same, but only the newer program converts between versions
 	ReasonForeign           Reason = "Foreign"           // Keep: somebody else manages it, and it serves us
 	ReasonNewerUnusable     Reason = "NewerUnusable"     // Refuse: a newer program wrote it, and it does not serve us
 	ReasonForeignUnusable   Reason = "ForeignUnusable"   // Refuse: somebody else manages it, and it does not serve us

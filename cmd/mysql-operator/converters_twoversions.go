@@ -6,7 +6,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/crds/conversion"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
-	"github.com/mysql-operator/mysql-operator/test/twoversions"
+	"github.com/mysql-operator/mysql-operator/test/twoversions" //nolint:depguard // only with the tag, which no release has
 )
 
 // This is a release that never was: it serves ConfigMonitor in a second version, to show that conversion works.

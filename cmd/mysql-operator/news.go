@@ -79,8 +79,11 @@ func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 		n.log.Info("definition changed", "name", name, "change", change.String(), "breaking", change.Breaking)
 	}
 	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
-	if decision := result.Plan.Decision(); decision.Action == crds.Update {
-		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Reason: decision.Reason, Message: decision.Message})
+	decision := result.Plan.Decision()
+	// An operator that starts beside a newer one's definition may be a rollback: then what it lacks is told before somebody misses it.
+	goneBack := decision.Reason == crds.ReasonNewerConverts
+	if decision.Action == crds.Update || goneBack {
+		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Warning: goneBack, Reason: decision.Reason, Message: decision.Message})
 	}
 }
 
@@ -144,7 +147,7 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 	defer cancel()
 	// Events about what lies in no namespace belong into this one.
 	_, err := n.events.Events(metav1.NamespaceDefault).Create(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "."},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "-"},
 		EventTime:  metav1.NowMicro(), ReportingController: deploy.Name, ReportingInstance: n.instance, Action: "Reconcile",
 		Type: kind, Reason: string(notice.Reason), Note: strings.ShortenString(notice.Message, maxEventNote),
 		Regarding: corev1.ObjectReference{
@@ -153,6 +156,6 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		n.log.V(1).Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
+		n.log.Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
 	}
 }

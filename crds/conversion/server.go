@@ -32,6 +32,8 @@ const (
 	DefaultSettle = 30 * time.Second
 	// DefaultOverlap is how long an old CA stays trusted after the last certificate of it was replaced.
 	DefaultOverlap = time.Hour
+	// DefaultReach is how long to wait for the Service to lead to this Pod before the definition names it.
+	DefaultReach = 10 * time.Second
 
 	// callTimeout bounds one request to the API server.
 	callTimeout = 10 * time.Second
@@ -73,8 +75,8 @@ type Config struct {
 	// Definitions and Names tell which definitions carry our CA, so that no certificate is served before it is trusted.
 	Definitions Definitions
 	Names       []string
-	// Poll, Settle and Overlap are times; 0 means the defaults above.
-	Poll, Settle, Overlap time.Duration
+	// Poll, Settle, Overlap and Reach are times; 0 means the defaults above.
+	Poll, Settle, Overlap, Reach time.Duration
 	// Observe is handed to NewHandler.
 	Observe func(Observation)
 	Log     logr.Logger
@@ -131,7 +133,8 @@ func NewServer(config Config) (*Server, error) {
 		return nil, fmt.Errorf("configure the conversion webhook: %w", err)
 	}
 	config.Address = cmp.Or(config.Address, DefaultAddress)
-	config.Poll, config.Settle, config.Overlap = cmp.Or(config.Poll, DefaultPoll), cmp.Or(config.Settle, DefaultSettle), cmp.Or(config.Overlap, DefaultOverlap)
+	config.Poll, config.Settle = cmp.Or(config.Poll, DefaultPoll), cmp.Or(config.Settle, DefaultSettle)
+	config.Overlap, config.Reach = cmp.Or(config.Overlap, DefaultOverlap), cmp.Or(config.Reach, DefaultReach)
 	own := rest.CopyConfig(config.Rest)
 	own.QPS, own.RateLimiter, own.Timeout = -1, nil, callTimeout
 	core, err := corev1client.NewForConfig(own)

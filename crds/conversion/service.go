@@ -2,6 +2,8 @@ package conversion
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net"
 	"strconv"
@@ -14,10 +16,14 @@ import (
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 )
 
-// servicePort is the Service's.
-const servicePort = 443
+const (
+	// servicePort is the Service's.
+	servicePort = 443
+	// routePoll is how often a Service is tried that does not lead anywhere yet.
+	routePoll = 100 * time.Millisecond
+)
 
-// announce makes this replica reachable: first its Pod gets the label, then the Service selects such Pods.
+// announce makes this replica reachable: first its Pod gets the label, then the Service selects such Pods, then the nodes hear of it.
 func (s *Server) announce(ctx context.Context) error {
 	if s.config.URL != "" {
 		return nil
@@ -26,7 +32,43 @@ func (s *Server) announce(ctx context.Context) error {
 	if err := s.labelPod(ctx, map[string]string{name: value}); err != nil {
 		return err
 	}
-	return s.applyService(ctx)
+	if err := s.applyService(ctx); err != nil {
+		return err
+	}
+	return s.awaitRoute(ctx)
+}
+
+// awaitRoute waits until the Service leads to a Pod that converts, as far as this node knows: it takes seconds until a new one does, and
+// every request that needs a conversion fails where a definition names a webhook that nobody reaches. It is bounded, and no failure, because
+// a network policy may keep this Pod from what API servers may do.
+func (s *Server) awaitRoute(ctx context.Context) error {
+	service, err := s.core.Services(s.config.Namespace).Get(ctx, s.config.Name, metav1.GetOptions{})
+	if err != nil {
+		return s.serviceFault("read", err)
+	}
+	trusted := x509.NewCertPool()
+	trusted.AppendCertsFromPEM(s.held.Load().bundle())
+	dialer := tls.Dialer{Config: &tls.Config{RootCAs: trusted, ServerName: s.config.hosts()[0], MinVersion: tls.VersionTLS12}}
+	address := net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(servicePort))
+	waiting, cancel := context.WithTimeout(ctx, s.config.Reach)
+	defer cancel()
+	for {
+		trying, stop := context.WithTimeout(waiting, time.Second)
+		connection, err := dialer.DialContext(trying, "tcp", address)
+		stop()
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case <-waiting.Done():
+			if ctx.Err() == nil {
+				s.config.Log.Info("the conversion webhook's Service does not lead here yet, as far as this Pod can see; going on",
+					"namespace", s.config.Namespace, "name", s.config.Name, "address", address, "error", err.Error())
+			}
+			return ctx.Err()
+		case <-time.After(routePoll):
+		}
+	}
 }
 
 // retire takes the label off, if there is one, and lets the news spread.

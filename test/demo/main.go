@@ -8,12 +8,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
 	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
@@ -60,7 +58,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	kubectl.Echo = os.Stdout
-	d := demo{kubectl: kubectl, quiet: kubectl, disposable: isDevCluster(kubectl.Config)}
+	d := demo{kubectl: kubectl, quiet: kubectl, disposable: kube.IsDevCluster(kubectl.Config)}
 	d.quiet.Echo = nil
 	for _, part := range []struct {
 		title string
@@ -87,26 +85,9 @@ type demo struct {
 	disposable bool
 }
 
-// isDevCluster tells whether a kubeconfig is that of a dev cluster.
-func isDevCluster(kubeconfig string) bool {
-	own, err := cluster.Kubeconfig(filepath.Dir(kubeconfig))
-	return err == nil && own == kubeconfig
-}
-
 func (d demo) operator(ctx context.Context) error {
-	deployed, err := kube.Deployed(ctx, d.quiet)
-	if err != nil {
+	if err := kube.MakeRoom(ctx, d.kubectl); err != nil {
 		return err
-	}
-	for _, other := range deployed {
-		otherNamespace, name, _ := strings.Cut(other, "/")
-		if !d.disposable {
-			return fmt.Errorf("an operator runs as Deployment %s: two would reconcile the same resources: kubectl -n %s delete deployment %s, or use another cluster", other, otherNamespace, name)
-		}
-		fmt.Println("The operator that make dev-up deployed makes room: two would reconcile the same resources")
-		if _, err := d.kubectl.Run(ctx, "delete", "deployment", name, "-n", otherNamespace, "--cascade=foreground"); err != nil {
-			return err
-		}
 	}
 	return kube.OperatorFromEnvironment(namespace).Run(ctx, d.kubectl)
 }

@@ -41,8 +41,7 @@ func setUp(m *testing.M) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// An operator that was deployed for playing would reconcile the same resources.
-	if _, err := kubectl.Run(ctx, "delete", "deployment", "mysql-operator", "--namespace", "mysql-operator", "--ignore-not-found"); err != nil {
+	if err := kube.MakeRoom(ctx, kubectl); err != nil {
 		return 0, err
 	}
 	if err := startOperator(ctx, kubectl); err != nil {

@@ -11,22 +11,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
+	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
 // loadProgram builds a Go program of this repository and brings it to the dev cluster's nodes as an image of this name, which holds nothing
-// else. On a cluster whose images come from elsewhere the test is skipped.
-func loadProgram(t *testing.T, kubeconfig, program, image string) {
+// else. flags are for go build. On a cluster whose images come from elsewhere the test is skipped.
+func loadProgram(t *testing.T, kubeconfig, program, image string, flags ...string) {
 	t.Helper()
-	dir := filepath.Dir(kubeconfig)
-	if _, err := cluster.Kubeconfig(dir); err != nil {
-		t.Skipf("image %s can only be loaded into the dev cluster, and %s is not its kubeconfig: %v", image, kubeconfig, err)
+	if !kube.IsDevCluster(kubeconfig) {
+		t.Skipf("image %s can only be loaded into the dev cluster, and %s is not its kubeconfig", image, kubeconfig)
 	}
 	work := t.TempDir()
 	binary := filepath.Join(work, filepath.Base(program))
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, program)
+	build := exec.CommandContext(t.Context(), "go", slices.Concat([]string{"build", "-trimpath", "-buildvcs=false", "-o", binary}, flags, []string{program})...)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", program, err, output)
@@ -35,7 +36,7 @@ func loadProgram(t *testing.T, kubeconfig, program, image string) {
 	if err := writeArchive(archive, binary, image); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cluster.Load(t.Context(), dir, archive, nil, io.Discard); err != nil {
+	if _, err := cluster.Load(t.Context(), filepath.Dir(kubeconfig), archive, nil, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -86,6 +86,7 @@ func (c *twoVersions) inCluster(rights *rest.Config, pod string, version int) co
 	c.listener = listener
 	config := c.configuration()
 	config.Rest, config.URL, config.Pod, config.Version = rights, "", pod, version
+	config.Reach = time.Millisecond // no node knows the Service here
 	return config
 }
 

@@ -96,8 +96,7 @@ func (b *bench) ensureOperator(ctx context.Context, out io.Writer) error {
 			return nil
 		}
 	}
-	// One that was deployed for playing would work on the same resources.
-	if _, err := b.kubectl.Run(ctx, "delete", "deployment", "mysql-operator", "--namespace", "mysql-operator", "--ignore-not-found"); err != nil {
+	if err := kube.MakeRoom(ctx, b.kubectl); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "operator: starting %s\n", wanted.Image)

@@ -1,0 +1,42 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
+)
+
+// IsDevCluster tells whether a kubeconfig is that of a dev cluster, which holds nothing that anybody would miss.
+func IsDevCluster(kubeconfig string) bool {
+	absolute, err := filepath.Abs(kubeconfig)
+	if err != nil {
+		return false
+	}
+	own, err := cluster.Kubeconfig(filepath.Dir(absolute))
+	return err == nil && own == absolute
+}
+
+// MakeRoom sees to it that no operator runs as a Deployment, as two would reconcile the same resources. On a dev cluster one that was deployed
+// for playing is deleted; anywhere else that is for people to decide, and the error says what to do.
+func MakeRoom(ctx context.Context, kubectl Kubectl) error {
+	deployed, err := Deployed(ctx, kubectl)
+	if err != nil {
+		return err
+	}
+	for _, other := range deployed {
+		namespace, name, _ := strings.Cut(other, "/")
+		if !IsDevCluster(kubectl.Config) {
+			return fmt.Errorf("an operator runs as Deployment %s: two would reconcile the same resources: kubectl -n %s delete deployment %s, or use another cluster", other, namespace, name)
+		}
+		if kubectl.Echo != nil {
+			fmt.Fprintln(kubectl.Echo, "The operator that make dev-up deployed makes room: two would reconcile the same resources")
+		}
+		if _, err := kubectl.Run(ctx, "delete", "deployment", name, "-n", namespace, "--cascade=foreground"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
