@@ -73,13 +73,14 @@ func (n *network) start(host string, volume *memberVolume, from certificates) (*
 	if err != nil {
 		return nil, err
 	}
+	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address}
+	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
+	n.mu.Lock()
+	// The member before it, which has the same volume, may just be answering somebody.
 	if volume.origin == "" {
 		volume.origin = replication.OriginFresh
 	}
 	volume.channel.IO, volume.channel.SQL, volume.channel.AckActive = "No", "No", false
-	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address}
-	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
-	n.mu.Lock()
 	n.running[host] = m
 	n.mu.Unlock()
 	go func() { _ = m.server.ServeTLS(listener, "", "") }() // ends with the Pod
