@@ -81,6 +81,8 @@ func (r release) remove() {
 	if err := startOperator(ctx, r.kubectl); err != nil {
 		r.t.Error(err)
 	}
+	// kubectl remembers for hours that there was a v2, which other tests would be sent to; this makes it look anew.
+	try("api-resources", "--api-group=magalix.com")
 }
 
 // refuses changes the image to a release that does not start here: Kubernetes then keeps the Pods of the present one. The reason that its

@@ -86,6 +86,8 @@ type writer struct {
 func (p *place) startWriter() *writer {
 	p.t.Helper()
 	db := p.open(p.cluster, p.password)
+	// Nodes hear of a Service's new member a moment after the cluster is Ready.
+	p.waitValue(db, "SELECT 1", "1", 30*time.Second)
 	p.exec(db, "CREATE DATABASE IF NOT EXISTS test", "CREATE TABLE IF NOT EXISTS test.numbers (id INT PRIMARY KEY, note VARCHAR(64))")
 	ctx, stop := context.WithCancel(p.t.Context())
 	w := &writer{db: db, stop: stop, done: make(chan struct{}), acked: map[int]bool{}, last: time.Now()}
