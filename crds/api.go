@@ -146,7 +146,8 @@ func (a restAPI) list(of schema.GroupVersionResource, namespace, as string) *res
 }
 
 func read(ctx context.Context, request *rest.Request, into any) error {
-	document, err := request.Do(ctx).Raw()
+	// A new kind answers 429 until its cache is filled, and to ask again is up to the caller, who does so sooner.
+	document, err := request.MaxRetries(0).Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
