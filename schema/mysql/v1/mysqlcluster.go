@@ -23,6 +23,10 @@ type MySQLClusterSpec struct {
 	Secret string `json:"secret"`
 	// FromBackup names the backup the first member starts from; empty starts an empty database. It can be removed later, not set or changed.
 	FromBackup string `json:"fromBackup,omitempty"`
+	// FromBackupURL is the folder of a backup to start from, for one whose instance is not in this Kubernetes. It can be removed later, not set or changed.
+	FromBackupURL string `json:"fromBackupURL,omitempty"`
+	// Restore is what it takes to read that backup. It may change as long as the restore is not complete.
+	Restore *RestoreSettings `json:"restore,omitempty"`
 	// Port is where mysqld listens and the Services answer: 1..65535 without the pod's own ports. Default 3306, immutable.
 	Port int32 `json:"port,omitempty"`
 	// Replicas is how many members there are, the primary included: 1..9. Default 2.
@@ -81,15 +85,16 @@ type Phase string
 
 // The phases. The set may grow: a reader must accept others.
 const (
-	PhasePending  Phase = "Pending"  // accepted, nothing made yet
-	PhaseWaiting  Phase = "Waiting"  // something the user must provide is missing; the Ready condition says what
-	PhaseCreating Phase = "Creating" // the first members are being made
-	PhaseReady    Phase = "Ready"    // primary writable, every replica healthy
-	PhaseDegraded Phase = "Degraded" // primary writable, a replica is not healthy
-	PhaseUpdating Phase = "Updating" // primary writable, a change of the spec is being carried out
-	PhasePaused   Phase = "Paused"   // the operator looks but does not touch
-	PhaseFailed   Phase = "Failed"   // no primary takes writes
-	PhaseDeleting Phase = "Deleting" // deletion is under way
+	PhasePending   Phase = "Pending"   // accepted, nothing made yet
+	PhaseWaiting   Phase = "Waiting"   // something the user must provide is missing; the Ready condition says what
+	PhaseCreating  Phase = "Creating"  // the first members are being made
+	PhaseRestoring Phase = "Restoring" // the first member's data is being restored from a backup
+	PhaseReady     Phase = "Ready"     // primary writable, every replica healthy
+	PhaseDegraded  Phase = "Degraded"  // primary writable, a replica is not healthy
+	PhaseUpdating  Phase = "Updating"  // primary writable, a change of the spec is being carried out
+	PhasePaused    Phase = "Paused"    // the operator looks but does not touch
+	PhaseFailed    Phase = "Failed"    // no primary takes writes
+	PhaseDeleting  Phase = "Deleting"  // deletion is under way
 )
 
 // Role is what a member is in the cluster.
@@ -140,6 +145,8 @@ type MySQLClusterStatus struct {
 	Version string `json:"version,omitempty"`
 	// Image is the image the members run.
 	Image string `json:"image,omitempty"`
+	// Restore is how the restore went that the cluster began with; nil without one.
+	Restore *RestoreStatus `json:"restore,omitempty"`
 }
 
 // Member is one mysqld with its volume.
