@@ -72,7 +72,8 @@ func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
 
 // Create makes a new object controlled by owner. Whatever exists under the name is left as it is, and the API server's AlreadyExists
 // error is returned (apierrors.IsAlreadyExists): this is for what must never be overwritten, such as generated passwords. object may
-// be unstructured, an apply configuration, or any API type.
+// be unstructured, an apply configuration, or any API type. With a nil owner it belongs to nobody, and outlives whatever it was made for:
+// volumes, backups.
 func (c *Client) Create(ctx context.Context, owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, error) {
 	desired, resource, err := c.child(owner, object)
 	if err != nil {

@@ -26,11 +26,14 @@ func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.Gr
 	return resource
 }
 
-// child turns a desired object of any form into an unstructured copy that says whose it is, and tells its resource.
+// child turns a desired object of any form into an unstructured copy that says whose it is, nobody's without an owner, and tells its resource.
 func (c *Client) child(owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, apischema.GroupVersionResource, error) {
 	desired, err := toUnstructured(object)
 	if err != nil {
 		return nil, apischema.GroupVersionResource{}, err
+	}
+	if owner == nil {
+		return desired, c.names.resourceFor(desired.GroupVersionKind()), nil
 	}
 	if desired.GetNamespace() != owner.GetNamespace() {
 		return nil, apischema.GroupVersionResource{}, fmt.Errorf("own %s %s/%s: its owner is in namespace %q: an owner must be in the same namespace",

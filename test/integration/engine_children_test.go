@@ -313,6 +313,31 @@ func TestEngineDeletesOnlyWhatItRead(t *testing.T) {
 	w.phase(t, w.namespace, "a", "Ready")
 }
 
+func TestEngineMakesWhatBelongsToNobody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	w.make(t, w.namespace, "a")
+	w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
+		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+			made := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: lasting, labels: {test: engine}}}")
+			made.SetNamespace(owner.GetNamespace())
+			if _, err := client.Create(ctx, nil, made); err != nil && !apierrors.IsAlreadyExists(err) {
+				return reconcile.Outcome{}, err
+			}
+			return done(owner), nil
+		})
+	}, nil).start(t)
+	w.phase(t, w.namespace, "a", "Ready")
+
+	found, err := w.Dynamic.Resource(resource("configmaps")).Namespace(w.namespace).Get(t.Context(), "lasting", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owners := found.GetOwnerReferences(); len(owners) > 0 {
+		t.Errorf("garbage collection would take it with its owner: %v", owners)
+	}
+}
+
 func TestEngineReadsItsOwnWrites(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))
