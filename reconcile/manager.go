@@ -156,6 +156,12 @@ func (m *Manager) add(controllers []Controller) error {
 		m.names[spec.Kind.GVK()] = spec.Kind.GVR()
 		m.controllers = append(m.controllers, added)
 		caches[spec.Kind.Kind] = added.own
+		if spec.Metrics == nil {
+			continue
+		}
+		if err := m.config.Registry.Register(spec.Metrics(added.own)); err != nil {
+			return fmt.Errorf("register metrics of %s: %w", spec.Kind.Kind, err)
+		}
 	}
 	if err := m.config.Registry.Register(newObjectStates(caches)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// metricsPrefix begins the name of every metric of the operator.
-const metricsPrefix = "mysql_operator_"
+// MetricsPrefix begins the name of every metric of the operator.
+const MetricsPrefix = "mysql_operator_"
 
 // metrics is what the engine measures.
 type metrics struct {
@@ -32,13 +32,13 @@ func newMetrics(registry prometheus.Registerer, version string) (*metrics, error
 		durations: histograms("reconcile_duration_seconds", "How long passes took.", "kind"),
 		panics:    counters("reconcile_panics_total", "Passes that panicked.", "kind"),
 		writes:    counters("reconcile_status_writes_total", "Statuses written.", "kind"),
-		leader:    prometheus.NewGauge(prometheus.GaugeOpts{Name: metricsPrefix + "leader", Help: "Whether this process is the leader (1) or a standby (0)."}),
+		leader:    prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricsPrefix + "leader", Help: "Whether this process is the leader (1) or a standby (0)."}),
 		requests:  counters("api_requests_total", "Requests to the API server, by the code it answered (0: it did not answer).", "verb", "resource", "code"),
 		latencies: histograms("api_request_duration_seconds", "How long the API server took to answer, watches apart.", "verb"),
 		queue:     queue,
 	}
 	info := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name:        metricsPrefix + "build_info",
+		Name:        MetricsPrefix + "build_info",
 		Help:        "Always 1; its labels tell the operator's version and the Go release it was built with.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 	}, func() float64 { return 1 })
@@ -53,16 +53,16 @@ func newMetrics(registry prometheus.Registerer, version string) (*metrics, error
 }
 
 func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: metricsPrefix + name, Help: help}, labels)
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: MetricsPrefix + name, Help: help}, labels)
 }
 
 func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metricsPrefix + name, Help: help}, labels)
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: MetricsPrefix + name, Help: help}, labels)
 }
 
 func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	buckets := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: metricsPrefix + name, Help: help, Buckets: buckets}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: MetricsPrefix + name, Help: help, Buckets: buckets}, labels)
 }
 
 func (m *metrics) passed(kind, result string, took time.Duration) {
@@ -143,7 +143,7 @@ type objectStates struct {
 }
 
 func newObjectStates(caches map[string]Lister) *objectStates {
-	description := prometheus.NewDesc(metricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{logKind, "state"}, nil)
+	description := prometheus.NewDesc(MetricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{logKind, "state"}, nil)
 	return &objectStates{description: description, caches: caches}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -76,6 +77,9 @@ type Controller struct {
 	Watches []Watch
 	// Rules are the permissions the Reconciler needs beyond those the engine knows of by itself (see the function Rules).
 	Rules []rbacv1.PolicyRule
+	// Metrics makes what the kind measures beyond what the engine does, from the kind's cached objects whenever the metrics are read: what
+	// a series speaks of, it ends with, and a restart loses nothing. Names begin with MetricsPrefix. Nil means nothing.
+	Metrics func(objects Lister) prometheus.Collector
 	// New makes the Reconciler. It is called at the beginning of every term as leader, so that nothing remembered in an earlier
 	// term survives into a later one.
 	New func(*Client) Reconciler
