@@ -1,0 +1,119 @@
+package backup
+
+import (
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+)
+
+const (
+	// backoffLimit is how many attempts may fail beside the first; Kubernetes waits 10 s, 20 s, 40 s … up to six minutes between them
+	// (Kubernetes docs, "Pod backoff failure policy").
+	backoffLimit = 6
+	// abortGrace is how long a Pod that is told to end may take to remove what it has stored, in seconds.
+	abortGrace = 60
+)
+
+// The subcommands of the operator's program.
+const (
+	CommandBackup  = "backup"
+	CommandRestore = "restore"
+	CommandDelete  = "backup-delete"
+)
+
+// transfer is what the three Jobs differ in.
+type transfer struct {
+	name, namespace, cluster, hash string
+	labels                         map[string]string
+	deadline                       int64
+	pod                            podParts
+}
+
+// BackupJob makes a backup. A Job's Pods cannot be changed: where the Job exists already it is left as it is, whatever the order says by
+// now (an operator of another release orders another image), or deleted and made anew.
+func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
+	arguments := []string{
+		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
+		flag(FlagPort, strconv.Itoa(int(order.Port))), flag(FlagURL, order.Location.URL),
+	}
+	if order.BandwidthLimit > 0 {
+		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+	}
+	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments, location: order.Location}
+	parts.serve(order.Cluster)
+	parts.cloneAccount(order.Cluster)
+	return job(transfer{
+		name: JobName(order.Instance, "backup"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: order.Deadline,
+		labels: map[string]string{LabelBackup: LabelValue(order.Instance)}, pod: parts,
+	})
+}
+
+// RestoreJob restores a backup to the volume of a cluster's first member.
+func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
+	arguments := []string{flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagURL, order.Location.URL)}
+	if order.BackupUID != "" {
+		arguments = append(arguments, flag(FlagUID, order.BackupUID))
+	}
+	if order.Checksum != "" {
+		arguments = append(arguments, flag(FlagChecksum, order.Checksum))
+	}
+	if order.BandwidthLimit > 0 {
+		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+	}
+	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments, location: order.Location, readOnly: true}
+	parts.serve(order.Cluster)
+	parts.dataVolume(order.DataClaim)
+	return job(transfer{
+		name: JobName(order.Cluster, "restore"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order),
+		labels: map[string]string{LabelRestore: LabelValue(order.Cluster)}, pod: parts,
+	})
+}
+
+// DeleteJob deletes a backup's data.
+func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
+	arguments := []string{
+		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
+		flag(FlagURL, order.Location.URL),
+	}
+	location := order.Location
+	location.EncryptionSecret = "" // deleting takes no key
+	return job(transfer{
+		name: JobName(order.Instance, "delete"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: order.Deadline,
+		labels: map[string]string{LabelBackup: LabelValue(order.Instance)},
+		pod:    podParts{command: CommandDelete, image: order.Image, arguments: arguments, location: location},
+	})
+}
+
+// job tries again what may go better next time, and gives up at once what a program has refused. A Pod that its node is drained of
+// or that is preempted is not counted. The next Pod is made when the last one has certainly ended: no two of them write to one place.
+func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
+	labels := Labels(wanted.cluster)
+	for name, value := range wanted.labels {
+		labels[name] = value
+	}
+	spec := batchv1ac.JobSpec().
+		WithParallelism(1).WithCompletions(1).WithBackoffLimit(backoffLimit).
+		WithPodReplacementPolicy(batchv1.Failed).
+		WithPodFailurePolicy(failurePolicy(wanted.pod.command)).
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(wanted.pod.spec()))
+	if wanted.deadline > 0 {
+		spec.WithActiveDeadlineSeconds(wanted.deadline)
+	}
+	return batchv1ac.Job(wanted.name, wanted.namespace).WithLabels(labels).
+		WithAnnotations(map[string]string{AnnotationOrder: wanted.hash}).WithSpec(spec)
+}
+
+func failurePolicy(container string) *batchv1ac.PodFailurePolicyApplyConfiguration {
+	return batchv1ac.PodFailurePolicy().WithRules(
+		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).
+			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().WithContainerName(container).
+				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
+		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
+			WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
+	)
+}
+
+func flag(name, value string) string { return "--" + name + "=" + value }

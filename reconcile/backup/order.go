@@ -1,0 +1,62 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// BackupOrder is one backup to make.
+type BackupOrder struct {
+	Namespace, Cluster string
+	// Instance is the MySQLBackupInstance, UID its identity: the folder at the destination is its own.
+	Instance, UID string
+	// Port is where the cluster's Services answer.
+	Port     int32
+	Location v1.BackupLocation
+	// BandwidthLimit is in bytes per second; 0 is none on a replica and DefaultPrimaryLimit on a primary.
+	BandwidthLimit int64
+	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
+	Deadline int64
+	// Image is the operator's own.
+	Image string
+}
+
+// RestoreOrder is one backup to restore to one volume.
+type RestoreOrder struct {
+	Namespace, Cluster string
+	// ClusterUID is that of the cluster resource.
+	ClusterUID string
+	Location   v1.BackupLocation
+	// BackupUID is the instance's, Checksum that of its manifest: whatever else is found at Location is refused. Empty for a restore from
+	// a URL, which takes what there is.
+	BackupUID, Checksum string
+	// DataClaim is the PersistentVolumeClaim of the first member.
+	DataClaim string
+	// BandwidthLimit is in bytes per second; 0 is none.
+	BandwidthLimit int64
+	// Image is the operator's own, ServerImage the cluster's MySQL image, which has to be able to start the data.
+	Image, ServerImage string
+}
+
+// DeleteOrder is one backup whose data is to be deleted. The cluster need not exist any more.
+type DeleteOrder struct {
+	Namespace, Cluster, Instance, UID string
+	Location                          v1.BackupLocation
+	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
+	Deadline int64
+	// Image is the operator's own.
+	Image string
+}
+
+// Hash tells one order from another; Jobs carry it as AnnotationOrder.
+func Hash[Order BackupOrder | RestoreOrder | DeleteOrder](order Order) string {
+	content, err := json.Marshal(order)
+	if err != nil {
+		return "" // unreachable: orders are plain strings and numbers
+	}
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])[:16]
+}
