@@ -1,0 +1,115 @@
+package archive
+
+import "fmt"
+
+// Kind says in one word what went wrong with a destination.
+type Kind string
+
+// The kinds of StoreError.
+const (
+	// KindInvalid: the URL or its credentials are malformed. Trying again is no use.
+	KindInvalid Kind = "Invalid"
+	// KindRefused: the credentials are wrong, or do not allow what was tried. Trying again is no use before they change.
+	KindRefused Kind = "Refused"
+	// KindNotFound: the bucket, or the volume's folder, does not exist. Trying again is no use before it does.
+	KindNotFound Kind = "NotFound"
+	// KindFull: no space, or a quota is used up. Trying again is of use once there is space.
+	KindFull Kind = "Full"
+	// KindClockSkew: this machine's clock and the store's are too far apart for signed requests. Trying again is of use once they agree.
+	KindClockSkew Kind = "ClockSkew"
+	// KindUnavailable: not reached, cut off, stalled, or busy for longer than requests are repeated. Try again later.
+	KindUnavailable Kind = "Unavailable"
+)
+
+// StoreError says what went wrong with a destination, and what to do about it.
+type StoreError struct {
+	Kind Kind
+	// Op is what was tried, for example "write part-00001-5f0c2a9d.tar.zst to s3://bucket/shop/db/nightly".
+	Op  string
+	Err error
+}
+
+// Error is the whole story in one line: what was tried, the cause, and the remedy.
+func (e *StoreError) Error() string {
+	return fmt.Sprintf("%s: %v; %s", e.Op, e.Err, e.Kind.remedy())
+}
+
+// Unwrap is the cause.
+func (e *StoreError) Unwrap() error { return e.Err }
+
+// Retryable says whether the same may work later without anybody having changed the destination's settings.
+func (e *StoreError) Retryable() bool {
+	return e.Kind == KindUnavailable || e.Kind == KindFull || e.Kind == KindClockSkew
+}
+
+// remedy is what a person can do.
+func (k Kind) remedy() string {
+	switch k {
+	case KindInvalid:
+		return "correct the destination's URL or the keys of its Secret"
+	case KindRefused:
+		return "correct the credentials in the destination's Secret, or what they, or the Pod's identity, are allowed to do"
+	case KindNotFound:
+		return "make the bucket, or correct its name in the URL"
+	case KindFull:
+		return "make room: enlarge the volume or the quota, or delete backups"
+	case KindClockSkew:
+		return "correct the clock of the node (or of the store): they differ by more than the store allows"
+	case KindUnavailable:
+		return "look whether the destination is up and can be reached from the Pod"
+	}
+	return "look at the destination"
+}
+
+// NotFoundError says that a folder has no backup, nor any part of one.
+type NotFoundError struct{ URL string }
+
+func (e *NotFoundError) Error() string { return "no backup at " + e.URL }
+
+// IncompleteError says that a folder has parts of a backup, but not a whole one: the backup was never finished, or something was
+// deleted since.
+type IncompleteError struct{ URL, Reason string }
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("backup at %s is incomplete: %s", e.URL, e.Reason)
+}
+
+// CorruptError says that what is stored is not what was written.
+type CorruptError struct{ URL, Reason string }
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("backup at %s is corrupt: %s", e.URL, e.Reason)
+}
+
+// ForeignError says that a folder holds something that this program did not write, or that a newer one wrote.
+type ForeignError struct{ URL, Reason string }
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("what is at %s cannot be used: %s", e.URL, e.Reason)
+}
+
+// OccupiedError says that a folder holds something other than an unfinished attempt of the same instance: it is never overwritten.
+type OccupiedError struct {
+	URL string
+	// Holder is whose backup it is; empty where that cannot be told.
+	Holder Identity
+	// Complete says that there is a manifest. With the caller's own UID in Holder, an earlier attempt got everything done: Load it.
+	Complete bool
+}
+
+func (e *OccupiedError) Error() string {
+	if e.Holder.UID == "" {
+		return fmt.Sprintf("%s holds files of somebody else; choose another destination or remove them", e.URL)
+	}
+	state := "an unfinished backup"
+	if e.Complete {
+		state = "the backup"
+	}
+	return fmt.Sprintf("%s holds %s of MySQLBackupInstance %s/%s (UID %s); choose another destination or remove it",
+		e.URL, state, e.Holder.Namespace, e.Holder.Instance, e.Holder.UID)
+}
+
+// KeyError says that an age key is malformed or missing, or is not one that the backup was encrypted for.
+type KeyError struct{ Reason string }
+
+func (e *KeyError) Error() string { return "encryption key: " + e.Reason }
