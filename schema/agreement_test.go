@@ -19,8 +19,10 @@ import (
 // goTypes are the Go types of the kinds, by kind. A kind without a type fails TestTypesAndDefinitionsAgree.
 func goTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"MySQLCluster":  reflect.TypeFor[mysqlv1.MySQLCluster](),
-		"ConfigMonitor": reflect.TypeFor[magalixv1.ConfigMonitor](),
+		"MySQLCluster":        reflect.TypeFor[mysqlv1.MySQLCluster](),
+		"MySQLBackupSchedule": reflect.TypeFor[mysqlv1.MySQLBackupSchedule](),
+		"MySQLBackupInstance": reflect.TypeFor[mysqlv1.MySQLBackupInstance](),
+		"ConfigMonitor":       reflect.TypeFor[magalixv1.ConfigMonitor](),
 	}
 }
 
@@ -161,8 +163,7 @@ func jsonFields(goType reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
 	for _, field := range reflect.VisibleFields(goType) {
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		inlined := len(field.Index) > 1 && goType.Field(field.Index[0]).Type != reflect.TypeFor[metav1.TypeMeta]()
-		if options == "inline" || inlined {
+		if options == "inline" || isPromoted(goType, field) {
 			continue
 		}
 		if name == "" {
@@ -171,6 +172,11 @@ func jsonFields(goType reflect.Type) map[string]reflect.StructField {
 		fields[name] = field
 	}
 	return fields
+}
+
+// isPromoted says that the field is one of a struct that has a name of its own in JSON, as metadata does: it is compared there.
+func isPromoted(goType reflect.Type, field reflect.StructField) bool {
+	return len(field.Index) > 1 && goType.Field(field.Index[0]).Tag.Get("json") != ",inline"
 }
 
 func expect[T comparable](path, what string, got, want T) []string {
