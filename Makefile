@@ -92,6 +92,11 @@ bench-crds: ## what looking after definitions costs with 10,000 objects: boot, c
 bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
 	$(on_cluster) go run ./test/bench/ready
 
+.PHONY: bench-backup
+bench-backup: image mysql-image cluster ## backup and restore of 2 GiB beside a plain copy, mysqldump and mydumper; what clients notice
+	hack/need mydumper=mydumper
+	$(on_cluster) go run ./test/bench/backup
+
 bench-%: image mysql-image cluster
 	$(on_cluster) go run ./test/bench/$*
 

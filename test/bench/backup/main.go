@@ -1,0 +1,124 @@
+// Command backup measures backups and restores of a data set of 2 GiB beside what people use instead, all in one run on one machine: a
+// plain copy of the same files through the same compressor, which is the limit; mysqldump; mydumper. And what a backup costs the clients
+// that are at work meanwhile. It uses the cluster that make names, a namespace of its own, and leaves nothing there.
+// docs/benchmarks.md says what each figure means.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/bench/figure"
+	"github.com/mysql-operator/mysql-operator/test/bench/machine"
+)
+
+// options say how much to measure.
+type options struct {
+	mebibytes, rounds int
+	window            time.Duration
+	rootfs            string
+}
+
+func main() {
+	var o options
+	flag.IntVar(&o.mebibytes, "size", 2048, "size of the data set in MiB")
+	flag.IntVar(&o.rounds, "rounds", 3, "backups beside which the clients' throughput is measured")
+	flag.DurationVar(&o.window, "window", 15*time.Second, "how long throughput without a backup is measured before each of them")
+	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where MySQL's own client programs are")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-backup:", err)
+		os.Exit(1)
+	}
+}
+
+// measured is how long each way took, in seconds, for the same data.
+type measured struct {
+	mebibytes                                  float64
+	limit, backup, mysqldump, mydumper         float64
+	restore, mysqlRestore, myloader            float64
+	quiet, during                              []float64 // transactions a second
+	memory                                     float64   // MiB
+	backupStored, mysqldumpStored, limitStored float64   // MiB
+}
+
+func run(ctx context.Context, o options, out io.Writer) (err error) {
+	if o.mebibytes < 1 || o.rounds < 1 {
+		return errors.New("read flags: there must be data, and a round at least")
+	}
+	b, err := setUp(ctx, o, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
+	beside, err := machine.Proc.Beside(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", machine.Proc.Describe(), beside)
+	var m measured
+	for _, step := range []struct {
+		what string
+		do   func(context.Context, *measured) error
+	}{
+		{"fills the source cluster", b.fill},
+		{"copies the files through the compressor", b.measureLimit},
+		{"takes a backup", b.measureBackup},
+		{"dumps with mysqldump", b.measureMysqldump},
+		{"dumps with mydumper", b.measureMydumper},
+		{"takes backups while clients are at work", b.measureClients},
+		{"restores the backup", b.measureRestore},
+		{"loads mysqldump's file with mysql", b.measureMysql},
+		{"loads mydumper's files with myloader", b.measureMyloader},
+	} {
+		began := time.Now()
+		fmt.Fprintf(out, "%s … ", step.what)
+		if err := step.do(ctx, &m); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
+		fmt.Fprintf(out, "%.1f s\n", time.Since(began).Seconds())
+	}
+	report(out, m)
+	return nil
+}
+
+func report(out io.Writer, m measured) {
+	rows := [][]string{{"", "s", "MiB/s", "stored MiB"}}
+	row := func(name string, seconds, stored float64) {
+		text := ""
+		if stored > 0 {
+			text = fmt.Sprintf("%.0f", stored)
+		}
+		rows = append(rows, []string{name, fmt.Sprintf("%.1f", seconds), fmt.Sprintf("%.0f", m.mebibytes/seconds), text})
+	}
+	row("plain copy, same compressor", m.limit, m.limitStored)
+	row("backup", m.backup, m.backupStored)
+	row("mysqldump", m.mysqldump, m.mysqldumpStored)
+	row("mydumper", m.mydumper, 0)
+	row("restore, apply to Ready", m.restore, 0)
+	row("mysql, from mysqldump", m.mysqlRestore, 0)
+	row("myloader", m.myloader, 0)
+	fmt.Fprintf(out, "\n%.0f MiB of data files\n", m.mebibytes)
+	figure.Table(out, rows)
+	fmt.Fprintln(out)
+	figure.Print(out, "backup_rate", m.mebibytes/m.backup, "MiB/s")
+	figure.Print(out, "restore_rate", m.mebibytes/m.restore, "MiB/s")
+	figure.Print(out, "backup_vs_limit", m.limit/m.backup, "ratio")
+	figure.Print(out, "backup_vs_mysqldump", m.mysqldump/m.backup, "ratio")
+	figure.Print(out, "backup_vs_mydumper", m.mydumper/m.backup, "ratio")
+	figure.Print(out, "restore_vs_mysqldump", m.mysqlRestore/m.restore, "ratio")
+	figure.Print(out, "restore_vs_myloader", m.myloader/m.restore, "ratio")
+	quiet, during := figure.Percentile(m.quiet, 50), figure.Percentile(m.during, 50)
+	figure.Print(out, "backup_client_cost", 100*(1-during/quiet), "percent")
+	figure.Print(out, "backup_memory", m.memory, "MiB")
+}

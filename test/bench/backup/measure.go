@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/kube"
+)
+
+const mebibyte = 1 << 20
+
+// takeBackup makes an instance and waits for its end; it returns the time from applying it to its being complete, as a person sees it.
+func (b *bench) takeBackup(ctx context.Context, name string) (time.Duration, error) {
+	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLBackupInstance\nmetadata: {name: %s}\nspec: {cluster: %s}\n", name, source)
+	began := time.Now()
+	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
+		return 0, err
+	}
+	err := kube.Wait(ctx, "backup "+name+" to be complete", stepLimit, func(ctx context.Context) (bool, string) {
+		seen, err := b.get(ctx, "mysqlbackupinstances/"+name, "{.status.phase} {.status.progress.summary}")
+		return err == nil && strings.HasPrefix(seen, "Completed"), seen
+	})
+	return time.Since(began), err
+}
+
+// measureBackup takes the first backup, with nothing else at work.
+func (b *bench) measureBackup(ctx context.Context, m *measured) error {
+	watching, stop := context.WithCancel(ctx)
+	var peak float64
+	var done sync.WaitGroup
+	done.Go(func() { peak = watchMemory(watching, "backup") })
+	took, err := b.takeBackup(ctx, "first")
+	stop()
+	done.Wait()
+	if err != nil {
+		return err
+	}
+	if peak == 0 {
+		return fmt.Errorf("the backup's process was not seen on this machine: its memory cannot be told")
+	}
+	m.backup, m.memory = took.Seconds(), peak
+	for path, value := range map[string]*float64{"{.status.dataSize}": &m.mebibytes, "{.status.size}": &m.backupStored} {
+		text, err := b.get(ctx, "mysqlbackupinstances/first", path)
+		if err != nil {
+			return err
+		}
+		bytes, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		*value = bytes / mebibyte
+	}
+	return nil
+}
+
+// measureRestore makes a cluster of one from the backup.
+func (b *bench) measureRestore(ctx context.Context, m *measured) error {
+	began := time.Now()
+	if err := b.cluster(ctx, "restored", 1, "fromBackup: first"); err != nil {
+		return err
+	}
+	m.restore = time.Since(began).Seconds()
+	if err := b.compare(ctx, "restored"); err != nil {
+		return err
+	}
+	return b.remove(ctx, "restored")
+}
+
+// compare makes certain that what was restored is what was there, by the number of rows: a benchmark of something else would be worth nothing.
+func (b *bench) compare(ctx context.Context, cluster string) error {
+	counts := map[string]string{}
+	for _, name := range []string{source, cluster} {
+		db, err := b.open(ctx, name, name)
+		if err != nil {
+			return err
+		}
+		var all []string
+		for table := range 8 {
+			var count string
+			if err := db.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM bench.t%d", table)).Scan(&count); err != nil {
+				return err
+			}
+			all = append(all, count)
+		}
+		counts[name] = strings.Join(all, " ")
+		if err := db.Close(); err != nil {
+			return err
+		}
+	}
+	if counts[source] != counts[cluster] {
+		return fmt.Errorf("%s has %s rows, the source %s", cluster, counts[cluster], counts[source])
+	}
+	return nil
+}
+
+// watchMemory looks for processes of the operator's binary with a subcommand until the context ends, and returns the most memory that one of
+// them ever had resident, in MiB.
+func watchMemory(ctx context.Context, subcommand string) float64 {
+	peak := 0.0
+	for {
+		select {
+		case <-ctx.Done():
+			return peak
+		case <-time.After(100 * time.Millisecond):
+		}
+		entries, _ := filepath.Glob("/proc/[0-9]*")
+		for _, entry := range entries {
+			command, _ := os.ReadFile(entry + "/cmdline")
+			words := strings.Split(string(command), "\x00")
+			if len(words) < 2 || filepath.Base(words[0]) != "mysql-operator" || words[1] != subcommand {
+				continue
+			}
+			peak = max(peak, residentPeak(entry))
+		}
+	}
+}
+
+// residentPeak is VmHWM of /proc/PID/status (proc_pid_status(5)), in MiB.
+func residentPeak(process string) float64 {
+	status, _ := os.ReadFile(process + "/status")
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kibibytes, _ := strconv.ParseFloat(fields[0], 64)
+	return kibibytes / 1024
+}

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// slowly makes a transfer of the tests' data take long enough for a fault in the middle.
+const slowly = "bandwidthLimit: 6Mi"
+
+// TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it: each backup is complete in the end, and clients go on.
+func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
+	p := newPlace(t)
+	p.start(2)
+	db := p.open(p.cluster, p.password)
+	p.seed(db, 40)
+	want := p.checksums(db)
+	w := p.startWriter()
+	replica := p.cluster + "-1"
+	stories := []struct {
+		name  string
+		fault func(pod string)
+	}{
+		{"process-killed", func(pod string) { kill(t, pod, "mysql-operator") }},
+		{"pod-deleted", func(pod string) { p.run("delete", "pod", pod, "-n", p.namespace, "--wait=false") }},
+		{"pod-deleted-at-once", func(pod string) {
+			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
+		}},
+		{"operator-killed", func(string) { kill(t, "mysql-operator", "mysql-operator") }},
+		{"agent-killed", func(string) { kill(t, replica, "mysql-operator") }},
+		{"mysqld-killed", func(string) { kill(t, replica, "mysqld") }},
+	}
+	for _, story := range stories {
+		p.settled(2)
+		p.goesOn(w)
+		p.mustApply(p.instance(story.name, slowly))
+		p.copied(story.name, 20)
+		story.fault(p.transferPod("backup-instance=" + story.name))
+		t.Log(p.waitBackup(story.name, "Completed Completed", backupLimit))
+		p.goesOn(w)
+	}
+	w.end()
+	p.nothingLost(w, db)
+
+	t.Log("the last one is as good as any")
+	p.loseCluster()
+	p.mustApply(p.manifest("fromBackup: "+stories[len(stories)-1].name, "replicas: 1"))
+	p.settled(1)
+	p.sameTables(p.open(p.cluster, p.password), want)
+}
+
+// TestRestoreGoesOn ends, in the middle of a restore, what takes part in it, one after the other.
+func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
+	p := newPlace(t)
+	p.start(1)
+	db := p.open(p.cluster, p.password)
+	p.seed(db, 40)
+	want := p.checksums(db)
+	p.mustApply(p.instance("good"))
+	p.waitBackup("good", "Completed", backupLimit)
+	p.loseCluster()
+
+	p.mustApply(p.manifest("fromBackup: good", "replicas: 2", "restore:", "  "+slowly))
+	for _, fault := range []func(pod string){
+		func(pod string) { kill(t, pod, "mysql-operator") },
+		func(string) { kill(t, "mysql-operator", "mysql-operator") },
+		func(pod string) {
+			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
+		},
+	} {
+		p.wait("the restore to be on its way", changeLimit, func(ctx context.Context) (bool, string) {
+			state := p.field(ctx, "{.status.restore.phase} {.status.restore.progress.percent} {.status.phase}")
+			var phase string
+			var percent int
+			_, err := fmt.Sscan(state, &phase, &percent)
+			return err == nil && phase == "Running" && percent >= 10 && percent < 80, state
+		})
+		pod, before := p.transferPod("restore="+p.cluster), p.restarts()
+		fault(pod)
+		p.wait("the fault to show", changeLimit, func(context.Context) (bool, string) {
+			now := p.restarts()
+			return now != before, now
+		})
+	}
+	p.settled(2)
+	p.sameTables(p.open(p.cluster, p.password), want)
+	p.sameTables(p.open(p.cluster+"-read", p.password), want)
+}
+
+// transferPod is the Pod that is at work on a backup or a restore.
+func (p *place) transferPod(label string) string {
+	p.t.Helper()
+	name := ""
+	p.wait("a Pod for "+label, changeLimit, func(ctx context.Context) (bool, string) {
+		seen, err := p.kubectl.Run(ctx, "get", "pods", "-n", p.namespace, "-l", "cr.mysqloperator.grtl.github.com/"+label, "--field-selector=status.phase=Running", "-o", "name")
+		fields := strings.Fields(seen)
+		if err != nil || len(fields) != 1 {
+			return false, seen
+		}
+		name = strings.TrimPrefix(fields[0], "pod/")
+		return true, seen
+	})
+	return name
+}
+
+// TestRestoreRefuses has a cluster told of backups that must not be restored: nothing is made of them, and what is there stays.
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start(1)
+	db := p.open(p.cluster, p.password)
+	p.seed(db, 4)
+	for _, name := range []string{"corrupt", "incomplete", "good"} {
+		p.mustApply(p.instance(name))
+		p.waitBackup(name, "Completed", backupLimit)
+	}
+	folder := filepath.Join(p.volume(p.cluster+"-backups"), p.namespace, p.cluster)
+	flipByte(t, filepath.Join(folder, "corrupt"))
+	if err := os.Remove(filepath.Join(folder, "incomplete", "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+
+	t.Log("where there is data already, nothing is restored")
+	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace)
+	p.mustApply(p.manifest("fromBackup: good", "replicas: 1"))
+	p.waitReady("False DataExists", changeLimit)
+	p.loseCluster()
+
+	for name, reason := range map[string]string{"corrupt": "BackupCorrupt", "incomplete": "BackupIncomplete", "none": "BackupNotFound"} {
+		t.Log(name)
+		p.mustApply(p.manifest("fromBackup: "+name, "replicas: 1"))
+		t.Log(p.waitReady("False "+reason, changeLimit))
+		if sets := p.run("get", "sts", "-n", p.namespace, "-o", "name"); sets != "" {
+			t.Errorf("members were made for a backup that was refused: %s", sets)
+		}
+		p.loseCluster()
+	}
+
+	t.Log("the good one is good all the same")
+	p.mustApply(p.manifest("fromBackup: good", "replicas: 1"))
+	p.settled(1)
+}
+
+// volume is where a claim's volume is on this machine.
+func (p *place) volume(claim string) string {
+	p.t.Helper()
+	name := p.run("get", "pvc", claim, "-n", p.namespace, "-o", "jsonpath={.spec.volumeName}")
+	path := p.run("get", "pv", name, "-o", "jsonpath={.spec.local.path}")
+	if _, err := os.Stat(path); err != nil {
+		p.t.Fatalf("the volume of %s is not on this machine: %v", claim, err)
+	}
+	return path
+}
+
+// flipByte changes one bit in the middle of a backup's first part.
+func flipByte(t *testing.T, folder string) {
+	t.Helper()
+	parts, err := filepath.Glob(filepath.Join(folder, "part-*"))
+	if err != nil || len(parts) == 0 {
+		t.Fatalf("no parts in %s: %v", folder, err)
+	}
+	content, err := os.ReadFile(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(parts[0], content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDestinationFull backs up to a volume that is too small: the backup fails and says so, leaves nothing, and members go on.
+func TestDestinationFull(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start(1)
+	p.seed(p.open(p.cluster, p.password), 40)
+	p.smallVolume("small", 16)
+	p.mustApply(p.instance("too-much", "destination: {claim: small}"))
+	t.Log(p.waitBackup("too-much", "Failed DestinationFull", backupLimit))
+	p.settled(1)
+}
+
+// smallVolume makes a claim whose volume really ends: a file system in memory.
+func (p *place) smallVolume(name string, mebibytes int) {
+	p.t.Helper()
+	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+	folder := filepath.Join("/var/lib", p.namespace+"-"+name)
+	p.onNode(node, "mkdir", "-p", folder)
+	p.onNode(node, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=0777", mebibytes), "tmpfs", folder)
+	p.t.Cleanup(func() {
+		p.run("delete", "pv", p.namespace+"-"+name, "--ignore-not-found", "--wait=false")
+	})
+	p.mustApply(fmt.Sprintf(`apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: %[1]s-%[2]s
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: small-%[1]s
+  claimRef: {namespace: %[1]s, name: %[2]s}
+  local: {path: %[3]s}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%[4]s]}]}]}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: %[2]s
+spec:
+  storageClassName: small-%[1]s
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+`, p.namespace, name, folder, node))
+}
+
+// onNode runs a command inside a node of the dev cluster.
+func (p *place) onNode(node string, command ...string) {
+	p.t.Helper()
+	ctx, cancel := p.context(changeLimit)
+	defer cancel()
+	arguments := append([]string{"run", "./devcluster", "on", node, "--"}, command...)
+	if output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil {
+		p.t.Fatalf("on %s: %s: %v: %s", node, strings.Join(command, " "), err, output)
+	}
+}
