@@ -32,7 +32,10 @@ func PodLayout() Layout {
 }
 
 // DataDir is a folder of its own in the volume: the volume's root may hold lost+found, and our own state must outlive CLONE.
-func (l Layout) DataDir() string         { return path.Join(l.Volume, "data") }
+func (l Layout) DataDir() string { return path.Join(l.Volume, "data") }
+
+// RestoringDir is where a backup is restored to before it takes the data directory's place.
+func (l Layout) RestoringDir() string    { return path.Join(l.Volume, "data.restoring") }
 func (l Layout) stateFile() string       { return path.Join(l.Volume, "member.json") }
 func (l Layout) serverConfig() string    { return path.Join(l.Run, "my.cnf") }
 func (l Layout) initConfig() string      { return path.Join(l.Run, "initialize.cnf") }

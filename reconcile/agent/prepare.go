@@ -89,7 +89,13 @@ func prepareData(layout Layout) (newData bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	restoring, err := hasEntries(layout.RestoringDir())
+	if err != nil {
+		return false, err
+	}
 	switch {
+	case restoring && !exists:
+		return false, fmt.Errorf("the volume holds a restore that was not finished, and no data: an empty database is not put in its place; apply the cluster with the backup to restore from again, or delete the volume's claim to begin empty")
 	case found && kept.Data == replication.OriginInitializing:
 		if err := os.RemoveAll(layout.DataDir()); err != nil {
 			return false, fmt.Errorf("remove the unfinished data directory: %w", err)

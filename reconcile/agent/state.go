@@ -20,6 +20,8 @@ type state struct {
 	HeldRole replication.Role   `json:"heldRole,omitempty"`
 	// Last is that assignment; nil where an agent kept it that did not know the field.
 	Last *replication.Assignment `json:"last,omitempty"`
+	// RestoredFrom is the backup that the volume's data began as; nil where it began otherwise. It stays, whatever becomes of the data.
+	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
 }
 
 // accepting is the state once an assignment is accepted.
@@ -61,12 +63,7 @@ func writeDurably(file string, content []byte, mode fs.FileMode) error {
 	if err := os.Rename(beside, file); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
-	folder, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return fmt.Errorf("write %s: %w", file, err)
-	}
-	defer folder.Close()
-	if err := folder.Sync(); err != nil {
+	if err := flushFolder(filepath.Dir(file)); err != nil {
 		return fmt.Errorf("write %s: flush folder: %w", file, err)
 	}
 	return nil

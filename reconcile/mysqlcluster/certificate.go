@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/pki"
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	memberLife    = 365 * 24 * time.Hour
-	operatorLife  = 24 * time.Hour
 	// clockSkew is how far the clocks of two machines may be apart.
 	clockSkew = time.Hour
 )
@@ -55,18 +53,6 @@ func serviceNames(n names, service string) []string {
 	return []string{service, service + "." + n.namespace, n.service(service), n.service(service) + ".cluster.local"}
 }
 
-// newOperatorCertificate is what the operator shows to agents; it lives in the operator's memory only.
-func newOperatorCertificate(authority *tls.Certificate, now time.Time) (pki.Pair, error) {
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: agent.OperatorName},
-		NotBefore:   now.Add(-clockSkew),
-		NotAfter:    now.Add(operatorLife),
-		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	return pki.Issue(template, authority)
-}
-
 // memberCertificateFits says whether a member certificate is the authority's, names everything it has to, and is not about to end.
 func memberCertificateFits(n names, authority *tls.Certificate, member pki.Pair, now time.Time) error {
 	parsed, err := member.Parse()
@@ -85,19 +71,4 @@ func memberCertificateFits(n names, authority *tls.Certificate, member pki.Pair,
 		}
 	}
 	return nil
-}
-
-// operatorTLS is how the operator connects to the cluster's agents.
-func operatorTLS(authority *tls.Certificate, now time.Time) (*tls.Config, error) {
-	fresh, err := newOperatorCertificate(authority, now)
-	if err != nil {
-		return nil, err
-	}
-	own, err := fresh.Parse()
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(authority.Leaf)
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*own}, RootCAs: pool}, nil
 }

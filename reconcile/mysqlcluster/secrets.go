@@ -94,7 +94,7 @@ func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstruc
 	if _, err := r.secretOr(ctx, owner, n, n.accounts(), newAccounts); err != nil {
 		return nil, err
 	}
-	security, err := operatorTLS(authority, now)
+	security, err := agent.OperatorTLS(authority, now)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstruct
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}.Parse()
+	parsed, err := agent.Authority(content)
 	if err != nil {
 		return nil, fmt.Errorf("%w: Secret %s/%s holds no CA (%w); put it back, or delete it and a new CA is made", errDamaged, n.namespace, n.authority(), err)
 	}

@@ -161,15 +161,15 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	authority, _ := signed(t, names{"shop", "db"}, at)
-	security, err := operatorTLS(authority, at)
+	security, err := agent.OperatorTLS(authority, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	leaf := security.Certificates[0].Leaf
-	if leaf.Subject.CommonName != agent.OperatorName || leaf.NotAfter.After(at.Add(operatorLife)) {
+	if leaf.Subject.CommonName != agent.OperatorName || leaf.NotAfter.After(at.Add(agent.OperatorLife)) {
 		t.Errorf("it shows %s until %s", leaf.Subject.CommonName, leaf.NotAfter)
 	}
-	if operatorLife < 3*secretsEvery {
+	if agent.OperatorLife < 3*secretsEvery {
 		t.Error("it would end before it is made anew")
 	}
 	if err := verify(authority, leaf, "", at, x509.ExtKeyUsageServerAuth); err == nil {
