@@ -11,15 +11,18 @@ type File struct {
 	// Name is relative to the data directory and slash-separated: "ibdata1", "shop/orders.ibd", "#innodb_redo/#ib_redo0". It has
 	// been checked: it does not leave the directory.
 	Name string
-	// Size is what the donor announced, in bytes. The first pass over a file (StageFiles) stays within it; what it leaves out is
-	// zero. Later stages may write beyond it: a file grows while it is copied.
+	// Size is what the donor announced, in bytes. A file is so long, all zeros, when it is written to for the first time. In
+	// StageFiles all Writes stay within; later ones may go beyond it, then the file grows.
 	Size int64
 }
 
 // Sink takes a copy in the order in which it has to be put together: a later Write over the same bytes wins.
+//
+// In StageFiles the files come one after the other, none twice, each with ascending offsets and perhaps gaps: a tar entry of
+// File.Size for each will do. New files, Rename and Remove come only between stages. At most 1 MiB is written at once.
 type Sink interface {
-	// Write puts data at offset. The data is only valid during the call. No data with offset 0 means that the file exists, be it
-	// empty.
+	// Write puts data at offset. The data is only valid during the call. Without data, the file comes to exist and to be at least
+	// offset long.
 	Write(file File, offset int64, data []byte) error
 	// Rename moves a file with what was written to it so far. Later Writes use the new name.
 	Rename(from, to string) error
@@ -66,12 +69,15 @@ func (s Stage) String() string {
 	return "unknown stage"
 }
 
-// Observer hears how a copy goes; all calls come from Copy's goroutine. Either function may be nil.
+// Observer hears how a copy goes; all calls come from Copy's goroutine. Every function may be nil.
 type Observer struct {
 	// Estimated is told how many bytes the whole copy will have, again with every better figure.
 	Estimated func(bytes int64)
-	// Stage is called before a stage begins; an error ends the copy.
+	// Stage is called before a stage begins; an error ends the copy. The donor waits for up to half an hour meanwhile.
 	Stage func(Stage) error
+	// Fixed is called as soon as the moment that the copy is of has passed: it lies between Stage(StageRedo) and this. All that was
+	// committed before the one is in the copy, nothing that was committed after the other. An error ends the copy.
+	Fixed func() error
 }
 
 // Result is what a manifest of the copy should know.

@@ -1,0 +1,57 @@
+package clone
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// statusFolder is where mysqld keeps what it has to know of a cloned data directory; no file of a donor lies there.
+const statusFolder = "#clone"
+
+// redoFolderSince is the release from which the redo log has a folder (manual, "Redo Log", innodb_redo_log_capacity).
+const redoFolderSince = 80030
+
+// cleanName makes a donor's name for a file one that cannot leave the data directory.
+func cleanName(name string) (string, error) {
+	clean := strings.TrimPrefix(name, "./")
+	if strings.HasPrefix(clean, "/") {
+		return "", &UnsupportedError{File: name, Reason: "it lies outside of the data directory; move the table or tablespace into it (no DATA DIRECTORY, no path in ADD DATAFILE)"}
+	}
+	if !fs.ValidPath(clean) || clean == "." || strings.ContainsAny(clean, "\\\n") {
+		return "", &UnsupportedError{File: name, Reason: "its name leads out of the data directory or is none"}
+	}
+	if first, _, _ := strings.Cut(clean, "/"); first == statusFolder {
+		return "", &UnsupportedError{File: name, Reason: "its name is one that mysqld needs for the copy itself"}
+	}
+	return clean, nil
+}
+
+// redoName is where mysqld of that release expects a file of the redo log.
+func redoName(release int, index uint32) string {
+	if release < redoFolderSince {
+		return fmt.Sprintf("ib_logfile%d", index)
+	}
+	return fmt.Sprintf("#innodb_redo/#ib_redo%d", index)
+}
+
+var releasePattern = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?:\D|$)`) //nolint:gochecknoglobals // compiled once, never changed
+
+// parseRelease makes a server's version a number as MySQL does: 90704 for "9.7.4-2".
+func parseRelease(version string) (int, error) {
+	parts := releasePattern.FindStringSubmatch(version)
+	if parts == nil {
+		return 0, protocolError("server version %q", version)
+	}
+	release := 0
+	for _, part := range parts[1:] {
+		number, err := strconv.Atoi(part)
+		if err != nil {
+			return 0, protocolError("server version %q", version)
+		}
+		release = release*100 + number
+	}
+	return release, nil
+}

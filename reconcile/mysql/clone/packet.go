@@ -1,0 +1,165 @@
+package clone
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	// maxPayload is what one packet carries at most; more is sent as several, the last one shorter (MySQL Internals, "MySQL
+	// Packets").
+	maxPayload = 1<<24 - 1
+	// maxMessage bounds everything but file data, so that a donor cannot make us use its idea of memory.
+	maxMessage = 1 << 20
+	// readBuffer holds what TLS decrypted; one record is 16 KiB.
+	readBuffer = 64 << 10
+)
+
+// errCancelled is what an interrupted connection's reads and writes return.
+var errCancelled = errors.New("interrupted")
+
+// line is a network connection on which every read is bounded by silence and that can be interrupted at any time.
+type line struct {
+	net.Conn
+	silence time.Duration
+
+	mu          sync.Mutex
+	interrupted bool
+}
+
+// Read waits for data at most for silence.
+func (l *line) Read(to []byte) (int, error) {
+	if err := l.arm(l.Conn.SetReadDeadline); err != nil {
+		return 0, err
+	}
+	return l.Conn.Read(to)
+}
+
+// Write waits at most for silence: all that is sent is short.
+func (l *line) Write(data []byte) (int, error) {
+	if err := l.arm(l.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
+	return l.Conn.Write(data)
+}
+
+func (l *line) arm(set func(time.Time) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.interrupted {
+		return errCancelled
+	}
+	return set(time.Now().Add(l.silence))
+}
+
+// interrupt ends reads and writes, also those under way, for good.
+func (l *line) interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.interrupted = true
+	_ = l.Conn.SetDeadline(time.Now()) // fails on a closed connection, which is as good
+}
+
+// wire speaks in MySQL's packets.
+type wire struct {
+	conn   io.ReadWriteCloser
+	reader *bufio.Reader
+	// sequence is the number of the next packet. It goes on within a dialogue and starts at 0 with every command, and with every
+	// response while cloning.
+	sequence uint8
+}
+
+func newWire(conn io.ReadWriteCloser) *wire {
+	return &wire{conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}
+}
+
+// write sends one message that fits into one packet.
+func (w *wire) write(payload []byte) error {
+	if len(payload) >= maxPayload {
+		return fmt.Errorf("send %d bytes: too long for a packet", len(payload))
+	}
+	packet := make([]byte, 4, 4+len(payload))
+	binary.LittleEndian.PutUint32(packet, uint32(len(payload)))
+	packet[3] = w.sequence
+	w.sequence++
+	_, err := w.conn.Write(append(packet, payload...))
+	return err
+}
+
+// command sends the first message of a dialogue.
+func (w *wire) command(code byte, arguments []byte) error {
+	w.sequence = 0
+	return w.write(append([]byte{code}, arguments...))
+}
+
+// message is one message being received; it has to be read to its end before the next one.
+type message struct {
+	wire *wire
+	left int  // of the current packet
+	more bool // another packet follows it
+}
+
+// next begins to receive a message.
+func (w *wire) next() (*message, error) {
+	m := &message{wire: w}
+	return m, m.header()
+}
+
+func (m *message) header() error {
+	var header [4]byte
+	if _, err := io.ReadFull(m.wire.reader, header[:]); err != nil {
+		return err
+	}
+	if header[3] != m.wire.sequence {
+		return protocolError("packet %d where %d was due", header[3], m.wire.sequence)
+	}
+	m.wire.sequence++
+	m.left = int(header[0]) | int(header[1])<<8 | int(header[2])<<16
+	m.more = m.left == maxPayload
+	return nil
+}
+
+// Read returns io.EOF at the end of the message.
+func (m *message) Read(to []byte) (int, error) {
+	if m.left == 0 && m.more {
+		if err := m.header(); err != nil {
+			return 0, err
+		}
+	}
+	if m.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := m.wire.reader.Read(to[:min(len(to), m.left)])
+	m.left -= n
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // the connection's end is not the message's
+	}
+	return n, err
+}
+
+// rest reads a short message to its end.
+func (m *message) rest() ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(m, maxMessage+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxMessage {
+		return nil, protocolError("a message of more than %d bytes that is not file data", maxMessage)
+	}
+	return data, nil
+}
+
+// read receives a short message.
+func (w *wire) read() ([]byte, error) {
+	m, err := w.next()
+	if err != nil {
+		return nil, err
+	}
+	return m.rest()
+}

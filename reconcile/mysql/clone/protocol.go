@@ -1,0 +1,145 @@
+package clone
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Versions of the clone plugin's protocol. The donor answers with the lower of its own and ours; all three are implemented.
+const (
+	protocolV1 = 0x0100 // names of plugins
+	protocolV2 = 0x0101 // names and libraries of plugins
+	protocolV3 = 0x0102 // further settings
+)
+
+// Commands of the recipient.
+const (
+	commandInit    = 1
+	commandExecute = 4
+	commandAck     = 5
+	commandExit    = 6
+)
+
+// Responses of the donor.
+const (
+	responseLocators   = 1
+	responseDescriptor = 2
+	responseData       = 3
+	responsePlugin     = 4
+	responseConfig     = 5
+	responseCollation  = 6
+	responsePluginV2   = 7
+	responseConfigV3   = 8
+	responseComplete   = 99
+	responseError      = 100
+)
+
+const (
+	// engineInnoDB is the only storage engine of MySQL that can be cloned.
+	engineInnoDB = 12
+	// ddlGoesOn tells the donor not to block DDL during the copy; donors know it since 8.0.27.
+	ddlGoesOn = 1 << 31
+	// ddlTimeout, in seconds, is how long the donor waits for DDL under way before it begins: MySQL's default of clone_ddl_timeout.
+	ddlTimeout = 300
+)
+
+// locator is what identifies a copy to the donor; what stands in it is the donor's business, but for its header.
+type locator []byte
+
+// encodeInit asks for a copy.
+func encodeInit(blockDDL bool) []byte {
+	timeout := uint32(ddlTimeout)
+	if !blockDDL {
+		timeout |= ddlGoesOn
+	}
+	payload := binary.LittleEndian.AppendUint32(nil, protocolV3)
+	payload = binary.LittleEndian.AppendUint32(payload, timeout)
+	return appendLocator(payload, newLocator())
+}
+
+// encodeAck says that a stage, described by a state descriptor, has been received.
+func encodeAck(of locator, state []byte) []byte {
+	payload := binary.LittleEndian.AppendUint32(nil, 0) // no error
+	payload = appendLocator(payload, of)
+	payload = binary.LittleEndian.AppendUint32(payload, uint32(len(state)))
+	return append(payload, state...)
+}
+
+func appendLocator(payload []byte, of locator) []byte {
+	payload = append(payload, engineInnoDB)
+	payload = binary.LittleEndian.AppendUint32(payload, uint32(len(of)))
+	return append(payload, of...)
+}
+
+// parseLocators reads the donor's answer to encodeInit: which protocol it speaks, and the copy's locator.
+func parseLocators(payload []byte) (uint32, locator, error) {
+	if len(payload) < 9 {
+		return 0, nil, protocolError("locators of %d bytes", len(payload))
+	}
+	version := binary.LittleEndian.Uint32(payload)
+	if version < protocolV1 || version > protocolV3 {
+		return 0, nil, protocolError("clone protocol %#x; %#x to %#x are known", version, protocolV1, protocolV3)
+	}
+	if payload[4] != engineInnoDB {
+		return 0, nil, protocolError("storage engine number %d; only InnoDB (%d) is known", payload[4], engineInnoDB)
+	}
+	length, rest := binary.LittleEndian.Uint32(payload[5:]), payload[9:]
+	if uint64(length) != uint64(len(rest)) {
+		return 0, nil, protocolError("more than one storage engine, or a locator cut short")
+	}
+	if _, err := parseHeader(rest, descLocator); err != nil {
+		return 0, nil, err
+	}
+	return version, slices.Clone(rest), nil
+}
+
+// parseStrings reads so many strings, each after its length.
+func parseStrings(payload []byte, count int) ([]string, error) {
+	values := make([]string, 0, count)
+	for range count {
+		if len(payload) < 4 {
+			return nil, protocolError("a declaration that ends early")
+		}
+		length, rest := binary.LittleEndian.Uint32(payload), payload[4:]
+		if uint64(length) > uint64(len(rest)) {
+			return nil, protocolError("a declaration that ends early")
+		}
+		values, payload = append(values, string(rest[:length])), rest[length:]
+	}
+	if len(payload) != 0 {
+		return nil, protocolError("a declaration of more than %d strings", count)
+	}
+	return values, nil
+}
+
+// parseDonorError reads an error that ends a command.
+func parseDonorError(payload []byte) error {
+	if len(payload) < 4 {
+		return protocolError("an error without a number")
+	}
+	return &DonorError{Number: int(int32(binary.LittleEndian.Uint32(payload))), Message: string(payload[4:])}
+}
+
+// declare notes one of the donor's declarations in the result; it says whether the response is one.
+func (r *Result) declare(response byte, payload []byte) (bool, error) {
+	counts := map[byte]int{responsePlugin: 1, responsePluginV2: 2, responseCollation: 1, responseConfig: 2, responseConfigV3: 2}
+	count, known := counts[response]
+	if !known {
+		return false, nil
+	}
+	values, err := parseStrings(payload, count)
+	if err != nil {
+		return true, err
+	}
+	switch response {
+	case responsePlugin:
+		r.Plugins = append(r.Plugins, Plugin{Name: values[0]})
+	case responsePluginV2:
+		r.Plugins = append(r.Plugins, Plugin{Name: values[0], Library: values[1]})
+	case responseCollation:
+		r.Collations = append(r.Collations, values[0])
+	case responseConfig, responseConfigV3:
+		r.Settings[values[0]] = values[1]
+	}
+	return true, nil
+}

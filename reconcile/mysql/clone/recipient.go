@@ -1,0 +1,365 @@
+package clone
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+const (
+	// pieceSize is how much the Sink is given at once.
+	pieceSize = 1 << 20
+	// maxFileSize is 64 TiB, what a tablespace has at most (manual, "InnoDB Limits": 2³² pages of 16 KiB), with pages of 64 KiB four
+	// times as much.
+	maxFileSize = 1 << 48
+)
+
+// file is one file of the copy as the recipient sees it.
+type file struct {
+	fileDesc
+	name string
+	// size grows when the donor extends the file, length when the Sink is told so.
+	size, length int64
+	// sent is whether the Sink has heard of it.
+	sent bool
+	// dropped is when the donor has said that its data ends here, gone when it has said that the file is to be removed.
+	dropped, gone bool
+}
+
+func (f *file) public() File { return File{Name: f.name, Size: f.size} }
+
+// recipient turns descriptors and data into calls of the Sink. It knows nothing of connections.
+type recipient struct {
+	sink    Sink
+	release int
+
+	state    snapshot
+	ended    bool // the donor has ended the state and has not begun the next one
+	expected uint32
+	files    []*file
+	redo     []*file
+	names    map[string]bool // of files that are not gone
+	pending  []fileDesc      // what DDL did during a state, told before the next one
+
+	// Where the data of StageFiles stands: files come one after the other, from front to back.
+	lastFile, lastEnd int64
+
+	bytes  int64
+	buffer []byte
+}
+
+func newRecipient(sink Sink, release int) *recipient {
+	return &recipient{sink: sink, release: release, state: snapshotInit, names: map[string]bool{}, lastFile: -1, buffer: make([]byte, pieceSize)}
+}
+
+// reaction is what a descriptor asks for.
+type reaction struct {
+	// began is the state that begins, 0 for none; estimate is how many bytes it will bring.
+	began    snapshot
+	estimate uint64
+	// ended is the state that has ended, 0 for none; ack is what acknowledges it.
+	ended snapshot
+	ack   []byte
+	// data describes data that follows.
+	data *dataDesc
+}
+
+// describe handles a descriptor.
+func (r *recipient) describe(payload []byte) (reaction, error) {
+	kind, err := parseHeader(payload, 0)
+	if err != nil {
+		return reaction{}, err
+	}
+	switch kind {
+	case descTask:
+		if len(payload) != taskLength {
+			return reaction{}, protocolError("a task descriptor of %d bytes", len(payload))
+		}
+		return reaction{}, nil
+	case descState:
+		desc, err := parseState(payload)
+		if err != nil {
+			return reaction{}, err
+		}
+		return r.changeState(desc)
+	case descFile:
+		desc, err := parseFile(payload)
+		if err != nil {
+			return reaction{}, err
+		}
+		return reaction{}, r.describeFile(desc)
+	case descData:
+		desc, err := parseData(payload)
+		if err != nil {
+			return reaction{}, err
+		}
+		return reaction{data: &desc}, nil
+	}
+	return reaction{}, protocolError("a descriptor of type %d", kind)
+}
+
+func (r *recipient) changeState(desc stateDesc) (reaction, error) {
+	if desc.ack {
+		return reaction{}, nil // the donor is busy or waits, and lives
+	}
+	if desc.start {
+		return reaction{began: desc.state, estimate: desc.estimate}, r.begin(desc)
+	}
+	if r.ended || desc.state != r.state {
+		return reaction{}, protocolError("the end of %v during %v", desc.state, r.state)
+	}
+	r.ended = true
+	if err := r.finish(); err != nil {
+		return reaction{}, err
+	}
+	desc.ack = true
+	return reaction{ended: desc.state, ack: desc.encode()}, nil
+}
+
+// begin enters a state; what DDL did during the one before comes first.
+func (r *recipient) begin(desc stateDesc) error {
+	if desc.state != r.state+1 || !r.ended && r.state != snapshotInit {
+		return protocolError("%v after %v", desc.state, r.state)
+	}
+	if err := r.applyDDL(); err != nil {
+		return err
+	}
+	r.state, r.ended, r.expected = desc.state, false, desc.files
+	if desc.state == snapshotDone {
+		return r.settle()
+	}
+	return nil
+}
+
+// finish checks at the end of a state that nothing is missing.
+func (r *recipient) finish() error {
+	var all []*file
+	switch r.state {
+	case snapshotFiles:
+		all = r.files
+	case snapshotRedo:
+		all = r.redo
+	case snapshotInit, snapshotPages, snapshotDone:
+		return nil
+	}
+	if uint64(len(all)) < uint64(r.expected) {
+		return protocolError("%d of %d files in %v", len(all), r.expected, r.state)
+	}
+	for _, f := range all {
+		if f.sent || f.dropped {
+			continue
+		}
+		if err := r.send(f, 0, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle gives every file the size with which recovery can begin: what the donor extended it to; else whole extents, which recovery
+// relies on, as mysqld's own recipient has it.
+func (r *recipient) settle() error {
+	for _, f := range append(r.files, r.redo...) {
+		if f.gone {
+			continue
+		}
+		if f.dropped {
+			return protocolError("file %q ends early and is not removed", f.name)
+		}
+		target := f.size
+		if f.spaceFlags != noSpaceFlags && f.length >= f.size {
+			sizes, err := pageSizesOf(f.spaceFlags)
+			if err != nil {
+				return err
+			}
+			if extent := sizes.extent(); f.length > extent {
+				target = (f.length + extent - 1) / extent * extent
+			}
+		}
+		if target <= f.length {
+			continue
+		}
+		if err := r.send(f, target, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describeFile handles the announcement of a file or of a change to one.
+func (r *recipient) describeFile(desc fileDesc) error {
+	if desc.size > maxFileSize {
+		return protocolError("a file of %d bytes", desc.size)
+	}
+	if r.ended && desc.state == r.state+1 {
+		r.pending = append(r.pending, desc)
+		return nil
+	}
+	if desc.state != r.state || r.ended {
+		return protocolError("a file of %v during %v", desc.state, r.state)
+	}
+	if desc.state == snapshotRedo {
+		return r.announceRedo(desc)
+	}
+	if uint64(desc.index) < uint64(len(r.files)) {
+		// Deleted: no more of its data comes. Else it is announced once more, which says nothing new.
+		if desc.deleted {
+			r.files[desc.index].dropped = true
+		}
+		return nil
+	}
+	if desc.state != snapshotFiles || desc.deleted || desc.renamed {
+		return protocolError("file %d (%q), which is not known, during %v", desc.index, desc.name, r.state)
+	}
+	_, err := r.addFile(desc)
+	return err
+}
+
+func (r *recipient) announceRedo(desc fileDesc) error {
+	if desc.encrypted {
+		return &UnsupportedError{File: "redo log", Reason: "it is encrypted (innodb_redo_log_encrypt), and only the donor has the key"}
+	}
+	if uint64(desc.index) < uint64(len(r.redo)) {
+		return nil
+	}
+	if int(desc.index) != len(r.redo) {
+		return protocolError("file %d of the redo log after %d", desc.index, len(r.redo))
+	}
+	f := &file{fileDesc: desc, name: redoName(r.release, desc.index), size: int64(desc.size)}
+	f.spaceFlags = noSpaceFlags
+	r.redo = append(r.redo, f)
+	return nil
+}
+
+// addFile takes a file into the copy.
+func (r *recipient) addFile(desc fileDesc) (*file, error) {
+	if int(desc.index) != len(r.files) {
+		return nil, protocolError("file %d (%q) after %d", desc.index, desc.name, len(r.files))
+	}
+	name, err := cleanName(desc.name)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSupported(desc); err != nil {
+		return nil, err
+	}
+	if r.names[name] {
+		return nil, &UnsupportedError{File: name, Reason: "the donor has two files of this name, in different folders; rename one of the undo tablespaces"}
+	}
+	r.names[name] = true
+	f := &file{fileDesc: desc, name: name, size: int64(desc.size)}
+	r.files = append(r.files, f)
+	return f, nil
+}
+
+func checkSupported(desc fileDesc) error {
+	const encryptedSpace = 1 << 13
+	if desc.encrypted || desc.spaceFlags != noSpaceFlags && desc.spaceFlags&encryptedSpace != 0 {
+		return &UnsupportedError{File: desc.name, Reason: "its tablespace is encrypted, and only the donor has the key; decrypt it (ENCRYPTION='N') to back it up"}
+	}
+	return nil
+}
+
+// receive takes the data that a descriptor announced.
+func (r *recipient) receive(desc dataDesc, data io.Reader) error {
+	f, err := r.target(desc)
+	if err != nil {
+		return err
+	}
+	offset, left := int64(desc.offset), int64(desc.length)
+	for left > 0 {
+		piece := r.buffer[:min(left, pieceSize)]
+		if _, err := io.ReadFull(data, piece); err != nil {
+			if errors.Is(err, io.EOF) {
+				return protocolError("data of file %q that ends %d bytes early", f.name, left)
+			}
+			return err
+		}
+		if !f.dropped {
+			if err := r.send(f, offset, piece); err != nil {
+				return err
+			}
+		}
+		offset, left = offset+int64(len(piece)), left-int64(len(piece))
+	}
+	if n, err := data.Read(r.buffer[:1]); n != 0 || !errors.Is(err, io.EOF) {
+		return orProtocol(err, fmt.Sprintf("more data of file %q than announced", f.name))
+	}
+	return nil
+}
+
+// target finds the file of data and checks that the data belongs there.
+func (r *recipient) target(desc dataDesc) (*file, error) {
+	all := r.files
+	if r.state == snapshotRedo {
+		all = r.redo
+	}
+	if desc.state != r.state || r.ended || desc.state < snapshotFiles || desc.state > snapshotRedo {
+		return nil, protocolError("data of %v during %v", desc.state, r.state)
+	}
+	if uint64(desc.file) >= uint64(len(all)) {
+		return nil, protocolError("data of file %d of %d", desc.file, len(all))
+	}
+	f := all[desc.file]
+	end := desc.offset + uint64(desc.length)
+	if desc.length == 0 || desc.offset > maxFileSize || end > maxFileSize {
+		return nil, protocolError("%d bytes at %d of file %q", desc.length, desc.offset, f.name)
+	}
+	switch r.state {
+	case snapshotFiles:
+		if int64(end) > f.size || int64(desc.file) < r.lastFile || int64(desc.file) == r.lastFile && int64(desc.offset) < r.lastEnd {
+			return nil, protocolError("%d bytes at %d of file %q (%d bytes) out of order", desc.length, desc.offset, f.name, f.size)
+		}
+		r.lastFile, r.lastEnd = int64(desc.file), int64(end)
+	case snapshotPages:
+		if desc.size > maxFileSize {
+			return nil, protocolError("a file of %d bytes", desc.size)
+		}
+		if desc.offset == 0 {
+			r.extend(int(desc.file), int64(desc.size))
+		}
+	case snapshotRedo:
+		if int64(end) > f.size {
+			return nil, protocolError("%d bytes at %d of file %q of the redo log (%d bytes)", desc.length, desc.offset, f.name, f.size)
+		}
+	case snapshotInit, snapshotDone:
+	}
+	return f, nil
+}
+
+// extend notes that a tablespace has grown. The size is that of all its files; the last one is what grows.
+func (r *recipient) extend(index int, size int64) {
+	for size > r.files[index].size {
+		next := index + 1
+		if next >= len(r.files) || r.files[next].space != r.files[index].space {
+			r.files[index].size = size
+			return
+		}
+		size -= r.files[index].size
+		index = next
+	}
+}
+
+// send hands data to the Sink; none makes the file exist and be at least offset long.
+func (r *recipient) send(f *file, offset int64, data []byte) error {
+	if err := r.sink.Write(f.public(), offset, data); err != nil {
+		return fmt.Errorf("write %d bytes at %d of %s: %w", len(data), offset, f.name, err)
+	}
+	if !f.sent {
+		f.sent, f.length = true, f.size
+	}
+	f.length = max(f.length, offset+int64(len(data)))
+	r.bytes += int64(len(data))
+	return nil
+}
+
+// count is how many files the copy has.
+func (r *recipient) count() int {
+	count := len(r.redo)
+	for _, f := range r.files {
+		if !f.gone {
+			count++
+		}
+	}
+	return count
+}
