@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 const (
@@ -37,12 +39,14 @@ type transfer struct {
 func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
 		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
-		flag(FlagPort, strconv.Itoa(int(order.Port))), flag(FlagURL, order.Location.URL),
+		flag(FlagPort, strconv.Itoa(int(order.Port))),
 	}
 	if order.BandwidthLimit > 0 {
 		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
-	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments, location: order.Location}
+	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments}
+	parts.place(order.Location, false)
+	parts.keys(order.Location.EncryptionSecret, KeyRecipient, KeyIdentity)
 	parts.serve(order.Cluster)
 	parts.cloneAccount(order.Cluster)
 	return job(transfer{
@@ -53,19 +57,25 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 
 // RestoreJob restores a backup to the volume of a cluster's first member.
 func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
-	arguments := []string{flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagURL, order.Location.URL)}
+	arguments := []string{flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagVolume, agent.VolumeDir), flag(FlagProbe, probeDir)}
 	if order.BackupUID != "" {
 		arguments = append(arguments, flag(FlagUID, order.BackupUID))
 	}
 	if order.Checksum != "" {
 		arguments = append(arguments, flag(FlagChecksum, order.Checksum))
 	}
+	if order.AdoptOnly {
+		arguments = append(arguments, "--"+FlagAdoptOnly)
+	}
 	if order.BandwidthLimit > 0 {
 		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
-	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments, location: order.Location, readOnly: true}
+	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments}
+	parts.place(order.Location, true)
+	parts.keys(order.Location.EncryptionSecret, KeyIdentity)
 	parts.serve(order.Cluster)
-	parts.dataVolume(order.DataClaim)
+	parts.probe(order.ServerImage, order.ServerResources)
+	parts.claim("data", agent.VolumeDir, order.DataClaim, false)
 	return job(transfer{
 		name: JobName(order.Cluster, "restore"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order),
 		labels: map[string]string{LabelRestore: LabelValue(order.Cluster)}, pod: parts,
@@ -76,14 +86,12 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
 		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
-		flag(FlagURL, order.Location.URL),
 	}
-	location := order.Location
-	location.EncryptionSecret = "" // deleting takes no key
+	parts := podParts{command: CommandDelete, image: order.Image, arguments: arguments}
+	parts.place(order.Location, false)
 	return job(transfer{
 		name: JobName(order.Instance, "delete"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: order.Deadline,
-		labels: map[string]string{LabelBackup: LabelValue(order.Instance)},
-		pod:    podParts{command: CommandDelete, image: order.Image, arguments: arguments, location: location},
+		labels: map[string]string{LabelBackup: LabelValue(order.Instance)}, pod: parts,
 	})
 }
 
@@ -97,7 +105,7 @@ func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 	spec := batchv1ac.JobSpec().
 		WithParallelism(1).WithCompletions(1).WithBackoffLimit(backoffLimit).
 		WithPodReplacementPolicy(batchv1.Failed).
-		WithPodFailurePolicy(failurePolicy(wanted.pod.command)).
+		WithPodFailurePolicy(failurePolicy()).
 		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(wanted.pod.spec()))
 	if wanted.deadline > 0 {
 		spec.WithActiveDeadlineSeconds(wanted.deadline)
@@ -106,11 +114,10 @@ func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 		WithAnnotations(map[string]string{AnnotationOrder: wanted.hash}).WithSpec(spec)
 }
 
-func failurePolicy(container string) *batchv1ac.PodFailurePolicyApplyConfiguration {
+func failurePolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 	return batchv1ac.PodFailurePolicy().WithRules(
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).
-			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().WithContainerName(container).
-				WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
+			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
 	)

@@ -21,7 +21,7 @@ type BackupOrder struct {
 	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
 	Deadline int64
 	// Image is the operator's own.
-	Image string
+	Image string `json:"-"`
 }
 
 // RestoreOrder is one backup to restore to one volume.
@@ -37,8 +37,15 @@ type RestoreOrder struct {
 	DataClaim string
 	// BandwidthLimit is in bytes per second; 0 is none.
 	BandwidthLimit int64
-	// Image is the operator's own, ServerImage the cluster's MySQL image, which has to be able to start the data.
-	Image, ServerImage string
+	// AdoptOnly accepts a volume to which this very backup was restored before, and restores nothing.
+	AdoptOnly bool
+	// Image is the operator's own.
+	Image string `json:"-"`
+	// ServerImage is the cluster's MySQL image, which has to be able to start the data.
+	ServerImage string
+	// ServerResources are those of the members: with their requests the Pod comes to a node that takes the first member afterwards. The
+	// volume may not be able to leave that node.
+	ServerResources v1.Resources `json:"-"`
 }
 
 // DeleteOrder is one backup whose data is to be deleted. The cluster need not exist any more.
@@ -48,10 +55,11 @@ type DeleteOrder struct {
 	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
 	Deadline int64
 	// Image is the operator's own.
-	Image string
+	Image string `json:"-"`
 }
 
-// Hash tells one order from another; Jobs carry it as AnnotationOrder.
+// Hash tells one order from another; Jobs carry it as AnnotationOrder. What is no part of the result (the operator's image, the resources of
+// members) is no part of it either: a change of these does not end a transfer.
 func Hash[Order BackupOrder | RestoreOrder | DeleteOrder](order Order) string {
 	content, err := json.Marshal(order)
 	if err != nil {

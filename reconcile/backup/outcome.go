@@ -36,6 +36,8 @@ type Outcome struct {
 	// UID is that of the instance whose backup it is, Instance its name, as the manifest has them.
 	UID      string `json:"uid,omitempty"`
 	Instance string `json:"instance,omitempty"`
+	// Adopted says that nothing was restored: the volume had begun as this very backup before.
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 // maxMessage is how much of a termination message kubelet keeps, in bytes; of a longer one it keeps the end (Kubernetes docs, "Determine

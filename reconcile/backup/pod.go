@@ -1,6 +1,8 @@
 package backup
 
 import (
+	"path"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -12,25 +14,33 @@ import (
 
 // The flags of the programs.
 const (
-	FlagNamespace = "namespace"
-	FlagCluster   = "cluster"
-	FlagInstance  = "instance"
-	FlagUID       = "uid"
-	FlagPort      = "port"
-	FlagURL       = "url"
-	FlagChecksum  = "checksum"
-	FlagBandwidth = "bandwidth-limit"
+	FlagNamespace   = "namespace"
+	FlagCluster     = "cluster"
+	FlagInstance    = "instance"
+	FlagUID         = "uid"
+	FlagPort        = "port"
+	FlagURL         = "url"
+	FlagStoreDir    = "store-dir"
+	FlagCredentials = "credentials"
+	FlagRecipient   = "recipient-file"
+	FlagIdentity    = "identity-file"
+	FlagChecksum    = "checksum"
+	FlagAdoptOnly   = "adopt-only"
+	FlagVolume      = "volume"
+	FlagProbe       = "server-probe"
+	FlagBandwidth   = "bandwidth-limit"
+	FlagReport      = "report"
 )
 
-// Where things are in a transfer's Pod, beside agent.TLSDir, agent.AccountsDir and, for a restore, agent.VolumeDir.
+// Where things are in a transfer's Pod, beside agent.PodLayout.
 const (
-	// StoreDir is the volume of a file URL.
-	StoreDir = "/backups"
-	// CredentialsDir holds the keys of the Secret for a destination, EncryptionDir those of the encryption Secret, as files.
-	CredentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
-	EncryptionDir  = "/etc/mysql-operator/encryption"
-	// TerminationFile is where a program leaves its Outcome.
-	TerminationFile = corev1.TerminationMessagePathDefault
+	// storeDir is the volume of a file URL.
+	storeDir = "/backups"
+	// probeDir is where mysqld of the cluster's image leaves its version.
+	probeDir = "/probe"
+	// credentialsDir holds the keys of the Secret for a destination, encryptionDir those of the encryption Secret, as files.
+	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
+	encryptionDir  = "/etc/mysql-operator/encryption"
 )
 
 // The keys of the encryption Secret.
@@ -47,63 +57,88 @@ const (
 	// memoryRequest and memoryLimit: the programs stay below 128 MiB; the rest is for what the kernel counts of files being written.
 	memoryRequest = "64Mi"
 	memoryLimit   = "192Mi"
+	// probeSize bounds the data directory that is made to learn a version, and thrown away.
+	probeSize = "1Gi"
 )
 
 // podParts are put together to the Pod of a transfer.
 type podParts struct {
-	command, image string
-	arguments      []string
-	location       v1.BackupLocation
-	// readOnly mounts the destination's volume so.
-	readOnly  bool
-	listening bool
-	volumes   []*corev1ac.VolumeApplyConfiguration
-	mounts    []*corev1ac.VolumeMountApplyConfiguration
+	command, image, account string
+	arguments               []string
+	listening               bool
+	first                   []*corev1ac.ContainerApplyConfiguration
+	volumes                 []*corev1ac.VolumeApplyConfiguration
+	mounts                  []*corev1ac.VolumeMountApplyConfiguration
 }
 
 // serve lets the operator ask how far it is, with the certificate that members have.
 func (p *podParts) serve(cluster string) {
 	p.listening = true
-	p.secret("tls", agent.TLSDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-tls").WithDefaultMode(secretMode))
+	p.secret("tls", agent.TLSDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-tls"))
 }
 
 // cloneAccount is the one account that taking a copy needs.
 func (p *podParts) cloneAccount(cluster string) {
-	p.secret("accounts", agent.AccountsDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-accounts").WithDefaultMode(secretMode).
-		WithItems(item(mysql.CloneUser)))
+	p.secret("accounts", agent.AccountsDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-accounts").WithItems(item(mysql.CloneUser)))
 }
 
-func (p *podParts) dataVolume(claim string) {
-	p.claim("data", agent.VolumeDir, claim, false)
-}
-
-// place adds what the location takes. Secrets that are missing do not keep the Pod from starting: the program says what it lacks, which
-// people see, while a Pod that does not start says so in events only.
-func (p *podParts) place() {
-	if p.location.Claim != "" {
-		p.claim("store", StoreDir, p.location.Claim, p.readOnly)
+// place is where the backup is. A Secret that is missing does not keep the Pod from starting: the program says what it lacks, which
+// people see, while a Pod that cannot start says so in events only.
+func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
+	p.account = location.ServiceAccountName
+	p.arguments = append(p.arguments, flag(FlagURL, location.URL), flag(FlagReport, corev1.TerminationMessagePathDefault))
+	if location.Claim != "" {
+		p.claim("store", storeDir, location.Claim, readOnly)
+		p.arguments = append(p.arguments, flag(FlagStoreDir, storeDir))
 	}
-	if p.location.Secret != "" {
-		p.secret("credentials", CredentialsDir, corev1ac.SecretVolumeSource().WithSecretName(p.location.Secret).WithDefaultMode(secretMode).WithOptional(true))
-	}
-	if p.location.EncryptionSecret != "" {
-		p.secret("encryption", EncryptionDir, corev1ac.SecretVolumeSource().WithSecretName(p.location.EncryptionSecret).WithDefaultMode(secretMode).
-			WithOptional(true).WithItems(item(KeyRecipient), item(KeyIdentity)))
+	if location.Secret != "" {
+		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true))
+		p.arguments = append(p.arguments, flag(FlagCredentials, credentialsDir))
 	}
 }
 
-func (p *podParts) secret(name, path string, source *corev1ac.SecretVolumeSourceApplyConfiguration) {
-	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).WithSecret(source))
-	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(path).WithReadOnly(true))
+// keys are those of an encrypted backup: what is not asked for is not in the Pod.
+func (p *podParts) keys(secret string, keys ...string) {
+	if secret == "" {
+		return
+	}
+	source := corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true)
+	files := map[string]string{KeyRecipient: FlagRecipient, KeyIdentity: FlagIdentity}
+	for _, key := range keys {
+		source.WithItems(item(key))
+		p.arguments = append(p.arguments, flag(files[key], path.Join(encryptionDir, key)))
+	}
+	p.secret("encryption", encryptionDir, source)
 }
 
-func (p *podParts) claim(name, path, claim string, readOnly bool) {
-	source := corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)
-	mount := corev1ac.VolumeMount().WithName(name).WithMountPath(path)
+// probe learns the version of the cluster's image before any data is touched.
+func (p *podParts) probe(image string, resources v1.Resources) {
+	p.volumes = append(p.volumes, corev1ac.Volume().WithName("probe").
+		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(probeSize))))
+	wanted := corev1ac.ResourceRequirements()
+	if len(resources.Requests) > 0 {
+		wanted.WithRequests(resources.Requests)
+	}
+	if len(resources.Limits) > 0 {
+		wanted.WithLimits(resources.Limits)
+	}
+	p.first = append(p.first, restricted("server-probe", image).WithCommand(agent.ProbeCommand(probeDir)...).WithResources(wanted).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)))
+	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true))
+}
+
+func (p *podParts) secret(name, folder string, source *corev1ac.SecretVolumeSourceApplyConfiguration) {
+	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).WithSecret(source.WithDefaultMode(secretMode)))
+	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(folder).WithReadOnly(true))
+}
+
+func (p *podParts) claim(name, folder, claim string, readOnly bool) {
+	mount := corev1ac.VolumeMount().WithName(name).WithMountPath(folder)
 	if readOnly {
 		mount.WithReadOnly(true)
 	}
-	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).WithPersistentVolumeClaim(source))
+	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).
+		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)))
 	p.mounts = append(p.mounts, mount)
 }
 
@@ -112,7 +147,6 @@ func item(key string) *corev1ac.KeyToPathApplyConfiguration {
 }
 
 func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
-	p.place()
 	spec := corev1ac.PodSpec().
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithAutomountServiceAccountToken(false).
@@ -122,21 +156,19 @@ func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
 			WithRunAsNonRoot(true).WithRunAsUser(transferUser).WithRunAsGroup(transferUser).WithFSGroup(transferUser).
 			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithInitContainers(p.first...).
 		WithContainers(p.container()).
 		WithVolumes(p.volumes...)
-	if p.location.ServiceAccountName != "" {
-		spec.WithServiceAccountName(p.location.ServiceAccountName)
+	if p.account != "" {
+		spec.WithServiceAccountName(p.account)
 	}
 	return spec
 }
 
 // container asks for no CPU: where it is short, mysqld goes first.
 func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
-	container := corev1ac.Container().WithName(p.command).WithImage(p.image).WithImagePullPolicy(corev1.PullIfNotPresent).
+	container := restricted(p.command, p.image).
 		WithArgs(append([]string{p.command}, p.arguments...)...).
-		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
-		WithSecurityContext(corev1ac.SecurityContext().
-			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)})).
@@ -145,4 +177,11 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))
 	}
 	return container
+}
+
+func restricted(name, image string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
 }
