@@ -89,25 +89,32 @@ func prepareData(layout Layout) (newData bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	restoring, err := hasEntries(layout.RestoringDir())
-	if err != nil {
+	if err := refuseUnfinished(layout, exists); err != nil {
 		return false, err
 	}
+	unfinished := found && kept.Data == replication.OriginInitializing
 	switch {
-	case restoring && !exists:
-		return false, fmt.Errorf("the volume holds a restore that was not finished, and no data: an empty database is not put in its place; apply the cluster with the backup to restore from again, or delete the volume's claim to begin empty")
-	case found && kept.Data == replication.OriginInitializing:
+	case unfinished:
 		if err := os.RemoveAll(layout.DataDir()); err != nil {
 			return false, fmt.Errorf("remove the unfinished data directory: %w", err)
 		}
-	case found && kept.Data == replication.OriginMember && !exists:
-		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or delete member.json as well to begin with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
 	case exists && !found:
 		return false, saveState(layout.stateFile(), state{Data: replication.OriginMember})
 	case exists:
 		return false, nil
+	case kept.Data == replication.OriginMember:
+		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or delete member.json as well to begin with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
 	}
 	return true, saveState(layout.stateFile(), state{Data: replication.OriginInitializing})
+}
+
+// refuseUnfinished keeps a volume on which a backup was to be restored from being taken for an empty one.
+func refuseUnfinished(layout Layout, exists bool) error {
+	restoring, err := hasEntries(layout.RestoringDir())
+	if err != nil || !restoring || exists {
+		return err
+	}
+	return errors.New("the volume holds a restore that was not finished, and no data: an empty database is not put in its place; apply the cluster with the backup to restore from again, or delete the volume's claim to begin empty")
 }
 
 func hasEntries(folder string) (bool, error) {

@@ -41,7 +41,7 @@ func ProbedVersion(folder string) (string, error) {
 
 // versionIn finds "mysqld (mysqld 9.7.4) initializing of server" (errmsg, ER_STARTING_INIT), which releases from 8.0 on write first.
 func versionIn(log []byte) (string, error) {
-	told := regexp.MustCompile(`\(mysqld ([0-9][^)\s]*)\) initializing of server`)
+	told := regexp.MustCompile(`\(mysqld (\d[^)\s]*)\) initializing of server`)
 	for line := range bytes.Lines(log) {
 		if found := told.FindSubmatch(line); found != nil {
 			return string(found[1]), nil

@@ -76,27 +76,34 @@ func LookAtVolume(layout Layout) (Holding, error) {
 		return Holding{}, err
 	}
 	kept, found, err := loadState(layout.stateFile())
-	var unread *fs.PathError
-	if errors.As(err, &unread) {
-		return Holding{}, err
+	if unread := (*damagedError)(nil); errors.As(err, &unread) {
+		return Holding{Contents: VolumeOccupied, What: "a member.json that cannot be read"}, nil
 	}
 	if err != nil {
-		return Holding{Contents: VolumeOccupied, What: "a member.json that cannot be read (" + err.Error() + ")"}, nil
+		return Holding{}, err
 	}
-	return holding(kept, found, data, restoring), nil
+	if data {
+		return holdingData(kept, found), nil
+	}
+	return holdingNone(kept, found, restoring), nil
 }
 
-// holding judges by the member's state, if one was found, and by which folders have something in them.
-func holding(kept state, found, data, restoring bool) Holding {
+// holdingData judges a data directory by the member's state, if one was found.
+func holdingData(kept state, found bool) Holding {
 	switch {
-	case data && !found:
+	case !found:
 		return Holding{Contents: VolumeOccupied, What: "a data directory of which nothing is known"}
-	case data && kept.RestoredFrom != nil:
+	case kept.RestoredFrom != nil:
 		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, What: "data that began as a restored backup (" + kept.RestoredFrom.URL + ")"}
-	case data && kept.Data == replication.OriginMember:
+	case kept.Data == replication.OriginMember:
 		return Holding{Contents: VolumeOccupied, What: "the data of a cluster's member" + heldBy(kept.Held)}
-	case data:
-		return Holding{Contents: VolumeOccupied, What: "a data directory that mysqld made and no cluster has used"}
+	}
+	return Holding{Contents: VolumeOccupied, What: "a data directory that mysqld made and no cluster has used"}
+}
+
+// holdingNone judges a volume without a data directory.
+func holdingNone(kept state, found, restoring bool) Holding {
+	switch {
 	case kept.RestoredFrom != nil && restoring:
 		return Holding{Contents: VolumeStaged, From: *kept.RestoredFrom, What: "a restored backup that has yet to take its place (" + kept.RestoredFrom.URL + ")"}
 	case found && kept.Data == replication.OriginMember:
@@ -153,23 +160,27 @@ func FinishRestore(layout Layout, from RestoredFrom) error {
 	case found.Contents != VolumeUnfinished && (found.Contents != VolumeStaged || !same):
 		return &OccupiedError{What: found.What}
 	}
-	if err := flushFolder(layout.RestoringDir()); err != nil {
-		return fmt.Errorf("finish the restore: %w", err)
-	}
-	if err := saveState(layout.stateFile(), state{Data: replication.OriginMember, RestoredFrom: &from}); err != nil {
-		return err
-	}
-	// An empty folder may stand in its place; one with anything in it is not removed.
-	if err := os.Remove(layout.DataDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("finish the restore: %w", err)
-	}
-	if err := os.Rename(layout.RestoringDir(), layout.DataDir()); err != nil {
-		return fmt.Errorf("finish the restore: %w", err)
-	}
-	if err := flushFolder(filepath.Dir(layout.DataDir())); err != nil {
+	if err := layout.putInPlace(from); err != nil {
 		return fmt.Errorf("finish the restore: %w", err)
 	}
 	return nil
+}
+
+func (l Layout) putInPlace(from RestoredFrom) error {
+	if err := flushFolder(l.RestoringDir()); err != nil {
+		return err
+	}
+	if err := saveState(l.stateFile(), state{Data: replication.OriginMember, RestoredFrom: &from}); err != nil {
+		return err
+	}
+	// An empty folder may stand in its place; one with anything in it is not removed.
+	if err := os.Remove(l.DataDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Rename(l.RestoringDir(), l.DataDir()); err != nil {
+		return err
+	}
+	return flushFolder(filepath.Dir(l.DataDir()))
 }
 
 func flushFolder(path string) error {

@@ -40,10 +40,21 @@ func loadState(file string) (loaded state, found bool, err error) {
 		return state{}, false, fmt.Errorf("read the member's state: %w", err)
 	}
 	if err := json.Unmarshal(content, &loaded); err != nil {
-		return state{}, false, fmt.Errorf("read the member's state from %s: %w", file, err)
+		return state{}, false, &damagedError{file, err}
 	}
 	return loaded, true, nil
 }
+
+// damagedError is about a state that is there and makes no sense.
+type damagedError struct {
+	file  string
+	cause error
+}
+
+func (e *damagedError) Error() string {
+	return "read the member's state from " + e.file + ": " + e.cause.Error()
+}
+func (e *damagedError) Unwrap() error { return e.cause }
 
 // saveState replaces the state in one step that a crash cannot halve.
 func saveState(file string, next state) error {
