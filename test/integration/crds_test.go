@@ -267,7 +267,7 @@ func leastRights(r registry) {
 	}
 	r.patch(types.MergePatchType, `{"metadata":{"annotations":{"`+definitions.Identity().VersionAnnotation()+`":"0"}}}`)
 	results, err = r.installer(config).Ensure(r.t.Context(), r.definitions)
-	if diff := cmp.Diff([]string{"Update Older", "Create NotFound"}, outcomes(results)); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"Update Older", "Create NotFound"}, outcomes(results)[:2]); diff != "" || err != nil {
 		r.t.Errorf("with the rights granted (-want +got), error %v:\n%s", err, diff)
 	}
 }
