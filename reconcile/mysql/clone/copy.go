@@ -56,8 +56,8 @@ func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Resul
 	if err == nil {
 		return c.result, nil
 	}
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, errCancelled) || errors.Is(err, context.Canceled) {
-		err = cause
+	if errors.Is(err, errCancelled) {
+		err = context.Cause(ctx)
 	}
 	c.release(ctx, err)
 	return Result{}, fmt.Errorf("copy %s: %w", donor.Host, err)

@@ -195,8 +195,11 @@ func (d *Directory) finish() error {
 		}
 	}
 	err := fs.WalkDir(d.root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || name == "lost+found" {
+		if err != nil {
 			return err
+		}
+		if name == "lost+found" {
+			return fs.SkipDir
 		}
 		return d.sync(name)
 	})
