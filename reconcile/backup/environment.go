@@ -1,14 +1,20 @@
 package backup
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/archive"
 )
 
-// Environment is what a program is told and where it finds things: in a Pod by its Job, by hand by flags.
+// Environment is what a program is told and where it finds things: in a Pod by its Job, by hand by a person.
 type Environment struct {
 	// Namespace, Cluster, Instance and UID are whose backup it is.
 	Namespace, Cluster, Instance, UID string
@@ -16,19 +22,97 @@ type Environment struct {
 	URL string
 	// StoreDir is where the volume of a file URL is mounted; empty takes the URL's path as it is.
 	StoreDir string
-	// CredentialsDir and EncryptionDir hold Secrets as files; empty for none.
-	CredentialsDir, EncryptionDir string
-	// Checksum is that of the only manifest to accept; empty accepts every one.
+	// CredentialsDir holds the destination's Secret as files; empty for none.
+	CredentialsDir string
+	// RecipientFile and IdentityFile hold age keys, one a line; empty for none. One of two that does not exist is none either.
+	RecipientFile, IdentityFile string
+	// Checksum is that of the only manifest to restore; empty accepts every one.
 	Checksum string
+	// AdoptOnly restores nothing, and accepts a volume that this backup was restored to before.
+	AdoptOnly bool
 	// Bandwidth is in bytes per second; 0 leaves it to the program.
 	Bandwidth int64
 	// Port is where the cluster's Services and members listen.
 	Port int
-	// Layout is where the member's volume and the cluster's certificate are.
+	// Layout is where a member's volume, the cluster's certificate and the accounts are. Without a Volume, a restore goes Into a folder.
 	Layout agent.Layout
+	// Into is the data directory to make by hand: it must not exist, or be empty.
+	Into string
+	// ProbeDir is where mysqld of the image that is to start the data has left its version; empty for a person who knows.
+	ProbeDir string
+	// ProgressPort is where to answer the operator, which is asked for its certificate; 0 is nowhere.
+	ProgressPort int
 	// Version is the operator's.
 	Version string
 	Log     logr.Logger
 	// Now is the time.
 	Now func() time.Time
+}
+
+// open reaches the destination.
+func (e Environment) open(ctx context.Context) (*archive.Store, error) {
+	if e.CredentialsDir != "" {
+		entries, err := os.ReadDir(e.CredentialsDir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read credentials: %w", err)
+		}
+		if len(entries) == 0 {
+			return nil, retry(ReasonCredentialsNotFound, "read credentials: there are none: make the Secret that the destination names, with the keys of its kind of store")
+		}
+	}
+	return archive.Open(ctx, archive.Location{URL: e.URL, CredentialsDir: e.CredentialsDir, VolumeDir: e.StoreDir})
+}
+
+// keys reads the age keys; found is false where none are wanted.
+func (e Environment) keys() (keys archive.Keys, wanted bool, err error) {
+	if e.RecipientFile == "" && e.IdentityFile == "" {
+		return archive.Keys{}, false, nil
+	}
+	recipient, err := keyFile(e.RecipientFile)
+	if err != nil {
+		return archive.Keys{}, true, err
+	}
+	identity, err := keyFile(e.IdentityFile)
+	if err != nil {
+		return archive.Keys{}, true, err
+	}
+	if len(recipient) == 0 && len(identity) == 0 {
+		return archive.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age keys into the encryption Secret, public ones under %q, or secret ones, which restoring takes, under %q", KeyRecipient, KeyIdentity)
+	}
+	keys, err = archive.ParseKeys(recipient, identity)
+	if err != nil {
+		return archive.Keys{}, true, refused(ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
+	}
+	return keys, true, nil
+}
+
+func keyFile(file string) ([]byte, error) {
+	if file == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the encryption key: %w", err)
+	}
+	return content, nil
+}
+
+// beside runs what goes on beside a transfer (measuring, answering the operator) until the function it returns is called.
+func (e Environment) beside(ctx context.Context, m *meter) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	running := make(chan struct{})
+	go func() {
+		defer close(running)
+		m.watch(ctx, e.Log)
+	}()
+	if e.ProgressPort != 0 {
+		go e.serve(ctx, m)
+	}
+	return func() {
+		cancel()
+		<-running
+	}
 }

@@ -20,6 +20,7 @@ const (
 	FlagUID         = "uid"
 	FlagPort        = "port"
 	FlagURL         = "url"
+	FlagFrom        = "from"
 	FlagStoreDir    = "store-dir"
 	FlagCredentials = "credentials"
 	FlagRecipient   = "recipient-file"
@@ -86,7 +87,11 @@ func (p *podParts) cloneAccount(cluster string) {
 // people see, while a Pod that cannot start says so in events only.
 func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	p.account = location.ServiceAccountName
-	p.arguments = append(p.arguments, flag(FlagURL, location.URL), flag(FlagReport, corev1.TerminationMessagePathDefault))
+	where := FlagURL
+	if readOnly {
+		where = FlagFrom
+	}
+	p.arguments = append(p.arguments, flag(where, location.URL), flag(FlagReport, corev1.TerminationMessagePathDefault))
 	if location.Claim != "" {
 		p.claim("store", storeDir, location.Claim, readOnly)
 		p.arguments = append(p.arguments, flag(FlagStoreDir, storeDir))

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+)
+
+// transferMemory is what a transfer's heap is kept below, in bytes, at the cost of more collecting. Its buffers do not depend on the size of
+// the data; its Pod is ended at 192 MiB.
+const transferMemory = 96 << 20
+
+// transfer is a subcommand that moves or deletes backups.
+type transfer struct {
+	flags *pflag.FlagSet
+	log   logOptions
+	env   backup.Environment
+	// report is where to leave the outcome as JSON; empty tells people.
+	report string
+}
+
+// newTransfer begins with the flags that all of them have; what says what it is for.
+func newTransfer(usage, what string, p process) *transfer {
+	t := &transfer{flags: pflag.NewFlagSet("mysql-operator "+usage, pflag.ContinueOnError)}
+	t.flags.Usage = func() {
+		fmt.Fprintf(p.out, "usage: mysql-operator %s\n\n%s\n\n%s", usage, strings.TrimSpace(what), t.flags.FlagUsages())
+	}
+	t.env = backup.Environment{Version: version, Now: time.Now}
+	return t
+}
+
+// destination registers the flags that say where the backup is.
+func (t *transfer) destination(urlFlag string) {
+	t.flags.StringVar(&t.env.URL, urlFlag, "", "the backup's own folder: s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder, azblob://container/folder, or file:///folder")
+	t.flags.StringVar(&t.env.CredentialsDir, backup.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: what the machine has)")
+	t.flags.StringVar(&t.env.StoreDir, backup.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
+	t.flags.StringVar(&t.report, backup.FlagReport, "", "file for the outcome as JSON")
+}
+
+// identity registers the flags that say whose backup it is.
+func (t *transfer) identity() {
+	t.flags.StringVar(&t.env.Namespace, backup.FlagNamespace, "", "namespace of the cluster")
+	t.flags.StringVar(&t.env.Cluster, backup.FlagCluster, "", "name of the MySQLCluster")
+	t.flags.StringVar(&t.env.Instance, backup.FlagInstance, "", "name of the MySQLBackupInstance")
+	t.flags.StringVar(&t.env.UID, backup.FlagUID, "", "UID of the MySQLBackupInstance")
+}
+
+func (t *transfer) bandwidth() {
+	t.flags.Int64Var(&t.env.Bandwidth, backup.FlagBandwidth, 0, "bytes a second at most (default: no limit; a primary is read at 64 MiB/s)")
+}
+
+func (t *transfer) identityFile() {
+	t.flags.StringVar(&t.env.IdentityFile, backup.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
+}
+
+// parse reads the command line; required are the flags that must have a value.
+func (t *transfer) parse(p process, required ...string) error {
+	t.log.register(t.flags)
+	rest, err := parse(t.flags, p)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return badUsage("%s takes no argument %q", t.flags.Name(), strings.Join(rest, " "))
+	}
+	for _, name := range required {
+		if value := t.flags.Lookup(name).Value.String(); value == "" || value == "0" {
+			return badUsage("%s needs --%s", t.flags.Name(), name)
+		}
+	}
+	if t.report == "" && !t.flags.Changed("log-format") {
+		t.log.format = "console" // a person is watching
+	}
+	if p.environment("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(transferMemory)
+	}
+	t.env.Log, err = t.log.logger(p.err)
+	return err
+}
+
+// end tells how it went: to the Job by the report and the exit status, to a person in words.
+func (t *transfer) end(p process, outcome backup.Outcome, err error, otherwise string) error {
+	outcome, status := backup.Ended(outcome, err, otherwise)
+	if t.report != "" {
+		if failed := writeReport(t.report, outcome); failed != nil {
+			t.env.Log.Error(failed, "nobody is told of the outcome")
+		}
+	}
+	if err != nil {
+		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == backup.ExitRetry)
+		return &statusError{status: status}
+	}
+	t.env.Log.Info("completed", "message", outcome.Message, "bytes", outcome.DataSize, "size", outcome.Size, "checksum", outcome.Checksum, "gtidExecuted", outcome.GTIDExecuted)
+	if t.report == "" {
+		tell(p, outcome)
+	}
+	return nil
+}
+
+// writeReport leaves the outcome where the Pod's termination message is read from. The file exists in a Pod and belongs to somebody else.
+func writeReport(file string, outcome backup.Outcome) error {
+	content, err := outcome.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("write the outcome: %w", err)
+	}
+	return nil
+}
+
+// tell is the outcome for a person.
+func tell(p process, outcome backup.Outcome) {
+	for _, line := range []struct{ name, value string }{
+		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
+		{"MySQL version", outcome.ServerVersion}, {"data", size(outcome.DataSize)}, {"archive", size(outcome.Size)},
+		{"GTID set", outcome.GTIDExecuted}, {"checksum", outcome.Checksum},
+	} {
+		if line.value != "" {
+			fmt.Fprintf(p.out, "%-14s %s\n", line.name, line.value)
+		}
+	}
+}
+
+func size(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return backup.Size(bytes)
+}
+
+// runBackup is the subcommand backup: what a backup's Pod runs, and verify for people.
+func runBackup(ctx context.Context, p process) error {
+	if len(p.arguments) > 0 && p.arguments[0] == "verify" {
+		p.arguments = p.arguments[1:]
+		return runVerify(ctx, p)
+	}
+	t := newTransfer("backup [flags]", `Makes one backup of a cluster (runs in the Pods of a MySQLBackupInstance).
+mysql-operator backup verify checks one by hand.`, p)
+	t.identity()
+	t.destination(backup.FlagURL)
+	t.flags.IntVar(&t.env.Port, backup.FlagPort, 3306, "port of the cluster's members")
+	t.flags.StringVar(&t.env.RecipientFile, backup.FlagRecipient, "", "file with age public keys, one a line, to encrypt for")
+	t.identityFile()
+	t.bandwidth()
+	if err := t.parse(p, backup.FlagNamespace, backup.FlagCluster, backup.FlagInstance, backup.FlagUID, backup.FlagURL); err != nil {
+		return err
+	}
+	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
+	outcome, err := backup.RunBackup(ctx, t.env)
+	return t.end(p, outcome, err, backup.ReasonCopyFailed)
+}
+
+// runVerify is the subcommand backup verify.
+func runVerify(ctx context.Context, p process) error {
+	t := newTransfer("backup verify --from URL [flags]", `Reads a whole backup and checks all of it: every checksum, every size, the tar stream. Nothing is written,
+and neither Kubernetes nor MySQL is needed.
+
+  mysql-operator backup verify --from 's3://bucket/shop/db/nightly-2026-11-21-03-00-00?region=eu-central-1' --credentials ./keys
+  mysql-operator backup verify --from file:///mnt/backups/shop/db/nightly-2026-11-21-03-00-00 --identity-file key.txt
+
+Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, intact backup.`, p)
+	t.destination(backup.FlagFrom)
+	t.identityFile()
+	t.bandwidth()
+	t.flags.StringVar(&t.env.Checksum, backup.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	if err := t.parse(p, backup.FlagFrom); err != nil {
+		return err
+	}
+	outcome, err := backup.RunVerify(ctx, t.env)
+	outcome.Message = "the backup is whole and intact"
+	return t.end(p, outcome, err, backup.ReasonBackupCorrupt)
+}
+
+// runRestore is the subcommand restore: what the Pod of a cluster that begins with a backup runs, and what a person runs who has only the
+// backup and this program.
+func runRestore(ctx context.Context, p process) error {
+	t := newTransfer("restore --from URL --into DIR [flags]", `Makes a data directory from a backup. Everything is checked before it takes its place: DIR is made whole or not at all,
+and must not exist or be empty. Neither Kubernetes nor MySQL is needed.
+
+  mysql-operator restore --from 's3://bucket/shop/db/nightly-2026-11-21-03-00-00?region=eu-central-1' --credentials ./keys --into /srv/mysql
+  chown -R mysql: /srv/mysql && mysqld --user=mysql --datadir=/srv/mysql
+
+mysqld must be of the backup's release series (8.4 for 8.4.x) and not be older. It recovers at its first start. The accounts and passwords are those
+of the backup.
+
+Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
+	t.destination(backup.FlagFrom)
+	t.flags.StringVar(&t.env.Into, "into", "", "data directory to make")
+	t.identityFile()
+	t.bandwidth()
+	t.flags.StringVar(&t.env.Checksum, backup.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	t.identity()
+	t.flags.StringVar(&t.env.Layout.Volume, backup.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
+	t.flags.StringVar(&t.env.ProbeDir, backup.FlagProbe, "", "folder in which the cluster's image has left its version (in Pods)")
+	t.flags.BoolVar(&t.env.AdoptOnly, backup.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
+	if err := t.parse(p, backup.FlagFrom); err != nil {
+		return err
+	}
+	if (t.env.Into == "") == (t.env.Layout.Volume == "") {
+		return badUsage("restore needs --into DIR")
+	}
+	if volume := t.env.Layout.Volume; volume != "" {
+		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
+		t.env.Layout.Volume = volume
+	}
+	outcome, err := backup.RunRestore(ctx, t.env)
+	return t.end(p, outcome, err, backup.ReasonRestoreFailed)
+}
+
+// runBackupDelete is the subcommand backup-delete.
+func runBackupDelete(ctx context.Context, p process) error {
+	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). That there is none is success.`, p)
+	t.identity()
+	t.destination(backup.FlagURL)
+	if err := t.parse(p, backup.FlagUID, backup.FlagURL); err != nil {
+		return err
+	}
+	outcome, err := backup.RunDelete(ctx, t.env)
+	return t.end(p, outcome, err, backup.ReasonDestinationUnavailable)
+}

@@ -1,0 +1,201 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+)
+
+// abortTimeout bounds removing what a failed attempt has stored; it has to be done before kubelet loses patience (abortGrace).
+const abortTimeout = 45 * time.Second
+
+// RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what the
+// next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
+// not say so any more, that backup is the result.
+func RunBackup(ctx context.Context, env Environment) (Outcome, error) {
+	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
+	return outcome, interrupted(ctx, err)
+}
+
+// members reaches the real ones, with the account for copies.
+func (e Environment) members() members {
+	return members{
+		wait: donorWait, pause: donorPause,
+		connect: func(host string) (server, error) {
+			account, err := e.Layout.Account(mysql.CloneUser)
+			if err != nil {
+				return nil, err
+			}
+			security, err := e.Layout.ClientTLS()
+			if err != nil {
+				return nil, err
+			}
+			return mysql.Remote(host, e.Port, account, security)
+		},
+		copy: func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
+			account, err := e.Layout.Account(mysql.CloneUser)
+			if err != nil {
+				return clone.Result{}, err
+			}
+			security, err := e.Layout.ClientTLS()
+			if err != nil {
+				return clone.Result{}, err
+			}
+			return clone.Copy(ctx, clone.Donor{Host: host, Port: e.Port, Account: account, TLS: security}, sink, observer)
+		},
+	}
+}
+
+// making is one attempt at a backup.
+type making struct {
+	env     Environment
+	meter   *meter
+	members members
+}
+
+func (m making) run(ctx context.Context) (Outcome, error) {
+	defer m.env.beside(ctx, m.meter)()
+	m.meter.stage("looking at the destination")
+	keys, encrypt, err := m.env.keys()
+	if err != nil {
+		return Outcome{}, err
+	}
+	if encrypt && len(keys.Recipients) == 0 {
+		return Outcome{}, refused(ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
+	}
+	store, err := m.env.open(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = store.Close() }()
+	if outcome, done, err := m.made(ctx, store); done || err != nil {
+		return outcome, err
+	}
+	m.meter.stage("looking for a member to copy")
+	from, err := m.members.choose(ctx, serviceOf(m.env))
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = from.server.Close() }()
+	m.meter.update(func(p *Progress) { p.Source = from.name() })
+	outcome, err := m.copyTo(ctx, store, keys, from)
+	outcome.Source = from.name()
+	return outcome, err
+}
+
+// serviceOf is the Service that leads to replicas, or to the primary where there is none.
+func serviceOf(e Environment) string { return e.Cluster + "-read." + e.Namespace + ".svc" }
+
+func (m making) identity() archive.Identity {
+	return archive.Identity{Namespace: m.env.Namespace, Cluster: m.env.Cluster, Instance: m.env.Instance, UID: m.env.UID}
+}
+
+// made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
+func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome, done bool, err error) {
+	manifest, checksum, err := archive.Load(ctx, store)
+	var unreachable *archive.StoreError
+	switch {
+	case errors.As(err, &unreachable):
+		return Outcome{}, false, err
+	case err != nil || manifest.Backup.UID != m.env.UID:
+		return Outcome{}, false, nil
+	}
+	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
+	return outcomeOf(manifest, checksum), true, nil
+}
+
+// outcomeOf is what there is to say of a whole backup.
+func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
+	return Outcome{
+		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
+		Checksum: checksum, DataSize: manifest.Data.Bytes, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
+	}
+}
+
+// copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
+func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.Keys, from source) (Outcome, error) {
+	limit := m.env.Bandwidth
+	if limit == 0 && from.Primary {
+		limit = DefaultPrimaryLimit
+	}
+	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
+	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
+	if err != nil {
+		return Outcome{}, err
+	}
+	manifest, checksum, err := m.fill(ctx, writer, from)
+	if err == nil {
+		return outcomeOf(manifest, checksum), nil
+	}
+	m.meter.stage("removing what was stored")
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	if left := writer.Abort(bounded); left != nil {
+		// The next attempt, or deleting the instance, removes it; nobody takes it for a backup.
+		m.env.Log.Error(left, "parts of the failed attempt are left at the destination")
+	}
+	return Outcome{}, err
+}
+
+// fill copies everything and writes the manifest.
+func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (archive.Manifest, string, error) {
+	manifest := archive.Manifest{
+		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
+		OperatorVersion: m.env.Version,
+	}
+	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter}, m.observer(ctx, from, &manifest.GTIDs))
+	if err != nil {
+		return manifest, "", err
+	}
+	if result.ServerUUID != from.ServerUUID {
+		return manifest, "", retry(ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
+	}
+	m.meter.stage("finishing")
+	manifest.Data = archive.Data{Bytes: result.Bytes, Files: result.Files}
+	manifest.Settings = result.Settings
+	for _, plugin := range result.Plugins {
+		if plugin.Library != "" {
+			manifest.Plugins = append(manifest.Plugins, plugin.Name)
+		}
+	}
+	return writer.Finish(ctx, manifest)
+}
+
+// observer follows the stages, and notes between which two sets of transactions the copy is: what was committed before its moment is in it,
+// what was not even about to be committed after it is not.
+func (m making) observer(ctx context.Context, from source, gtids *archive.GTIDs) clone.Observer {
+	return clone.Observer{
+		Estimated: m.meter.total,
+		Stage: func(stage clone.Stage) error {
+			m.meter.stage(stage.String())
+			m.env.Log.Info("stage", "stage", stage.String(), "bytes", m.meter.now().Bytes)
+			if stage != clone.StageRedo {
+				return nil
+			}
+			seen, err := from.again(ctx)
+			gtids.AtLeast = seen.Executed.String()
+			return err
+		},
+		Fixed: func() error {
+			seen, err := from.again(ctx)
+			gtids.AtMost = seen.Executed.Union(seen.Pending).String()
+			return err
+		},
+	}
+}
+
+// again looks at the member once more.
+func (s source) again(ctx context.Context) (mysql.Donor, error) {
+	seen, err := observe(ctx, s.server)
+	if err != nil {
+		return seen, retry(ReasonDonorUnavailable, "note the transactions of %s: %w", s.Host, err)
+	}
+	if seen.ServerUUID != s.ServerUUID {
+		return seen, retry(ReasonCopyFailed, "note the transactions of %s: it became another server meanwhile", s.Host)
+	}
+	return seen, nil
+}

@@ -1,0 +1,189 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+)
+
+// RunRestore puts a backup on a member's volume, or into a folder by hand. What is there is looked at first: this very backup is success, and
+// the destination need not even exist any more; other data is never touched. Then everything that could speak against the backup is
+// asked before the first byte is written. Killed at any point, it carries on or begins again when it is run again.
+func RunRestore(ctx context.Context, env Environment) (Outcome, error) {
+	outcome, err := restoring{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
+	return outcome, interrupted(ctx, err)
+}
+
+func (e Environment) place() place {
+	if e.Layout.Volume != "" {
+		return memberVolume{layout: e.Layout}
+	}
+	return folder{path: filepath.Clean(e.Into)}
+}
+
+// directory is a clone.Directory.
+type directory interface {
+	clone.Sink
+	Finish() error
+	Close() error
+}
+
+func newDirectory(root string) (directory, error) { return clone.NewDirectory(root) }
+
+// restoring is one attempt at a restore.
+type restoring struct {
+	env       Environment
+	meter     *meter
+	place     place
+	directory func(root string) (directory, error)
+}
+
+func (r restoring) run(ctx context.Context) (Outcome, error) {
+	defer r.env.beside(ctx, r.meter)()
+	held, err := r.place.look()
+	if err != nil {
+		return Outcome{}, err
+	}
+	wanted := agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum, URL: r.env.URL}
+	if held.From.Is(wanted) {
+		return r.adopt(held)
+	}
+	certain := hasBackup(held) && wanted.Checksum != "" && held.From.Checksum != ""
+	if certain || held.Contents == agent.VolumeOccupied || r.env.AdoptOnly && !hasBackup(held) {
+		return Outcome{}, r.taken(held)
+	}
+	r.meter.stage("looking at the backup")
+	keys, _, err := r.env.keys()
+	if err != nil {
+		return Outcome{}, err
+	}
+	store, err := r.env.open(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = store.Close() }()
+	manifest, checksum, err := r.load(ctx, store)
+	if err != nil {
+		return Outcome{}, err
+	}
+	wanted = agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL}
+	if hasBackup(held) {
+		if held.From.Is(wanted) {
+			return r.adopt(held)
+		}
+		return Outcome{}, r.taken(held)
+	}
+	if err := r.fits(manifest, keys); err != nil {
+		return Outcome{}, err
+	}
+	return r.restore(ctx, store, manifest, keys, wanted)
+}
+
+// hasBackup says whether there is a restored backup.
+func hasBackup(held agent.Holding) bool {
+	return held.Contents == agent.VolumeRestored || held.Contents == agent.VolumeStaged
+}
+
+// taken refuses what is there.
+func (r restoring) taken(held agent.Holding) error {
+	if hasBackup(held) || held.Contents == agent.VolumeOccupied {
+		return &agent.OccupiedError{What: held.What}
+	}
+	return refused(ReasonDataExists, "other members' volumes hold data, and this one does not hold this backup but %s: it is not restored beside them", held.What)
+}
+
+// adopt takes what an earlier run has restored.
+func (r restoring) adopt(held agent.Holding) (Outcome, error) {
+	if err := r.place.finish(held.From); err != nil {
+		return Outcome{}, err
+	}
+	r.env.Log.Info("this backup was restored here before", "checksum", held.From.Checksum)
+	return Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: "this backup was restored here before"}, nil
+}
+
+// load reads the manifest and checks that it is the one that was asked for.
+func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Manifest, string, error) {
+	manifest, checksum, err := archive.Load(ctx, store)
+	if err != nil {
+		return manifest, "", err
+	}
+	if r.env.UID != "" && manifest.Backup.UID != r.env.UID {
+		return manifest, "", refused(ReasonBackupForeign, "%s holds the backup of another instance: of %s/%s with UID %s, not %s", store.URL(), manifest.Backup.Namespace, manifest.Backup.Instance, manifest.Backup.UID, r.env.UID)
+	}
+	if r.env.Checksum != "" && checksum != r.env.Checksum {
+		return manifest, "", refused(ReasonBackupForeign, "%s holds another backup than its instance says: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
+	}
+	return manifest, checksum, nil
+}
+
+// fits asks what could speak against restoring, before anything is written.
+func (r restoring) fits(manifest archive.Manifest, keys archive.Keys) error {
+	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
+		return retry(ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed (key %q of the encryption Secret)", manifest.Encryption.Recipients, KeyIdentity)
+	}
+	if r.env.ProbeDir != "" {
+		image, err := agent.ProbedVersion(r.env.ProbeDir)
+		if err != nil {
+			return retry(ReasonVersionMismatch, "%w", err)
+		}
+		if err := agent.CanStart(image, manifest.Source.ServerVersion); err != nil {
+			return refused(ReasonVersionMismatch, "%w", err)
+		}
+	}
+	free, err := r.place.free()
+	if err != nil {
+		return err
+	}
+	if needed := leastSpace(manifest); free < needed {
+		return refused(ReasonVolumeTooSmall, "the backup takes about %s, and the volume has %s free: make it larger (spec.storage)", Size(manifest.Data.Bytes), Size(free))
+	}
+	return nil
+}
+
+// leastSpace is less than what the data takes, for certain: what was copied counts pages twice that changed meanwhile, so a fifth is left
+// out. What does not fit after all ends with the volume full, and harms nothing either.
+func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Bytes / 5 * 4 }
+
+// restore writes the data beside its place, and puts it there when all of it is checked and flushed.
+func (r restoring) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys archive.Keys, from agent.RestoredFrom) (Outcome, error) {
+	r.env.Log.Info("restoring", "instance", manifest.Backup.Instance, "version", manifest.Source.ServerVersion, "bytes", manifest.Data.Bytes, "from", store.URL())
+	r.meter.stage("restoring")
+	r.meter.total(manifest.Data.Raw)
+	root, err := r.place.begin()
+	if err != nil {
+		return Outcome{}, err
+	}
+	into, err := r.directory(root)
+	if err != nil {
+		return Outcome{}, r.written(err)
+	}
+	options := archive.ReadOptions{Identities: keys.Identities, Limit: r.env.Bandwidth, Progress: r.meter.done}
+	err = archive.Extract(ctx, store, manifest, options, into)
+	if err == nil {
+		r.meter.stage("flushing")
+		err = into.Finish()
+	}
+	if err := errors.Join(err, into.Close()); err != nil {
+		return Outcome{}, r.written(err)
+	}
+	if err := r.place.finish(from); err != nil {
+		return Outcome{}, r.written(err)
+	}
+	outcome := outcomeOf(manifest, from.Checksum)
+	outcome.Message = fmt.Sprintf("restored backup %s of cluster %s/%s", manifest.Backup.Instance, manifest.Backup.Namespace, manifest.Backup.Cluster)
+	return outcome, nil
+}
+
+// written tells a full volume, which is ours, from a full destination.
+func (r restoring) written(err error) error {
+	var store *archive.StoreError
+	if isFull(err) && !errors.As(err, &store) {
+		return refused(ReasonVolumeTooSmall, "the volume is full before all of the backup is on it: make it larger (spec.storage): %w", err)
+	}
+	return err
+}
