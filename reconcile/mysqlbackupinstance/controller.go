@@ -1,0 +1,125 @@
+// Package mysqlbackupinstance reconciles MySQLBackupInstance resources: one backup each, made once.
+//
+//	Scheduled ──(cluster serves, Secrets and claim are there)──▶ location in the status ──▶ Job ──▶ Started ──▶ Completed
+//	    │                                                                                              │
+//	    └───────────── activeDeadlineSeconds over, replaced, refused ──────────────────────────────────┴──▶ Failed
+//
+// A pass observes (observe.go), decides (decide.go while the backup is made, end.go when the instance is deleted), acts (act.go) and
+// reports (status.go).
+//
+// A backup is made once, and its place is never in doubt, wherever the operator dies, because of the order of its writes:
+//
+//	finalizer, if the data is to go with the instance ──▶ status: location ──▶ Job ──▶ status: Completed or Failed, which nothing follows
+//
+// The location is on record before anything can be written there. The Job is named after the instance and belongs to it: there is never
+// a second one at the same time, and its program continues nobody else's folder. Completed rests on what the Job's Pod itself said,
+// nothing less; and where the cache says that there is nothing to be heard any more, the API server is asked before the backup is given up.
+//
+// When an instance is deleted its data stays, unless the finalizer is on it; then a second Job deletes the data. That Job belongs to
+// nobody: garbage collection would take it together with the instance that waits for it.
+package mysqlbackupinstance
+
+import (
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// Controller is the kind as the engine knows it. image is the operator's own, which backups' Pods run.
+func Controller(kind schema.Kind, image string) reconcile.Controller {
+	return reconcile.Controller{
+		Kind: kind,
+		Watches: []reconcile.Watch{
+			{Resource: jobs(), Selector: backup.Selector, Transform: backup.SlimJob, Owners: byLabel},
+			{Resource: pods(), Selector: backup.Selector, Transform: backup.SlimPod, Owners: byLabel},
+			{Resource: clusters(kind), Owners: waitingFor},
+		},
+		Rules:   rules(kind),
+		Metrics: newMeasures,
+		New: func(api *reconcile.Client) reconcile.Reconciler {
+			return &reconciler{api: api, kind: kind, image: image, now: time.Now, memory: newMemory()}
+		},
+	}
+}
+
+// byLabel finds the instance of a Job or a Pod by its label: the Job that deletes data belongs to nobody.
+func byLabel(child *unstructured.Unstructured, instances reconcile.Lister) []types.NamespacedName {
+	value := child.GetLabels()[backup.LabelBackup]
+	if value == "" {
+		return nil
+	}
+	if _, found := instances.Get(child.GetNamespace(), value); found {
+		return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: value}}
+	}
+	concerned := []types.NamespacedName{}
+	for _, instance := range instances.List(child.GetNamespace()) {
+		if backup.LabelValue(instance.GetName()) == value {
+			concerned = append(concerned, types.NamespacedName{Namespace: instance.GetNamespace(), Name: instance.GetName()})
+		}
+	}
+	return concerned
+}
+
+// waitingFor finds the backups of a cluster that are not over. Those that are may be many, and the cluster concerns them no more.
+func waitingFor(cluster *unstructured.Unstructured, instances reconcile.Lister) []types.NamespacedName {
+	concerned := []types.NamespacedName{}
+	for _, instance := range instances.List(cluster.GetNamespace()) {
+		phase, _, _ := unstructured.NestedString(instance.Object, "status", "phase")
+		name, _, _ := unstructured.NestedString(instance.Object, "spec", "cluster")
+		if isOver(v1.BackupPhase(phase)) || name != "" && name != cluster.GetName() {
+			continue
+		}
+		concerned = append(concerned, types.NamespacedName{Namespace: instance.GetNamespace(), Name: instance.GetName()})
+	}
+	return concerned
+}
+
+// rules are what the kind needs beyond its own resource and what it watches. Secrets are read by name, never listed.
+func rules(kind schema.Kind) []rbacv1.PolicyRule {
+	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	return []rbacv1.PolicyRule{
+		rule("batch", []string{"jobs"}, "create", "delete"),
+		rule("", []string{"persistentvolumeclaims"}, "get", "create", "patch"),
+		rule("", []string{"secrets"}, "get"),
+		// Why Kubernetes makes no Pod for a Job is told by its events only.
+		rule("", []string{"events"}, "list"),
+		// The finalizer.
+		rule(kind.Group, []string{kind.Plural}, "patch"),
+		rule(kind.Group, []string{schedulesPlural}, "get"),
+	}
+}
+
+const (
+	clustersPlural  = "mysqlclusters"
+	schedulesPlural = "mysqlbackupschedules"
+)
+
+func clusters(kind schema.Kind) apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: clustersPlural}
+}
+
+func schedules(kind schema.Kind) apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: kind.Group, Version: kind.Version, Resource: schedulesPlural}
+}
+
+func jobs() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+}
+
+func pods() apischema.GroupVersionResource    { return core("pods") }
+func claims() apischema.GroupVersionResource  { return core("persistentvolumeclaims") }
+func secrets() apischema.GroupVersionResource { return core("secrets") }
+
+func core(resource string) apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
+}

@@ -1,0 +1,253 @@
+package mysqlbackupinstance
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// step is what a pass has to do.
+type step string
+
+const (
+	// stepWait: something is missing, or on its way.
+	stepWait step = "wait"
+	// stepBegin: nothing is missing; the claim is made where it has to be, and the location goes on record.
+	stepBegin step = "begin"
+	// stepStart: the location is on record; the Job is made.
+	stepStart step = "start"
+	// stepFollow: a Pod is at work.
+	stepFollow step = "follow"
+	// stepStop: the Job is deleted, with its Pod.
+	stepStop step = "stop"
+	// stepComplete and stepFail: it is over.
+	stepComplete step = "complete"
+	stepFail     step = "fail"
+)
+
+// decision is what a pass does, and why.
+type decision struct {
+	step step
+	// why is what is waited for, or why the backup failed; empty otherwise.
+	why problem
+}
+
+// isOver says that nothing follows a phase.
+func isOver(phase v1.BackupPhase) bool {
+	return phase == v1.BackupCompleted || phase == v1.BackupFailed
+}
+
+// decide decides what a backup that is not over needs next.
+func decide(instance v1.MySQLBackupInstance, seen sight) decision {
+	if seen.transfer.Phase == backup.Succeeded {
+		return ended(instance, seen)
+	}
+	if _, replaced := instance.Annotations[backup.AnnotationReplaced]; replaced {
+		return replace(seen)
+	}
+	if seen.job != nil {
+		return follow(instance, seen)
+	}
+	found := obstacle(instance, seen)
+	if deadline := deadlineOf(instance, seen); !seen.now.Before(deadline) {
+		return decision{stepFail, overdue(seen, found)}
+	}
+	switch {
+	case found != nil:
+		return decision{stepWait, *found}
+	case instance.Status.Location == nil:
+		return decision{step: stepBegin}
+	}
+	return decision{step: stepStart}
+}
+
+// deadlineOf is when a backup fails that is not complete: it counts from the instance's creation, waiting and all attempts included.
+func deadlineOf(instance v1.MySQLBackupInstance, seen sight) time.Time {
+	seconds := *seen.settings.ActiveDeadlineSeconds
+	return instance.CreationTimestamp.Add(time.Duration(seconds) * time.Second)
+}
+
+func overdue(seen sight, found *problem) problem {
+	limit := time.Duration(*seen.settings.ActiveDeadlineSeconds) * time.Second
+	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limit)
+	if found != nil {
+		message += "; at last: " + found.message
+	}
+	return problem{backup.ReasonDeadlineExceeded, message, true}
+}
+
+// ended judges a Job that succeeded. Only what its Pod said itself makes a backup Completed.
+func ended(instance v1.MySQLBackupInstance, seen sight) decision {
+	outcome := seen.transfer.Outcome
+	switch {
+	case outcome == nil:
+		return decision{stepFail, unproven(instance, seen.transfer.Message)}
+	case outcome.Reason != backup.ReasonCompleted, outcome.Checksum == "", outcome.Size <= 0, outcome.DataSize <= 0:
+		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod ended well, but said %q with the checksum %q and the sizes %d and %d", outcome.Reason, outcome.Checksum, outcome.DataSize, outcome.Size))}
+	case outcome.UID != "" && outcome.UID != string(instance.UID):
+		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod speaks of the backup with the UID %s", outcome.UID))}
+	}
+	return decision{step: stepComplete}
+}
+
+// unproven is a Job that says that all went well, without the Pod's word for it: most likely there is a good backup, but nobody may rely on
+// it unseen.
+func unproven(instance v1.MySQLBackupInstance, what string) problem {
+	return problem{backup.ReasonPodsFailed, fmt.Sprintf("the Job succeeded, but what it made is not known (%s): there may be a good backup; mysql-operator backup verify --from %s tells, and spec.fromBackupURL of a MySQLCluster restores it; or make another backup", what, urlOf(instance)), true}
+}
+
+func urlOf(instance v1.MySQLBackupInstance) string {
+	if instance.Status.Location == nil {
+		return ""
+	}
+	if claim := instance.Status.Location.Claim; claim != "" {
+		return fmt.Sprintf("%s (in the volume of claim %s)", instance.Status.Location.URL, claim)
+	}
+	return instance.Status.Location.URL
+}
+
+// replace ends a backup whose schedule makes another one in its place. It has failed when nothing of it is at work any more: until then
+// it may still come to its end.
+func replace(seen sight) decision {
+	failed := problem{backup.ReasonReplaced, "the schedule's next backup took its place (concurrencyPolicy Replace)", true}
+	switch {
+	case seen.job != nil && seen.transfer.Phase == backup.Failed:
+		return decision{stepFail, failed}
+	case seen.job != nil && seen.job.DeletionTimestamp == nil:
+		return decision{stepStop, ending("is replaced by the schedule's next backup")}
+	case seen.job != nil || seen.pods > 0:
+		return decision{stepWait, ending("is replaced by the schedule's next backup")}
+	}
+	return decision{stepFail, failed}
+}
+
+func ending(because string) problem {
+	return problem{backup.ReasonReplaced, because + "; waits for its Pod to end", false}
+}
+
+// follow says how a Job goes that has not succeeded.
+func follow(instance v1.MySQLBackupInstance, seen sight) decision {
+	switch seen.transfer.Phase {
+	case backup.Failed:
+		return decision{stepFail, problem{reasonOr(seen.transfer, backup.ReasonPodsFailed), cleanMessage(seen.transfer.Message), true}}
+	case backup.Running:
+		return decision{step: stepFollow}
+	case backup.Pending, backup.Succeeded:
+	}
+	return decision{stepWait, pending(instance, seen)}
+}
+
+// pending says what a Pod waits for.
+func pending(instance v1.MySQLBackupInstance, seen sight) problem {
+	state := seen.transfer
+	switch {
+	case seen.job.DeletionTimestamp != nil:
+		return problem{backup.ReasonScheduled, "its Job was deleted; another one is made when that is gone", false}
+	case seen.refused != "":
+		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not make the Pod of Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
+	case state.Reason == backup.ReasonImagePullFailed:
+		// kubelet's words alternate; the Pod is what a person needs to know.
+		return problem{state.Reason, fmt.Sprintf("the operator's image cannot be pulled for Pod %s; check that the node may pull it (kubectl describe pod %s tells more)", state.Pod, state.Pod), true}
+	case state.Attempts > 0 && state.Reason != "":
+		return problem{state.Reason, "the last attempt failed and is made again: " + cleanMessage(state.Message), false}
+	}
+	// Something that the Pod needs may have gone after it was asked for.
+	if found := obstacle(instance, seen); found != nil && found.reason != backup.ReasonClusterNotReady && found.reason != backup.ReasonWaitingForCluster {
+		return *found
+	}
+	if found := volumePending(seen.claim); found != nil && state.Reason != "" {
+		return *found
+	}
+	return problem{reasonOr(state, backup.ReasonScheduled), cleanMessage(state.Message), false}
+}
+
+func reasonOr(state backup.State, reason string) string {
+	if state.Reason != "" && state.Reason != backup.ReasonCompleted {
+		return state.Reason
+	}
+	return reason
+}
+
+// longestMessage bounds, in bytes, what a status repeats of others' words.
+const longestMessage = 4096
+
+// cleanMessage makes others' words fit to be kept: text, and not too much of it.
+func cleanMessage(text string) string {
+	if len(text) > longestMessage {
+		text = text[:longestMessage] + "…"
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
+// obstacle finds what a backup lacks to begin; nil for nothing. The order is that in which people put things right.
+func obstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+	for _, look := range []func(v1.MySQLBackupInstance, sight) *problem{clusterObstacle, urlObstacle, credentialsObstacle, keyObstacle, claimObstacle} {
+		if found := look(instance, seen); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func clusterObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+	namespace := instance.Namespace
+	switch {
+	case seen.name == "" && seen.scheduleMissing:
+		return &problem{reasonScheduleNotFound, fmt.Sprintf("spec.schedule: MySQLBackupSchedule %q does not exist in namespace %q, and spec.cluster does not say what to back up; create it, or create another instance with spec.cluster", instance.Spec.Schedule, namespace), false}
+	case seen.cluster == nil:
+		return &problem{backup.ReasonClusterNotFound, fmt.Sprintf("MySQLCluster %q does not exist in namespace %q; backups are made in their cluster's own namespace and under the name it has now: create the cluster, or create another instance that names the right one", seen.name, namespace), false}
+	case seen.cluster.DeletionTimestamp != nil:
+		return &problem{backup.ReasonClusterNotReady, fmt.Sprintf("MySQLCluster %q is being deleted", seen.name), false}
+	case seen.cluster.Status.ReadyReplicas > 0:
+		return nil
+	case seen.cluster.Status.Primary == "":
+		return &problem{backup.ReasonWaitingForCluster, fmt.Sprintf("MySQLCluster %q has no members yet; waits until one serves (kubectl get mysqlcluster %s tells what it waits for)", seen.name, seen.name), false}
+	}
+	return &problem{backup.ReasonClusterNotReady, fmt.Sprintf("no member of MySQLCluster %q serves; waits until one does (kubectl get mysqlcluster %s tells what is wrong)", seen.name, seen.name), false}
+}
+
+func urlObstacle(_ v1.MySQLBackupInstance, seen sight) *problem {
+	if seen.urlFault == nil {
+		return nil
+	}
+	return &problem{reasonURLInvalid, fmt.Sprintf("%v; create another instance, or correct the schedule and create another instance", seen.urlFault), true}
+}
+
+// claimObstacle looks at the volume. One that the operator may make is no obstacle while it is missing.
+func claimObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+	name := seen.location.Claim
+	switch {
+	case name == "" || seen.claim == nil && isDefaultClaim(seen):
+		return nil
+	case seen.claim == nil:
+		return &problem{backup.ReasonClaimNotFound, fmt.Sprintf("destination.claim: PersistentVolumeClaim %q does not exist in namespace %q; create it", name, instance.Namespace), true}
+	case seen.claim.DeletionTimestamp != nil:
+		return &problem{backup.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), true}
+	case seen.claim.Status.Phase == corev1.ClaimLost:
+		return &problem{backup.ReasonVolumePending, fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), true}
+	case isDefaultClaim(seen) && !isOurs(seen.claim.Labels):
+		return &problem{reasonForeignObject, fmt.Sprintf("PersistentVolumeClaim %q exists already and was not made by this operator for backups; to have backups there name it in destination.claim, or rename it", name), true}
+	}
+	return nil
+}
+
+// isDefaultClaim says whether the claim is the one that the operator makes.
+func isDefaultClaim(seen sight) bool {
+	return seen.settings.Destination == nil || seen.settings.Destination.Claim == ""
+}
+
+// volumePending explains a claim that has no volume while a Pod waits for it.
+func volumePending(claim *corev1.PersistentVolumeClaim) *problem {
+	switch {
+	case claim == nil || claim.Status.Phase != corev1.ClaimPending:
+		return nil
+	case claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName == "":
+		return &problem{reasonNoStorageClass, fmt.Sprintf("PersistentVolumeClaim %s waits because this Kubernetes has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or delete the claim and set storageClassName", claim.Name), true}
+	}
+	return &problem{backup.ReasonVolumePending, fmt.Sprintf("PersistentVolumeClaim %s waits for StorageClass %s to make its volume; kubectl describe pvc %s tells why", claim.Name, *claim.Spec.StorageClassName, claim.Name), false}
+}

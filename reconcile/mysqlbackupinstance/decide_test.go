@@ -1,0 +1,245 @@
+package mysqlbackupinstance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// story is one pass over a backup that is not over.
+type story struct {
+	instance v1.MySQLBackupInstance
+	seen     sight
+	want     step
+	// reason and says are what a wait or a failure gives; stalled that somebody has to help.
+	reason  string
+	stalled bool
+	says    []string
+}
+
+func (s story) check(t *testing.T) {
+	t.Helper()
+	got := decide(s.instance, s.seen)
+	if got.step != s.want || got.why.reason != s.reason || got.why.stalled != s.stalled {
+		t.Fatalf("decided to %s because of %+v, want to %s because of %s (stalled %t)", got.step, got.why, s.want, s.reason, s.stalled)
+	}
+	for _, words := range s.says {
+		if !strings.Contains(got.why.message, words) {
+			t.Errorf("the message %q does not say %q", got.why.message, words)
+		}
+	}
+}
+
+func runStories(t *testing.T, stories map[string]story) {
+	t.Helper()
+	for name, one := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one.check(t)
+		})
+	}
+}
+
+func TestABackupBeginsWhenNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	ours := backup.Labels("other")
+	runStories(t, map[string]story{
+		"the location goes on record before anything else": {instance: fresh(), seen: calm(), want: stepBegin},
+		"then the Job is made":                             {instance: fresh(begins), seen: calm(), want: stepStart},
+		"into a volume that was made for another cluster's backups": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimBound) }), want: stepBegin,
+		},
+		"a claim without a volume is no obstacle: a Pod may have to come first": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimPending) }), want: stepBegin,
+		},
+		"a claim that the user names may be anybody's": {instance: fresh(), seen: calm(func(s *sight) {
+			s.settings.Destination = &v1.BackupDestination{Claim: "nas"}
+			s.location.Claim, s.claim = "nas", claimNamed("nas", nil, corev1.ClaimBound)
+		}), want: stepBegin},
+		"one replica serves and the primary does not": {instance: fresh(), seen: calm(func(s *sight) {
+			s.cluster.Status = v1.MySQLClusterStatus{Phase: v1.PhaseFailed, Primary: "db-0", ReadyReplicas: 1}
+		}), want: stepBegin},
+		"a schedule that is gone is no obstacle where the cluster is named": {
+			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "nightly" }), seen: calm(func(s *sight) { s.scheduleMissing = true }), want: stepBegin,
+		},
+	})
+}
+
+func TestABackupWaitsForWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s3 := func(data map[string][]byte, found bool) sight {
+		return calm(func(s *sight) {
+			s.location = v1.BackupLocation{URL: "s3://bucket/shop/db/nightly-1", Secret: "s3"}
+			s.credentials = secret{found: found, data: data}
+		})
+	}
+	encrypted := func(data map[string][]byte, found bool) sight {
+		return calm(func(s *sight) { s.location.EncryptionSecret, s.key = "age", secret{found: found, data: data} })
+	}
+	runStories(t, map[string]story{
+		"a schedule that does not exist, and no cluster named": {
+			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec = v1.MySQLBackupInstanceSpec{Schedule: "nightly"} }),
+			seen:     calm(func(s *sight) { s.name, s.cluster, s.scheduleMissing = "", nil, true }),
+			want:     stepWait, reason: reasonScheduleNotFound, says: []string{`"nightly" does not exist in namespace "shop"`, "spec.cluster"},
+		},
+		"a cluster that does not exist, was renamed, or is in another namespace": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster = nil }),
+			want: stepWait, reason: backup.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
+		},
+		"a cluster that goes": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: backup.ReasonClusterNotReady, says: []string{"is being deleted"},
+		},
+		"a cluster that is being made": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status = v1.MySQLClusterStatus{} }),
+			want: stepWait, reason: backup.ReasonWaitingForCluster, says: []string{"has no members yet"},
+		},
+		"a cluster of which nothing serves": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status.ReadyReplicas = 0 }),
+			want: stepWait, reason: backup.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
+		},
+		"a URL that makes no sense": {
+			instance: fresh(), seen: calm(func(s *sight) { s.urlFault = errors.New("read destination.url: odd") }),
+			want: stepWait, reason: reasonURLInvalid, stalled: true, says: []string{"destination.url: odd"},
+		},
+		"a Secret that does not exist": {
+			instance: fresh(), seen: s3(nil, false), want: stepWait, reason: backup.ReasonCredentialsNotFound, stalled: true,
+			says: []string{`Secret "s3" does not exist in namespace "shop"`, "s3://bucket/"},
+		},
+		"a Secret with half of the credentials": {
+			instance: fresh(), seen: s3(map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "ca.crt": []byte("c")}, true),
+			want: stepWait, reason: backup.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" lacks keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+		},
+		"a key that does not exist": {
+			instance: fresh(), seen: encrypted(nil, false), want: stepWait, reason: backup.ReasonEncryptionKeyNotFound, stalled: true,
+			says: []string{`Secret "age" does not exist`, "recipient"},
+		},
+		"a Secret without a key": {
+			instance: fresh(), seen: encrypted(map[string][]byte{"key": []byte("x")}, true), want: stepWait, reason: backup.ReasonEncryptionKeyNotFound, stalled: true,
+			says: []string{`neither "recipient"`, `nor "identity"`},
+		},
+		"a key that is none": {
+			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: backup.ReasonEncryptionKeyInvalid, stalled: true,
+			says: []string{`Secret "age"`},
+		},
+		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *sight) {
+			s.settings.Destination, s.location.Claim = &v1.BackupDestination{Claim: "nas"}, "nas"
+		}), want: stepWait, reason: backup.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
+		"a claim of that name that is somebody else's": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
+			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
+		},
+		"a claim that goes": {instance: fresh(), seen: calm(func(s *sight) {
+			s.claim = claimNamed("db-backups", backup.Labels("db"), corev1.ClaimBound)
+			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
+		}), want: stepWait, reason: backup.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
+		"also when only the Job is still to be made": {
+			instance: fresh(begins), seen: calm(func(s *sight) { s.cluster = nil }), want: stepWait, reason: backup.ReasonClusterNotFound,
+		},
+	})
+}
+
+func TestABackupHasItsTime(t *testing.T) {
+	t.Parallel()
+	late := func(s *sight) { s.now = after(24 * time.Hour) }
+	runStories(t, map[string]story{
+		"a moment before the deadline it still waits": {
+			instance: fresh(), seen: calm(func(s *sight) { s.now, s.cluster = after(24*time.Hour-time.Second), nil }), want: stepWait, reason: backup.ReasonClusterNotFound,
+		},
+		"at the deadline it has failed, and says what it waited for": {
+			instance: fresh(), seen: calm(late, func(s *sight) { s.cluster = nil }), want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true,
+			says: []string{"activeDeadlineSeconds (24h0m0s)", `"db" does not exist`},
+		},
+		"also with all it needs: the deadline is the user's word": {instance: fresh(), seen: calm(late), want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true},
+		"a Job that is there is Kubernetes' to end":               {instance: fresh(begins), seen: calm(late, working(backup.State{Phase: backup.Running})), want: stepFollow},
+		"what is complete is complete":                            {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
+	})
+}
+
+func TestABackupIsFollowed(t *testing.T) {
+	t.Parallel()
+	runStories(t, map[string]story{
+		"its Pod is at work": {instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Running})), want: stepFollow},
+		"no node takes it": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending, Reason: backup.ReasonUnschedulable, Message: "Pod x waits for a node: none"})),
+			want: stepWait, reason: backup.ReasonUnschedulable, says: []string{"none"},
+		},
+		"its volume has no class": {
+			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
+			seen: calm(working(backup.State{Phase: backup.Pending, Reason: backup.ReasonVolumePending}), func(s *sight) {
+				s.claim = claimNamed("db-backups", backup.Labels("db"), corev1.ClaimPending)
+			}),
+		},
+		"its image is not to be had, in words that do not alternate": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending, Pod: "x", Reason: backup.ReasonImagePullFailed, Message: "ImagePullBackOff: now"})),
+			want: stepWait, reason: backup.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
+		},
+		"Kubernetes refuses its Pod": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending}), func(s *sight) { s.refused = "exceeded quota" }),
+			want: stepWait, reason: reasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
+		},
+		"an attempt failed, another one is made": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending, Attempts: 1, Reason: backup.ReasonDonorBusy, Message: "db-1 gives a copy"})),
+			want: stepWait, reason: backup.ReasonDonorBusy, says: []string{"made again", "db-1 gives a copy"},
+		},
+		"its cluster goes before its Pod could start": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending, Message: "is being started"}), func(s *sight) { s.cluster = nil }),
+			want: stepWait, reason: backup.ReasonClusterNotFound,
+		},
+		"somebody deletes its Job": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending}), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: backup.ReasonScheduled, says: []string{"another one is made"},
+		},
+		"and another one is made": {instance: fresh(begins), seen: calm(), want: stepStart},
+		"it was refused": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Failed, Attempts: 1, Reason: backup.ReasonDestinationOccupied, Message: "holds another backup"})),
+			want: stepFail, reason: backup.ReasonDestinationOccupied, stalled: true, says: []string{"holds another backup"},
+		},
+		"its Pods failed and did not say why": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Failed, Attempts: 7})), want: stepFail, reason: backup.ReasonPodsFailed, stalled: true,
+		},
+	})
+}
+
+func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
+	t.Parallel()
+	unproven := func(state backup.State) story {
+		return story{
+			instance: fresh(begins), seen: calm(working(state)), want: stepFail, reason: backup.ReasonPodsFailed, stalled: true,
+			says: []string{"there may be a good backup", "backup verify --from file:///shop/db/nightly-1 (in the volume of claim db-backups)"},
+		}
+	}
+	runStories(t, map[string]story{
+		"it says all":          {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
+		"it says nothing":      unproven(backup.State{Phase: backup.Succeeded, Message: "its Pod is gone"}),
+		"it says no checksum":  unproven(succeeded(func(o *backup.Outcome) { o.Checksum = "" })),
+		"it says no size":      unproven(succeeded(func(o *backup.Outcome) { o.Size = 0 })),
+		"it copied nothing":    unproven(succeeded(func(o *backup.Outcome) { o.DataSize = 0 })),
+		"it says that it fell": unproven(succeeded(func(o *backup.Outcome) { o.Reason = backup.ReasonCopyFailed })),
+		"it speaks of another": unproven(succeeded(func(o *backup.Outcome) { o.UID = "uid-0" })),
+		"it said so just before it was replaced": {
+			instance: fresh(begins, isReplaced), seen: calm(working(succeeded(nil))), want: stepComplete,
+		},
+	})
+}
+
+func TestABackupIsReplaced(t *testing.T) {
+	t.Parallel()
+	running := working(backup.State{Phase: backup.Running})
+	runStories(t, map[string]story{
+		"before it began":      {instance: fresh(isReplaced), seen: calm(), want: stepFail, reason: backup.ReasonReplaced, stalled: true},
+		"before its Job":       {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: backup.ReasonReplaced, stalled: true},
+		"while it runs":        {instance: fresh(begins, isReplaced), seen: calm(running), want: stepStop, reason: backup.ReasonReplaced},
+		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: backup.ReasonReplaced},
+		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: backup.ReasonReplaced},
+		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: backup.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
+		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(backup.State{Phase: backup.Failed})), want: stepFail, reason: backup.ReasonReplaced, stalled: true},
+	})
+}

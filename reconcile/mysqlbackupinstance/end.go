@@ -1,0 +1,137 @@
+package mysqlbackupinstance
+
+import (
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// patience is for how long the deletion of data may fail before it is given up: nobody's namespace waits for a bucket that is no more.
+const patience = 10 * time.Minute
+
+// remains is what a pass saw of an instance that is being deleted.
+type remains struct {
+	now time.Time
+	// job is the backup's own, if it is still there, and pods are its Pods that may still write.
+	job  *batchv1.Job
+	pods []corev1.Pod
+	// removal is the Job that deletes the data; nil before it is made, or for one that is another's. state is what it and its Pods
+	// tell, begun when the latest of them was made. stale says that a Job of that name is there for another order.
+	removal *batchv1.Job
+	state   backup.State
+	begun   time.Time
+	stale   bool
+	// shared says that another backup is being written to the same volume, which may keep a Pod from it.
+	shared bool
+	// lost is why the data cannot be reached at all; empty if it can.
+	lost string
+}
+
+// parting is what a pass does about an instance that is being deleted.
+type parting string
+
+const (
+	// partRest: there is nothing to wait for.
+	partRest parting = "rest"
+	// partStop: the backup's Job has to end first.
+	partStop parting = "stop"
+	// partRemove: the Job that deletes the data is made.
+	partRemove parting = "remove"
+	// partClear: a Job of that name is in the way.
+	partClear parting = "clear"
+	// partWait: something is on its way.
+	partWait parting = "wait"
+	// partKeep: the data stays, as the policy says, or there is none.
+	partKeep parting = "keep"
+	// partDone: the data is gone.
+	partDone parting = "done"
+	// partLeave: the data cannot be deleted, and is left.
+	partLeave parting = "leave"
+)
+
+// decideEnd decides what an instance that is being deleted needs before it may go. The second result says why.
+func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
+	switch {
+	case !isHeld(instance):
+		return partRest, ""
+	case !holds(instance, instance.Spec.DeletionPolicy):
+		return partKeep, "" // the policy was changed to Retain while the finalizer was on
+	case instance.Status.Location == nil && seen.job == nil && len(seen.pods) == 0:
+		return partKeep, "" // nothing was ever written
+	}
+	if what, because := decideStop(seen); what != partRest {
+		return what, because
+	}
+	switch {
+	case instance.Status.Location == nil:
+		return partKeep, ""
+	case seen.lost != "":
+		return partLeave, seen.lost
+	case seen.stale:
+		return partClear, "waits for the Job of an earlier order to end"
+	case seen.removal == nil:
+		return partRemove, "deletes its data"
+	}
+	return decideRemoval(seen)
+}
+
+// decideStop ends the backup before its data is deleted: what still writes would leave something behind. partRest: nothing does.
+func decideStop(seen remains) (what parting, because string) {
+	if seen.job != nil && seen.job.DeletionTimestamp == nil {
+		return partStop, "ends its Job"
+	}
+	for _, pod := range seen.pods {
+		if pod.DeletionTimestamp != nil && seen.now.Sub(pod.DeletionTimestamp.Time) > patience {
+			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end (is its node %s gone?)", pod.Name, pod.Spec.NodeName)
+		}
+	}
+	if job := seen.job; job != nil && seen.now.Sub(job.DeletionTimestamp.Time) > patience {
+		return partLeave, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
+	}
+	if seen.job != nil || len(seen.pods) > 0 {
+		return partWait, "waits for its Pod to end before its data is deleted"
+	}
+	return partRest, ""
+}
+
+// decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about as long as patience
+// lasts; what has not even begun by then will not.
+func decideRemoval(seen remains) (what parting, because string) {
+	switch seen.state.Phase {
+	case backup.Succeeded:
+		return partDone, ""
+	case backup.Failed:
+		return partLeave, cleanMessage(seen.state.Message)
+	case backup.Running:
+		return partWait, "deletes its data"
+	case backup.Pending:
+	}
+	if seen.removal.DeletionTimestamp != nil {
+		return partWait, "waits for its Job to be gone, and makes another one"
+	}
+	if seen.now.Sub(seen.begun) > patience && !seen.shared {
+		return partLeave, cleanMessage(seen.state.Message)
+	}
+	if seen.state.Attempts > 0 && seen.state.Reason != "" {
+		return partWait, "deletes its data; the last attempt failed and is made again: " + cleanMessage(seen.state.Message)
+	}
+	return partWait, "deletes its data; " + cleanMessage(seen.state.Message)
+}
+
+// unreachable says why data cannot be reached; empty if it can.
+func unreachable(location v1.BackupLocation, claim *corev1.PersistentVolumeClaim, credentials secret) string {
+	switch {
+	case location.Claim != "" && claim == nil:
+		return fmt.Sprintf("PersistentVolumeClaim %q does not exist any more", location.Claim)
+	case location.Claim != "" && claim.DeletionTimestamp != nil:
+		return fmt.Sprintf("PersistentVolumeClaim %q is being deleted", location.Claim)
+	case location.Secret != "" && !credentials.found:
+		return fmt.Sprintf("Secret %q with the credentials does not exist any more", location.Secret)
+	}
+	return ""
+}

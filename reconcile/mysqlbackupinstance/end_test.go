@@ -1,0 +1,134 @@
+package mysqlbackupinstance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func goes(instance *v1.MySQLBackupInstance) {
+	instance.Spec.DeletionPolicy = v1.DeleteData
+	instance.Finalizers = []string{"somebody.example.com/else", backup.FinalizerData}
+	instance.DeletionTimestamp = &metav1.Time{Time: after(time.Hour)}
+}
+
+func TestWhichInstancesAreHeld(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		own    v1.DeletionPolicy
+		policy v1.DeletionPolicy
+		marked bool
+		held   bool
+		want   bool
+	}{
+		"the data stays": {own: v1.RetainData, policy: v1.RetainData},
+		"the data goes":  {own: v1.DeleteData, policy: v1.DeleteData, want: true},
+		"retention takes it, whatever the policy":        {own: v1.RetainData, policy: v1.RetainData, marked: true, want: true},
+		"the policy was changed to Retain":               {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"the schedule says that it goes":                 {policy: v1.DeleteData, want: true},
+		"the schedule said so, and is gone":              {policy: v1.RetainData, held: true, want: true},
+		"nobody ever said anything":                      {policy: v1.RetainData},
+		"somebody's own Retain is above the schedule's":  {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"expired and held already by the one who marked": {own: v1.RetainData, policy: v1.RetainData, marked: true, held: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instance := fresh(func(i *v1.MySQLBackupInstance) {
+				i.Spec.DeletionPolicy = test.own
+				if test.marked {
+					i.Annotations = map[string]string{backup.AnnotationExpired: "keepLast"}
+				}
+				if test.held {
+					i.Finalizers = []string{backup.FinalizerData}
+				}
+			})
+			if got := holds(instance, test.policy); got != test.want {
+				t.Errorf("held is %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnInstanceGoes(t *testing.T) {
+	t.Parallel()
+	ending := func(at time.Time) *metav1.Time { return &metav1.Time{Time: at} }
+	job := func(deleted *metav1.Time) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup", DeletionTimestamp: deleted}}
+	}
+	pod := func(deleted *metav1.Time) []corev1.Pod {
+		return []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup-x", DeletionTimestamp: deleted}, Spec: corev1.PodSpec{NodeName: "node-3"}}}
+	}
+	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete"}}
+	now := after(2 * time.Hour)
+	long := now.Add(-patience - time.Second)
+	for name, test := range map[string]struct {
+		instance v1.MySQLBackupInstance
+		seen     remains
+		want     parting
+		says     string
+	}{
+		"without the finalizer nothing keeps it":    {instance: fresh(begins), want: partRest},
+		"its data stays: the policy was changed":    {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
+		"it never began":                            {instance: fresh(goes), want: partKeep},
+		"it runs":                                   {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
+		"its Job goes":                              {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod ends":                              {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod is gone with its node":             {instance: fresh(begins, goes), seen: remains{pods: pod(ending(long))}, want: partLeave, says: "node-3"},
+		"its Job is held by somebody":               {instance: fresh(begins, goes), seen: remains{job: job(ending(long))}, want: partLeave, says: "nightly-1-backup"},
+		"nothing writes any more":                   {instance: fresh(begins, goes), want: partRemove},
+		"there is no way to the data":               {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
+		"another order's Job is in the way":         {instance: fresh(begins, goes), seen: remains{stale: true}, want: partClear},
+		"the data is being deleted":                 {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, state: backup.State{Phase: backup.Running}}, want: partWait, says: "deletes its data"},
+		"the data is deleted":                       {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Succeeded}}, want: partDone},
+		"Kubernetes gave up":                        {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
+		"an attempt failed":                         {instance: fresh(begins, goes), seen: remains{removal: removal, begun: now, state: backup.State{Phase: backup.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
+		"no Pod ever started":                       {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, state: backup.State{Phase: backup.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
+		"no Pod could start beside another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, shared: true, state: backup.State{Phase: backup.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"somebody deleted the Job that was to work": {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, begun: now, state: backup.State{Phase: backup.Pending}}, want: partWait, says: "makes another one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.seen.now = now
+			got, because := decideEnd(test.instance, test.seen)
+			if got != test.want || !strings.Contains(because, test.says) {
+				t.Errorf("decided to %s because %q, want to %s because %q", got, because, test.want, test.says)
+			}
+		})
+	}
+}
+
+func TestDataThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	bound := claimNamed("nightly", nil, corev1.ClaimBound)
+	terminating := claimNamed("nightly", nil, corev1.ClaimBound)
+	terminating.DeletionTimestamp = &metav1.Time{Time: born()}
+	for name, test := range map[string]struct {
+		location v1.BackupLocation
+		claim    *corev1.PersistentVolumeClaim
+		secret   secret
+		want     string
+	}{
+		"a volume that is there":       {location: v1.BackupLocation{Claim: "nightly"}, claim: bound},
+		"a volume that is gone":        {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" does not exist any more`},
+		"a volume that goes":           {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
+		"a bucket":                     {location: v1.BackupLocation{Secret: "s3"}, secret: secret{found: true}},
+		"a bucket without credentials": {location: v1.BackupLocation{Secret: "s3"}, want: `Secret "s3"`},
+		"a bucket by identity":         {location: v1.BackupLocation{ServiceAccountName: "cloud"}},
+		"a key is not needed":          {location: v1.BackupLocation{EncryptionSecret: "age"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := unreachable(test.location, test.claim, test.secret)
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}

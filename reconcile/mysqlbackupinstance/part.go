@@ -1,0 +1,271 @@
+package mysqlbackupinstance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// removalDeadline bounds, in seconds, how long the data may take to be deleted once its Pod works: many parts in a slow bucket.
+	removalDeadline = 6 * 3600
+	// removalKept is for how many seconds Kubernetes keeps the Job when nobody is left to delete it.
+	removalKept = 3600
+	// removalSuffix is what backup.DeleteJob adds to the instance's name.
+	removalSuffix = "delete"
+)
+
+// end brings an instance that is being deleted a step nearer to its end. Its children are garbage collection's.
+func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+	if !isHeld(instance) {
+		return reconcile.Outcome{}, nil
+	}
+	seen, err := r.observeRemains(ctx, instance)
+	if err != nil {
+		return r.unfinished(ctx, object, instance, err)
+	}
+	what, because := decideEnd(instance, seen)
+	switch what {
+	case partStop:
+		err = r.stop(ctx, instance)
+	case partRemove:
+		err = r.remove(ctx, object, instance)
+	case partClear:
+		err = r.clear(ctx, instance)
+	case partKeep:
+		return r.release(ctx, object, instance, nil)
+	case partDone:
+		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
+		return r.release(ctx, object, instance, &gone)
+	case partLeave:
+		return r.leave(ctx, object, instance, because)
+	case partWait, partRest:
+	}
+	if err != nil {
+		return r.unfinished(ctx, object, instance, err)
+	}
+	r.memory.succeed(keyOf(instance))
+	return reconcile.Outcome{Status: departing(instance, problem{backup.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
+}
+
+// unfinished ends a pass that could not do what it had to. What fails for longer than patience is given up, and at once where it can
+// never succeed: nothing can be made in a namespace that is being deleted.
+func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
+	now := r.now()
+	switch {
+	case reconcile.IsNamespaceTerminating(err):
+		return r.leave(ctx, object, instance, "the namespace is being deleted")
+	case apierrors.IsConflict(err):
+		return reconcile.Outcome{}, err
+	case now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
+		return r.leave(ctx, object, instance, err.Error())
+	}
+	found := problemOf(err)
+	if found == nil {
+		return reconcile.Outcome{}, err
+	}
+	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
+}
+
+// leave lets an instance go without its data, and says where that is.
+func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
+	left := reconcile.Event{Type: reconcile.Warning, Reason: backup.ReasonDataLeft, Action: "Delete"}
+	left.Note = "the data was not deleted: " + because
+	if instance.Status.Location != nil {
+		left.Note = fmt.Sprintf("the data remains, if there is any, at %s: it was not deleted: %s", where(*instance.Status.Location), because)
+	}
+	logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", backup.ReasonDataLeft, "message", left.Note)
+	return r.release(ctx, object, instance, &left)
+}
+
+// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more.
+func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, told *reconcile.Event) (reconcile.Outcome, error) {
+	outcome := reconcile.Outcome{}
+	if told != nil {
+		outcome.Events = []reconcile.Event{*told}
+	}
+	// Without the right to delete it, Kubernetes does so after a while.
+	if err := r.clear(ctx, instance); err != nil && problemOf(err) == nil {
+		return reconcile.Outcome{}, err
+	}
+	if _, err := r.hold(ctx, object, false); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	return outcome, nil
+}
+
+// departing is the status of an instance whose data is being deleted. What it says of the backup stays.
+func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
+	status := carried(instance)
+	clearOther, kind := v1.ConditionStalled, v1.ConditionReconciling
+	if what.stalled {
+		clearOther, kind = kind, clearOther
+	}
+	meta.RemoveStatusCondition(&status.Conditions, clearOther)
+	set(&status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: what.reason, Message: what.message}, now)
+	return status
+}
+
+// observeRemains looks at what is left of an instance.
+func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
+	seen := remains{now: r.now()}
+	all, err := r.podsOf(ctx, instance, false)
+	if err != nil {
+		return seen, err
+	}
+	for _, pod := range all {
+		if isBackupPod(pod) && isAtWork(pod) {
+			seen.pods = append(seen.pods, pod)
+		}
+	}
+	job, err := r.ownJob(ctx, instance, false)
+	if err != nil {
+		return seen, err
+	}
+	if job != nil {
+		var typed batchv1.Job
+		if err := schema.Decode(job, &typed); err != nil {
+			return seen, err
+		}
+		if !isFinished(typed) { // a finished Job makes no Pod any more, and its log may be worth a look
+			seen.job = &typed
+		}
+	}
+	if instance.Status.Location == nil {
+		return seen, nil
+	}
+	if err := r.observeRemoval(instance, all, &seen); err != nil {
+		return seen, err
+	}
+	return seen, r.observeReach(ctx, instance, &seen)
+}
+
+// observeRemoval looks at the Job that deletes the data.
+func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *remains) error {
+	object, found := r.api.Cached(jobs()).Get(instance.Namespace, backup.JobName(instance.Name, removalSuffix))
+	if !found {
+		return nil
+	}
+	if object.GetAnnotations()[backup.AnnotationOrder] != backup.Hash(r.removalOrder(instance)) {
+		seen.stale = true
+		return nil
+	}
+	seen.removal = &batchv1.Job{}
+	if err := schema.Decode(object, seen.removal); err != nil {
+		return err
+	}
+	own := ofJob(all, seen.removal)
+	seen.state, seen.begun = backup.Observe(seen.removal, own), seen.removal.CreationTimestamp.Time
+	for _, pod := range own {
+		if pod.CreationTimestamp.After(seen.begun) {
+			seen.begun = pod.CreationTimestamp.Time
+		}
+	}
+	return nil
+}
+
+// observeReach looks whether the data can be reached, and whether another backup uses its volume.
+func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
+	location := *instance.Status.Location
+	claim, err := r.claim(ctx, instance.Namespace, location.Claim)
+	if err != nil {
+		return err
+	}
+	credentials, err := r.secret(ctx, instance.Namespace, location.Secret)
+	if err != nil {
+		return err
+	}
+	seen.lost = unreachable(location, claim, credentials)
+	if location.Claim == "" {
+		return nil
+	}
+	for _, object := range r.api.Cached(r.kind.GVR()).List(instance.Namespace) {
+		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+		used, _, _ := unstructured.NestedString(object.Object, "status", "location", "claim")
+		seen.shared = seen.shared || object.GetUID() != instance.UID && used == location.Claim && !isOver(v1.BackupPhase(phase))
+	}
+	return nil
+}
+
+func (r *reconciler) removalOrder(instance v1.MySQLBackupInstance) backup.DeleteOrder {
+	return backup.DeleteOrder{
+		Namespace: instance.Namespace, Cluster: instance.Status.Cluster, Instance: instance.Name, UID: string(instance.UID),
+		Location: *instance.Status.Location, Deadline: removalDeadline, Image: r.image,
+	}
+}
+
+// remove makes the Job that deletes the data, if the API server, too, says that it has to go.
+func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
+	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var latest v1.MySQLBackupInstance
+	if err := schema.Decode(live, &latest); err != nil {
+		return err
+	}
+	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
+		return nil // the cache will say so, too, in a moment
+	}
+	job := backup.DeleteJob(r.removalOrder(instance))
+	job.Spec.WithTTLSecondsAfterFinished(removalKept)
+	_, err = r.api.Create(ctx, nil, job)
+	if apierrors.IsAlreadyExists(err) {
+		return r.refuseForeignRemoval(ctx, instance, *job.Name)
+	}
+	if err == nil {
+		logr.FromContextOrDiscard(ctx).Info("job created", "op", "delete", "job", *job.Name, "url", instance.Status.Location.URL)
+	}
+	return err
+}
+
+// refuseForeignRemoval looks whose a Job is that exists under the name of the one that deletes data. Another order's is seen as stale.
+func (r *reconciler) refuseForeignRemoval(ctx context.Context, instance v1.MySQLBackupInstance, name string) error {
+	job, err := r.api.Get(ctx, jobs(), instance.Namespace, name)
+	if apierrors.IsNotFound(err) || err == nil && job.GetLabels()[backup.LabelBackup] == backup.LabelValue(instance.Name) && isOurs(job.GetLabels()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &reconcile.ForeignError{Resource: jobs(), Namespace: instance.Namespace, Name: name}
+}
+
+func isFinished(job batchv1.Job) bool {
+	for _, condition := range job.Status.Conditions {
+		if (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) && condition.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// clear deletes the Job that deletes data, whatever became of it.
+func (r *reconciler) clear(ctx context.Context, instance v1.MySQLBackupInstance) error {
+	job, found := r.api.Cached(jobs()).Get(instance.Namespace, backup.JobName(instance.Name, removalSuffix))
+	if !found || job.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return r.api.Delete(ctx, jobs(), job)
+}
+
+func keyOf(instance v1.MySQLBackupInstance) types.NamespacedName {
+	return types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}
+}

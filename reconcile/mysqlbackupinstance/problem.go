@@ -1,0 +1,21 @@
+package mysqlbackupinstance
+
+// The reasons that this kind has beside those of reconcile/backup.
+const (
+	reasonScheduleNotFound = "ScheduleNotFound"
+	reasonURLInvalid       = "DestinationInvalid"
+	reasonForeignObject    = "ForeignObject"
+	reasonForbidden        = "Forbidden"
+	reasonRejected         = "Rejected"
+	reasonNoStorageClass   = "NoDefaultStorageClass"
+	reasonExpansion        = "StorageExpansionRefused"
+	reasonPodsNotCreated   = "PodsNotCreated"
+	reasonDataDeleted      = "BackupDataDeleted"
+)
+
+// problem is something that keeps a backup from going on.
+type problem struct {
+	reason, message string
+	// stalled says that it does not pass without somebody's help.
+	stalled bool
+}
