@@ -91,12 +91,16 @@ func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen obs
 		if err != nil {
 			return err
 		}
-		labels := found.GetLabels()
-		if labels[labelManagedBy] != managedBy || labels[labelInstance] != n.cluster {
+		if !isOwnVolume(n, found) {
 			return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: found.GetName()}
 		}
 	}
 	return nil
+}
+
+func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
+	labels := claim.GetLabels()
+	return labels[labelManagedBy] == managedBy && labels[labelInstance] == n.cluster
 }
 
 // expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a problem;
@@ -108,17 +112,26 @@ func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster,
 		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
 			continue
 		}
-		claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
-			WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
-		_, err := r.api.ApplyFields(ctx, managerStorage, claim)
-		if err != nil && problemOf(err) == nil {
-			return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
-		}
-		if err != nil {
-			return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}, nil
+		if found, err := r.growClaim(ctx, volume, wanted); found != nil || err != nil {
+			return found, err
 		}
 	}
 	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
+}
+
+// growClaim raises one claim to a size.
+func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*problem, error) {
+	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
+	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+	if err != nil && problemOf(err) == nil {
+		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
+	}
+	if err != nil {
+		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
+		return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}, nil
+	}
+	return nil, nil //nolint:nilnil // no problem, and no error in growing it
 }
 
 func isMember(volume string, seen observation) bool {

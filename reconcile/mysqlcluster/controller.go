@@ -53,6 +53,9 @@ func rules() []rbacv1.PolicyRule {
 		rule("", []string{"services", "configmaps", "serviceaccounts"}, "get", "create", "patch"),
 		rule("policy", []string{"poddisruptionbudgets"}, "get", "create", "patch"),
 		rule("", []string{"pods", "persistentvolumeclaims"}, "get", "patch"),
+		// A restore makes the first member's claim before there is a StatefulSet to make it.
+		rule("", []string{"persistentvolumeclaims"}, "create"),
+		rule("batch", []string{"jobs"}, "get", "create", "delete"),
 		rule("", []string{"secrets"}, "get", "create", "patch"),
 		// Why Kubernetes makes no Pod for a StatefulSet is told by its events only.
 		rule("", []string{"events"}, "list"),

@@ -30,8 +30,6 @@ func aCluster(replicas int32, change ...func(*v1.MySQLCluster)) v1.MySQLCluster 
 	return cluster
 }
 
-func namesOf(cluster v1.MySQLCluster) names { return names{cluster.Namespace, cluster.Name} }
-
 // as reads an apply configuration, or anything else that JSON knows, as another type.
 func as[T any](t *testing.T, from any) T {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 )
 
 const (
@@ -29,6 +30,10 @@ type remembered struct {
 	// secret is the name of the user's Secret that was found good.
 	secret string
 	agents *agent.Client
+	// transfers asks Pods that restore how far they are.
+	transfers *backup.Client
+	// tidied says that nothing is left of the restore that the cluster began with.
+	tidied bool
 	// looked is when the Secrets were looked at.
 	looked time.Time
 }

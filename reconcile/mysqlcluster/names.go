@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 const (
@@ -45,12 +48,18 @@ func budgets() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 }
 
+func jobs() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+}
+
 func core(resource string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
 // names are the names of everything that belongs to one cluster.
 type names struct{ namespace, cluster string }
+
+func namesOf(cluster v1.MySQLCluster) names { return names{cluster.Namespace, cluster.Name} }
 
 func (n names) member(ordinal int) string { return fmt.Sprintf("%s-%d", n.cluster, ordinal) }
 func (n names) volume(ordinal int) string { return "data-" + n.member(ordinal) }
@@ -60,6 +69,7 @@ func (n names) config() string            { return n.cluster + "-config" }
 func (n names) accounts() string          { return n.cluster + "-accounts" }
 func (n names) certificate() string       { return n.cluster + "-tls" }
 func (n names) authority() string         { return n.cluster + "-ca" }
+func (n names) restoreJob() string        { return backup.JobName(n.cluster, "restore") }
 func (n names) host(member string) string {
 	return member + "." + n.pods() + "." + n.namespace + ".svc"
 }

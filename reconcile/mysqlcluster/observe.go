@@ -96,7 +96,7 @@ func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication
 	for _, volume := range seen.volumes {
 		for ordinal := range maxMembers {
 			if volume.Name == n.volume(ordinal) {
-				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time)
+				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time) || ordinal == 0 && restoreBegun(cluster.Status)
 				note(ordinal, func(member *replication.Member) { member.OlderData = older })
 			}
 		}

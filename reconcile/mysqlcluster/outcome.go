@@ -75,6 +75,9 @@ func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	say := func(kind, reason, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
 	}
+	if restoreCompleted(after) && !restoreCompleted(before) {
+		say(reconcile.Normal, "RestoreCompleted", restoredNote(*after.Restore))
+	}
 	if after.Primary != before.Primary {
 		say(reconcile.Normal, "PrimaryAppointed", fmt.Sprintf("%s is the primary of epoch %d", after.Primary, after.Epoch))
 	}
@@ -88,4 +91,15 @@ func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		say(reconcile.Warning, reasonDegraded, fmt.Sprintf("acknowledged commits are from now on certain to be on only %d members beside the primary", after.RequiredAcks))
 	}
 	return events
+}
+
+func restoredNote(restored v1.RestoreStatus) string {
+	what := "backup " + restored.Backup
+	if restored.Backup == "" {
+		what = "the backup at " + restored.URL
+	}
+	if restored.StartTime == nil || restored.CompletionTime == nil {
+		return what + " is restored"
+	}
+	return fmt.Sprintf("%s is restored, in %s", what, restored.CompletionTime.Sub(restored.StartTime.Time))
 }

@@ -1,6 +1,6 @@
 package mysqlcluster
 
-// The reasons of the Ready condition. Status, events, logs and docs/troubleshooting.md use the same words.
+// The reasons of the Ready condition, beside those of restores (reconcile/backup). Status, events, logs and docs/troubleshooting.md use the same words.
 const (
 	reasonAllMembersReady    = "AllMembersReady"
 	reasonCreatingMembers    = "CreatingMembers"
@@ -11,8 +11,6 @@ const (
 	reasonSecretNotFound  = "SecretNotFound"
 	reasonSecretInvalid   = "SecretInvalid"
 	reasonRootPassword    = "RootPasswordNotInForce"
-	reasonBackupNotFound  = "BackupNotFound"
-	reasonRestoreUnknown  = "RestoreNotSupported"
 	reasonForeignObject   = "ForeignObject"
 	reasonPredecessor     = "WaitingForPredecessor"
 	reasonForbidden       = "Forbidden"
@@ -46,3 +44,8 @@ type problem struct {
 	// stalled says that it does not pass without somebody's help.
 	stalled bool
 }
+
+// problemError is a problem on its way through what returns errors.
+type problemError struct{ problem problem }
+
+func (e *problemError) Error() string { return e.problem.message }

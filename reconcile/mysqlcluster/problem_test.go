@@ -75,6 +75,8 @@ func TestReasonsAreExplained(t *testing.T) {
 		}
 	}
 	reasons := slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided)))
+	// What Pods of restores say is said by the cluster as well; the steps are in one document only.
+	restores := restoreReasons(t)
 	explained := map[string][]string{"../../docs/troubleshooting.md": headings(t), "../../README.md": tabled(t)}
 	for document, words := range explained {
 		for _, reason := range reasons {
@@ -83,11 +85,31 @@ func TestReasonsAreExplained(t *testing.T) {
 			}
 		}
 		for _, word := range words {
-			if !slices.Contains(reasons, word) {
+			if !slices.Contains(reasons, word) && !slices.Contains(restores, word) {
 				t.Errorf("%s explains %s, which no cluster says", document, word)
 			}
 		}
 	}
+	for _, reason := range restores {
+		if !slices.Contains(explained["../../docs/troubleshooting.md"], reason) {
+			t.Errorf("docs/troubleshooting.md does not explain %s", reason)
+		}
+	}
+}
+
+// restoreReasons are those of reconcile/backup that this package speaks of.
+func restoreReasons(t *testing.T) []string {
+	t.Helper()
+	var spoken []string
+	for name, reason := range constants(t, "../backup", "Reason") {
+		if uses(t, "backup."+name) > 0 && name != "ReasonCompleted" {
+			spoken = append(spoken, reason)
+		}
+	}
+	if len(spoken) < 15 {
+		t.Fatalf("these are not all reasons: %v", spoken)
+	}
+	return spoken
 }
 
 // headings are the reasons that docs/troubleshooting.md has steps for.

@@ -6,8 +6,8 @@ package mysqlcluster
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -62,11 +63,28 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if known.agents == nil {
 		return r.waiting(cluster, found, unread)
 	}
+	if restoreWanted(cluster) {
+		return r.restore(ctx, object, cluster, known)
+	}
+	if restoreAbandoned(cluster) {
+		done, err := r.abandonRestore(ctx, object, cluster)
+		cluster = withoutRestore(cluster)
+		if !done || err != nil {
+			waits := problem{backup.ReasonRestoring, "the cluster is no longer to start from a backup; waits for the Pod that restored to end", false}
+			return outcome(cluster, blocked(cluster, waits), stepEvery), err
+		}
+	}
+	next, err := r.lookAfter(ctx, object, cluster, known, found)
+	return next, errors.Join(unread, err)
+}
+
+// lookAfter makes a pass over a cluster's members; found is what its Secrets lack.
+func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered, found *problem) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, object, cluster, known.agents)
 	if err != nil {
-		return reconcile.Outcome{}, errors.Join(unread, err)
+		return reconcile.Outcome{}, err
 	}
-	decision := replication.Decide(view(cluster, seen))
+	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
 	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
 	report.changed, err = r.applyChildren(ctx, object, cluster, seen, decision)
@@ -89,15 +107,17 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		err = errors.Join(err, labelling)
 	}
 	status := report.status()
+	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
+		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
+	}
 	next := again(status)
 	if !everybodyTold {
 		next = stepEvery
 	}
-	return outcome(cluster, status, next), errors.Join(unread, err)
+	return outcome(cluster, status, next), err
 }
 
-// prerequisites are what a cluster needs before anything is made for it: the user's Secret, the backup to start from, and the
-// cluster's own Secrets. They are looked at again from time to time. A cluster that has begun is looked after even when the user's
+// prerequisites are what a cluster needs before anything is made for it: the user's Secret, and the cluster's own Secrets. They are looked at again from time to time. A cluster that has begun is looked after even when the user's
 // Secret is gone, or none can be read at present: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
@@ -109,52 +129,35 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	if known.secret == cluster.Spec.Secret && known.looked.After(now.Add(-every)) {
 		return known, nil, nil
 	}
-	agents, lacking, err := r.lookAtSecrets(ctx, object, cluster, now)
+	security, lacking, err := r.lookAtSecrets(ctx, object, cluster, now)
 	switch {
-	case agents == nil && known.agents != nil && err != nil:
+	case security == nil && known.agents != nil && err != nil:
 		if found := problemOf(err); found != nil {
 			return known, found, nil
 		}
 		return known, nil, err
-	case agents == nil || err != nil:
+	case security == nil || err != nil:
 		return remembered{}, lacking, err
 	}
-	fresh := remembered{uid: cluster.UID, secret: cluster.Spec.Secret, agents: agents, looked: now}
+	fresh := remembered{
+		uid: cluster.UID, secret: cluster.Spec.Secret, looked: now, tidied: known.tidied,
+		agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout),
+	}
 	if lacking == nil {
 		r.memory.keep(key, fresh)
 	}
 	return fresh, lacking, nil
 }
 
-// lookAtSecrets returns how to speak to the members' agents, nil where a problem or an error comes first.
-func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, now time.Time) (*agent.Client, *problem, error) {
+// lookAtSecrets returns how the operator connects to the cluster's Pods, nil where a problem or an error comes first.
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, now time.Time) (*tls.Config, *problem, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if err != nil || lacking != nil && cluster.Status.Primary == "" {
 		return nil, lacking, err
 	}
-	if found, err := r.backup(ctx, cluster); found != nil || err != nil {
-		return nil, found, err
-	}
-	agents, err := r.ownSecrets(ctx, object, n, now)
-	return agents, lacking, err
-}
-
-// backup checks what a cluster that has not begun yet shall start from.
-func (r *reconciler) backup(ctx context.Context, cluster v1.MySQLCluster) (*problem, error) {
-	name := cluster.Spec.FromBackup
-	if name == "" || cluster.Status.Primary != "" {
-		return nil, nil //nolint:nilnil // no problem, and no error in looking for one
-	}
-	instances := apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
-	_, err := r.api.Get(ctx, instances, cluster.Namespace, name)
-	if apierrors.IsNotFound(err) {
-		return &problem{reasonBackupNotFound, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q does not exist in namespace %q; the cluster is made once it does, or without a backup once the field is removed", name, cluster.Namespace), true}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &problem{reasonRestoreUnknown, fmt.Sprintf("spec.fromBackup: this release of the operator cannot restore MySQLBackupInstance %q; nothing is made, so that no empty database is taken for the restored one", name), true}, nil
+	security, err := r.ownSecrets(ctx, object, n, now)
+	return security, lacking, err
 }
 
 // view is what the decision about replication depends on.
@@ -167,6 +170,10 @@ func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
 		},
 	}
+}
+
+func (r *reconciler) instances() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
 }
 
 func recordOf(status v1.MySQLClusterStatus) replication.Record {
@@ -187,7 +194,10 @@ func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error)
 // problemOf turns the errors that a person can do something about into problems.
 func problemOf(err error) *problem {
 	var foreign *reconcile.ForeignError
+	var own *problemError
 	switch {
+	case errors.As(err, &own):
+		return &own.problem
 	case errors.As(err, &foreign) && foreign.Predecessor:
 		return &problem{reasonPredecessor, foreign.Error(), false}
 	case errors.As(err, &foreign):

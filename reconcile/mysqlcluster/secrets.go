@@ -82,8 +82,8 @@ func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
 }
 
 // ownSecrets makes the cluster's CA, certificate and accounts where they are missing, renews the certificate in time, and returns how
-// to speak to the members' agents. What exists is never replaced but the certificate.
-func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*agent.Client, error) {
+// the operator connects to what shows that certificate. What exists is never replaced but the certificate.
+func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Config, error) {
 	authority, err := r.authority(ctx, owner, n, now)
 	if err != nil {
 		return nil, err
@@ -94,11 +94,7 @@ func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstruc
 	if _, err := r.secretOr(ctx, owner, n, n.accounts(), newAccounts); err != nil {
 		return nil, err
 	}
-	security, err := agent.OperatorTLS(authority, now)
-	if err != nil {
-		return nil, err
-	}
-	return agent.NewClient(security, agentTimeout), nil
+	return agent.OperatorTLS(authority, now)
 }
 
 // newAccounts makes the passwords of the operator's own MySQL accounts.

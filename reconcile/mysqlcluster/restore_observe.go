@@ -1,0 +1,279 @@
+package mysqlcluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// restoring is what a pass saw of a restore, all of it read live: restores are few, and what follows cannot be taken back.
+type restoring struct {
+	now time.Time
+	// order is what is to be restored; nil while that is not known or lacks something, and then lacking says what.
+	order   *backup.RestoreOrder
+	lacking *problem
+	// inputs stands for everything that the order only names: while it stays the same, a restore that failed fails again.
+	inputs string
+	// dataSize is how many bytes are to be restored; 0 is not known.
+	dataSize int64
+	// members says that the StatefulSet exists already.
+	members bool
+	// claim is the first member's; nil while there is none. others are the claims of other members.
+	claim  *corev1.PersistentVolumeClaim
+	others []string
+	// job is the Job; nil while there is none. jobObject is the same as it was read.
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	state     backup.State
+	// alive is how many Pods of this or a former Job have not ended; refused is why Kubernetes makes none.
+	alive   int
+	refused string
+	// progress is what the Pod says; nil when it says nothing.
+	progress *backup.Progress
+}
+
+func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *backup.Client) (restoring, error) {
+	n, seen := namesOf(cluster), restoring{now: r.now()}
+	var err error
+	if seen.members, err = r.membersExist(ctx, owner, n); err != nil || seen.members {
+		return seen, err
+	}
+	if err := r.observeClaims(ctx, n, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeSource(ctx, cluster, &seen); err != nil {
+		return seen, err
+	}
+	return seen, r.observeJob(ctx, owner, n, transfers, &seen)
+}
+
+// membersExist looks for the StatefulSet; somebody else's is an error.
+func (r *reconciler) membersExist(ctx context.Context, owner *unstructured.Unstructured, n names) (bool, error) {
+	found, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, reconcile.Claim(owner, found, statefulSets(), n.labels())
+}
+
+func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring) error {
+	first, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(0))
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case !isOwnVolume(n, first):
+		return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: first.GetName()}
+	default:
+		seen.claim = &corev1.PersistentVolumeClaim{}
+		if err := schema.Decode(first, seen.claim); err != nil {
+			return err
+		}
+	}
+	all, err := r.api.List(ctx, volumes(), n.namespace, n.selector())
+	if err != nil {
+		return err
+	}
+	for _, item := range all {
+		member, found := strings.CutPrefix(item.GetName(), "data-")
+		if ordinal, ok := n.ordinal(member); found && ok && ordinal > 0 {
+			seen.others = append(seen.others, item.GetName())
+		}
+	}
+	slices.SortFunc(seen.others, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return nil
+}
+
+// observeJob reads the Job, how it goes, and what is left of Pods.
+func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *backup.Client, seen *restoring) error {
+	job, err := r.restoreJobOf(ctx, owner, n)
+	if err != nil {
+		return err
+	}
+	all, err := r.restorePods(ctx, n)
+	if err != nil {
+		return err
+	}
+	seen.alive = countAlive(all)
+	if job == nil {
+		return nil
+	}
+	seen.job, seen.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, seen.job); err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, seen.job) })
+	seen.state = backup.Observe(seen.job, own)
+	if len(own) == 0 && seen.state.Phase == backup.Pending {
+		return r.observeJobRefusal(ctx, job, seen)
+	}
+	if seen.state.Phase == backup.Running && transfers != nil && seen.state.PodIP != "" {
+		// That it does not answer says nothing: it may have just begun, or be about to end.
+		if progress, err := transfers.Progress(ctx, seen.state.PodIP, backup.Host(n.namespace, n.cluster)); err == nil {
+			seen.progress = &progress
+		}
+	}
+	return nil
+}
+
+func isOf(pod corev1.Pod, job *batchv1.Job) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == job.UID })
+}
+
+// observeJobRefusal asks for the events of a Job that has no Pod: a quota, a policy or a missing ServiceAccount is told nowhere else.
+func (r *reconciler) observeJobRefusal(ctx context.Context, job *unstructured.Unstructured, seen *restoring) error {
+	items, err := r.api.Regarding(ctx, job)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	var last corev1.Event
+	for i := range items {
+		event, err := eventOf(&items[i])
+		if err != nil {
+			return err
+		}
+		if made := event.Reason == "FailedCreate" || event.Reason == "SuccessfulCreate"; made && !toldAt(event).Before(toldAt(last)) {
+			last = event
+		}
+	}
+	if last.Reason == "FailedCreate" {
+		seen.refused = strings.TrimPrefix(last.Message, "Error creating: ")
+	}
+	return nil
+}
+
+// restoreJobOf reads the Job of a cluster's restore; nil when there is none, an error when it is somebody else's.
+func (r *reconciler) restoreJobOf(ctx context.Context, owner *unstructured.Unstructured, n names) (*unstructured.Unstructured, error) {
+	job, err := r.api.Get(ctx, jobs(), n.namespace, n.restoreJob())
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	return job, reconcile.Claim(owner, job, jobs(), backup.Labels(n.cluster))
+}
+
+func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, error) {
+	items, err := r.api.List(ctx, pods(), n.namespace, backup.Selector+","+backup.LabelRestore+"="+backup.LabelValue(n.cluster))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]corev1.Pod, len(items))
+	for i, item := range items {
+		if err := schema.Decode(item, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// countAlive counts Pods that may still write.
+func countAlive(all []corev1.Pod) int {
+	count := 0
+	for _, pod := range all {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			count++
+		}
+	}
+	return count
+}
+
+// observeSource finds out what is to be restored, and whether everything is there that it takes.
+func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
+	order := orderOf(cluster, r.agentImage, len(seen.others) > 0)
+	if cluster.Spec.FromBackup != "" {
+		instance, err := r.instance(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if seen.lacking = notRestorable(cluster, instance, *seen); seen.lacking != nil {
+			return nil
+		}
+		order.Location, order.BackupUID, order.Checksum = *instance.Status.Location, string(instance.UID), instance.Status.Checksum
+		seen.dataSize = instance.Status.DataSize
+	}
+	order.Location = overridden(order.Location, cluster.Spec.Restore)
+	lacking, versions, err := r.observeInputs(ctx, cluster.Namespace, order.Location)
+	if err != nil || lacking != nil {
+		seen.lacking = lacking
+		return err
+	}
+	seen.order, seen.inputs = &order, inputsOf(versions, seen.claim)
+	return nil
+}
+
+// instance reads the backup that spec.fromBackup names; nil when there is none.
+func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
+	object, err := r.api.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no backup, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &v1.MySQLBackupInstance{}
+	return found, schema.Decode(object, found)
+}
+
+// observeInputs looks at what a location names. What it finds is put into versions, by which a change is known.
+func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *problem, versions []string, err error) {
+	type need struct {
+		name, field, key, reason string
+	}
+	for _, wanted := range []need{
+		{location.Secret, "secret", "", backup.ReasonCredentialsNotFound},
+		{location.EncryptionSecret, "encryptionSecret", backup.KeyIdentity, backup.ReasonEncryptionKeyNotFound},
+	} {
+		if wanted.name == "" {
+			continue
+		}
+		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
+		if apierrors.IsNotFound(err) {
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which it takes to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		content, err := secretData(found)
+		if err != nil {
+			return nil, nil, err
+		}
+		if wanted.key != "" && len(content[wanted.key]) == 0 {
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q has nothing under the key %q, with which the backup is decrypted; put it there, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
+		}
+		versions = append(versions, versionOf(found))
+	}
+	if location.Claim == "" {
+		return nil, versions, nil
+	}
+	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
+	if apierrors.IsNotFound(err) {
+		return &problem{backup.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, on whose volume the backup is, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, append(versions, string(claim.GetUID())), nil
+}
+
+func versionOf(object *unstructured.Unstructured) string {
+	return string(object.GetUID()) + "/" + object.GetResourceVersion()
+}
