@@ -1,0 +1,234 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// held waits until an instance has the finalizer, or has not.
+func (d *depot) held(t *testing.T, name string, want bool) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, name)
+		if err != nil || slices.Contains(instance.Finalizers, backup.FinalizerData) != want {
+			return fmt.Sprintf("%s has the finalizers %v (%v)", name, instance.Finalizers, err)
+		}
+		return ""
+	})
+}
+
+// TestBackupInstanceDataGoes deletes instances whose data goes with them.
+func TestBackupInstanceDataGoes(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.operate(t, nil)
+	completed := func(t *testing.T, name, spec string) {
+		t.Helper()
+		d.back(t, name, "cluster: db, "+spec)
+		d.succeeds(t, name)
+	}
+	sideBySide(t, 12, map[string]func(*testing.T){
+		"by its policy": func(t *testing.T) {
+			completed(t, "policy", "deletionPolicy: Delete")
+			d.held(t, "policy", true)
+			d.remove(t, "mysqlbackupinstances", "policy")
+			d.checkRemoval(t, "policy")
+			going, err := d.instance(t.Context(), "policy")
+			if err != nil || going.Status.Phase != mysqlv1.BackupCompleted {
+				t.Errorf("while its data is deleted the backup is %s (%v)", going.Status.Phase, err)
+			}
+			d.removes(t, "policy", backup.ExitDone, d.outcome(t, "policy", backup.ReasonCompleted, ""))
+			d.gone(t, "mysqlbackupinstances", "policy")
+			d.gone(t, "jobs", "policy-delete")
+			says(t, d.told(t, "policy", "Normal BackupDataDeleted"), "file:///"+d.namespace+"/db/policy in the volume of claim db-backups")
+		},
+		"by a policy that came later": func(t *testing.T) {
+			completed(t, "later", "deletionPolicy: Retain")
+			d.held(t, "later", false)
+			d.patch(t, "mysqlbackupinstances", "later", `{"spec":{"deletionPolicy":"Delete"}}`)
+			d.held(t, "later", true)
+			d.patch(t, "mysqlbackupinstances", "later", `{"spec":{"deletionPolicy":"Retain"}}`)
+			d.held(t, "later", false)
+			d.patch(t, "mysqlbackupinstances", "later", `{"spec":{"deletionPolicy":"Delete"}}`)
+			d.held(t, "later", true)
+			d.remove(t, "mysqlbackupinstances", "later")
+			d.removes(t, "later", backup.ExitDone, "{}")
+			d.gone(t, "mysqlbackupinstances", "later")
+		},
+		"by retention": func(t *testing.T) {
+			completed(t, "expired", "deletionPolicy: Retain")
+			d.patch(t, "mysqlbackupinstances", "expired", fmt.Sprintf(`{"metadata":{"annotations":{%q:"keepLast"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
+			d.remove(t, "mysqlbackupinstances", "expired")
+			d.removes(t, "expired", backup.ExitDone, "{}")
+			d.gone(t, "mysqlbackupinstances", "expired")
+		},
+		"in the foreground": func(t *testing.T) {
+			completed(t, "foreground", "deletionPolicy: Delete")
+			foreground := metav1.DeletePropagationForeground
+			if err := d.of("mysqlbackupinstances").Delete(t.Context(), "foreground", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
+				t.Fatal(err)
+			}
+			d.gone(t, "jobs", "foreground-backup")
+			d.removes(t, "foreground", backup.ExitDone, "{}")
+			d.gone(t, "mysqlbackupinstances", "foreground")
+		},
+		"after its cluster, under somebody's finalizer": func(t *testing.T) {
+			d.cluster(t, "brief")
+			d.back(t, "outlives", "cluster: brief, deletionPolicy: Delete")
+			d.succeeds(t, "outlives")
+			d.patch(t, "mysqlbackupinstances", "outlives", fmt.Sprintf(`{"metadata":{"finalizers":["example.com/audit",%q]}}`, backup.FinalizerData))
+			d.remove(t, "mysqlclusters", "brief")
+			d.remove(t, "secrets", "brief-tls")
+			d.remove(t, "secrets", "brief-ca")
+			d.remove(t, "mysqlbackupinstances", "outlives")
+			d.removes(t, "outlives", backup.ExitDone, "{}")
+			d.held(t, "outlives", false)
+			going, err := d.instance(t.Context(), "outlives")
+			if err != nil || !slices.Equal(going.Finalizers, []string{"example.com/audit"}) {
+				t.Errorf("somebody's finalizer is not left alone: %v (%v)", going.Finalizers, err)
+			}
+			d.patch(t, "mysqlbackupinstances", "outlives", `{"metadata":{"finalizers":null}}`)
+			d.gone(t, "mysqlbackupinstances", "outlives")
+		},
+		"while it is made": func(t *testing.T) {
+			d.back(t, "running", "cluster: db, deletionPolicy: Delete")
+			pod := d.pod(t, "running", "backup")
+			d.bind(t, pod)
+			d.runs(t, pod, "")
+			d.until(t, "running", mysqlv1.BackupStarted, backup.ReasonCopying)
+			d.remove(t, "mysqlbackupinstances", "running")
+			d.gone(t, "jobs", "running-backup")
+			soon(t, func(ctx context.Context) string {
+				instance, err := d.instance(ctx, "running")
+				if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "waits for its Pod to end before its data is deleted") {
+					return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+				}
+				return ""
+			})
+			if _, err := d.of("jobs").Get(t.Context(), "running-delete", metav1.GetOptions{}); err == nil {
+				t.Error("data is deleted while it is written")
+			}
+			d.ends(t, pod, backup.ExitRetry, d.outcome(t, "running", backup.ReasonInterrupted, ""))
+			d.removes(t, "running", backup.ExitDone, "{}")
+			d.gone(t, "mysqlbackupinstances", "running")
+		},
+		"not, when the policy is changed in the last moment": func(t *testing.T) {
+			completed(t, "saved", "deletionPolicy: Delete")
+			d.remove(t, "mysqlbackupinstances", "saved")
+			pod := d.pod(t, "saved", "delete")
+			d.patch(t, "mysqlbackupinstances", "saved", `{"spec":{"deletionPolicy":"Retain"}}`)
+			d.gone(t, "mysqlbackupinstances", "saved")
+			d.gone(t, "pods", pod)
+		},
+		"not, when nothing was ever written": func(t *testing.T) {
+			d.back(t, "unborn", "cluster: nowhere, deletionPolicy: Delete")
+			d.waitsFor(t, "unborn", "ClusterNotFound", false)
+			d.held(t, "unborn", true)
+			d.remove(t, "mysqlbackupinstances", "unborn")
+			d.gone(t, "mysqlbackupinstances", "unborn")
+		},
+	})
+}
+
+// checkRemoval looks whose the Job is that deletes data: nobody's, since garbage collection would take it with the instance.
+func (d *depot) checkRemoval(t *testing.T, name string) {
+	t.Helper()
+	d.pod(t, name, "delete")
+	found, err := d.of("jobs").Get(t.Context(), name+"-delete", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var job batchv1.Job
+	if err := schema.Decode(found, &job); err != nil {
+		t.Fatal(err)
+	}
+	if len(job.OwnerReferences) > 0 || job.Spec.TTLSecondsAfterFinished == nil {
+		t.Errorf("the Job belongs to %v and lasts %v seconds", job.OwnerReferences, job.Spec.TTLSecondsAfterFinished)
+	}
+	for _, volume := range job.Spec.Template.Spec.Volumes {
+		if volume.Secret != nil {
+			t.Errorf("it takes Secret %s, which a cluster that is gone does not have", volume.Secret.SecretName)
+		}
+	}
+}
+
+// TestBackupInstanceDataIsLeft deletes instances whose data cannot be deleted: they go, and it is told where the data is.
+func TestBackupInstanceDataIsLeft(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.operate(t, nil)
+	left := func(t *testing.T, name string, words ...string) {
+		t.Helper()
+		d.gone(t, "mysqlbackupinstances", name)
+		says(t, d.told(t, name, "Warning BackupDataLeft"), append(words, "/"+d.namespace+"/db/"+name)...)
+		d.gone(t, "jobs", name+"-delete")
+	}
+	sideBySide(t, 6, map[string]func(*testing.T){
+		"refused": func(t *testing.T) {
+			d.back(t, "refused", "cluster: db, deletionPolicy: Delete")
+			d.succeeds(t, "refused")
+			d.remove(t, "mysqlbackupinstances", "refused")
+			d.removes(t, "refused", backup.ExitRefused, d.outcome(t, "refused", backup.ReasonDestinationRefused, "the volume is read-only"))
+			left(t, "refused", "the volume is read-only")
+		},
+		"no volume": func(t *testing.T) {
+			d.make(t, "persistentvolumeclaims", "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: nas}, spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}")
+			d.back(t, "volumeless", "cluster: db, deletionPolicy: Delete, destination: {claim: nas}")
+			d.succeeds(t, "volumeless")
+			d.remove(t, "persistentvolumeclaims", "nas")
+			d.remove(t, "mysqlbackupinstances", "volumeless")
+			left(t, "volumeless", `PersistentVolumeClaim "nas"`)
+		},
+		"no credentials": func(t *testing.T) {
+			d.secret(t, "s3", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+			d.back(t, "locked", "cluster: db, deletionPolicy: Delete, destination: {url: 's3://bucket', secret: s3}")
+			d.succeeds(t, "locked")
+			d.remove(t, "secrets", "s3")
+			d.remove(t, "mysqlbackupinstances", "locked")
+			left(t, "locked", `Secret "s3"`, "s3://bucket/")
+		},
+	})
+}
+
+// TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data would have to be deleted first, one while it is made: an
+// instance's finalizer holds no namespace up, and data that nobody can delete is left.
+func TestBackupInstanceNamespaceGoes(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	// An operator for all namespaces, since its rights in one go with that.
+	d.operate(t, d.omnipotent)
+	for _, name := range []string{"done", "removing", "running"} {
+		d.back(t, name, "cluster: db, deletionPolicy: Delete")
+	}
+	d.succeeds(t, "done")
+	d.succeeds(t, "removing")
+	d.remove(t, "mysqlbackupinstances", "removing")
+	d.pod(t, "removing", "delete")
+	d.runs(t, d.pod(t, "running", "backup"), "")
+	d.until(t, "running", mysqlv1.BackupStarted, backup.ReasonCopying)
+
+	namespaces := d.Dynamic.Resource(coreResource("namespaces"))
+	if err := namespaces.Delete(t.Context(), d.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	soon(t, func(ctx context.Context) string {
+		found, err := namespaces.Get(ctx, d.namespace, metav1.GetOptions{})
+		if err != nil {
+			return ""
+		}
+		return fmt.Sprintf("the namespace is still there: %v", found.Object["status"])
+	})
+}

@@ -1,0 +1,436 @@
+package integration
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+)
+
+// mysqlKind is a kind of the MySQL group, wherever the table has it.
+func mysqlKind(kind, plural string) schema.Kind {
+	return schema.Kind{Group: schema.MySQLGroup, Version: "v1", Kind: kind, Plural: plural, Default: true}
+}
+
+func backupInstances() schema.Kind { return mysqlKind("MySQLBackupInstance", "mysqlbackupinstances") }
+
+// depot is a namespace in which backups are made. Kubernetes' own Job controller makes the Pods; the tests are their nodes, and the
+// operator of the clusters.
+type depot struct {
+	*apiserver.Server
+	namespace string
+}
+
+func newDepot(t *testing.T) *depot {
+	t.Helper()
+	return newDepotOn(t, pool.Shared(t))
+}
+
+func newDepotOn(t *testing.T, server *apiserver.Server) *depot {
+	t.Helper()
+	kinds := []schema.Kind{mysqlClusters(), mysqlKind("MySQLBackupSchedule", "mysqlbackupschedules"), backupInstances()}
+	defined, err := definitions.Load(kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := crds.NewAPI(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
+		t.Fatal(err)
+	}
+	d := &depot{Server: server, namespace: server.Namespace(t)}
+	d.grant(t, instanceRules())
+	return d
+}
+
+// instanceRules are what the manifests grant an operator in a namespace.
+func instanceRules() []rbacv1.PolicyRule {
+	return append(reconcile.Rules(mysqlbackupinstance.Controller(backupInstances(), "")), reconcile.LeaseRules()...)
+}
+
+func (d *depot) grant(t *testing.T, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	(&site{Server: d.Server, namespace: d.namespace}).grant(t, rules)
+}
+
+// of is a client of one of the namespace's resources.
+func (d *depot) of(what string) dynamic.ResourceInterface {
+	gvr := childResource(what)
+	switch {
+	case what == "jobs":
+		gvr = apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: what}
+	case strings.HasPrefix(what, "mysql"):
+		gvr = mysqlKind("", what).GVR()
+	}
+	return d.Dynamic.Resource(gvr).Namespace(d.namespace)
+}
+
+func (d *depot) make(t *testing.T, what, document string) *unstructured.Unstructured {
+	t.Helper()
+	made, err := d.of(what).Create(t.Context(), object(t, document), metav1.CreateOptions{FieldManager: "user"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func (d *depot) patch(t *testing.T, what, name, changes string, subresources ...string) {
+	t.Helper()
+	if _, err := d.of(what).Patch(t.Context(), name, types.MergePatchType, []byte(changes), metav1.PatchOptions{FieldManager: "user"}, subresources...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *depot) remove(t *testing.T, what, name string) {
+	t.Helper()
+	background := metav1.DeletePropagationBackground
+	if err := d.of(what).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *depot) gone(t *testing.T, what, name string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		found, err := d.of(what).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Sprintf("%s %s is still there: %v %v", what, name, found.GetFinalizers(), found.Object["status"])
+		}
+		if !apierrors.IsNotFound(err) {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// cluster makes a cluster whose members serve, with the Secrets that its operator would make.
+func (d *depot) cluster(t *testing.T, name string) {
+	t.Helper()
+	d.make(t, "mysqlclusters", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLCluster, metadata: {name: %s}, spec: {secret: root, storage: 2Gi}}", schema.MySQLGroup, name))
+	d.certificates(t, name)
+	d.serve(t, name)
+}
+
+// serve says that a cluster's members serve.
+func (d *depot) serve(t *testing.T, name string) {
+	t.Helper()
+	d.patch(t, "mysqlclusters", name, fmt.Sprintf(`{"status":{"primary":"%[1]s-0","replicas":2,"readyReplicas":2}}`, name), "status")
+}
+
+// certificates makes a cluster's CA and its members' certificate.
+func (d *depot) certificates(t *testing.T, cluster string) {
+	t.Helper()
+	now := time.Now()
+	authority, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: cluster}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := authority.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	member, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: cluster}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"*." + cluster + "-pods." + d.namespace + ".svc"},
+	}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.secret(t, cluster+"-ca", map[string]string{"tls.crt": string(authority.Certificate), "tls.key": string(authority.Key)})
+	d.secret(t, cluster+"-tls", map[string]string{"ca.crt": string(authority.Certificate), "tls.crt": string(member.Certificate), "tls.key": string(member.Key)})
+}
+
+func (d *depot) secret(t *testing.T, name string, content map[string]string) {
+	t.Helper()
+	made := object(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}}")
+	fields := map[string]any{}
+	for key, value := range content {
+		fields[key] = value
+	}
+	made.Object["stringData"] = fields
+	if _, err := d.of("secrets").Create(t.Context(), made, metav1.CreateOptions{FieldManager: "user"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// back makes an instance with these lines in its spec.
+func (d *depot) back(t *testing.T, name, spec string) {
+	t.Helper()
+	d.make(t, "mysqlbackupinstances", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLBackupInstance, metadata: {name: %q}, spec: {%s}}", schema.MySQLGroup, name, spec))
+}
+
+// instance reads an instance; strictly, so that a status that the definition does not know is a failure.
+func (d *depot) instance(ctx context.Context, name string) (mysqlv1.MySQLBackupInstance, error) {
+	var instance mysqlv1.MySQLBackupInstance
+	found, err := d.of("mysqlbackupinstances").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return instance, err
+	}
+	return instance, schema.DecodeStrict(found, &instance)
+}
+
+// until waits until an instance is in a phase for a reason.
+func (d *depot) until(t *testing.T, name string, phase mysqlv1.BackupPhase, reason string) mysqlv1.MySQLBackupInstance {
+	t.Helper()
+	var instance mysqlv1.MySQLBackupInstance
+	soon(t, func(ctx context.Context) string {
+		var err error
+		if instance, err = d.instance(ctx, name); err != nil {
+			return err.Error()
+		}
+		is := readyOf(instance)
+		if instance.Status.Phase != phase || is.Reason != reason || instance.Status.ObservedGeneration != instance.Generation {
+			return fmt.Sprintf("%s is %s because of %s at generation %d of %d: %s; wanted %s because of %s",
+				name, instance.Status.Phase, is.Reason, instance.Status.ObservedGeneration, instance.Generation, is.Message, phase, reason)
+		}
+		return ""
+	})
+	return instance
+}
+
+func readyOf(instance mysqlv1.MySQLBackupInstance) metav1.Condition {
+	if condition := meta.FindStatusCondition(instance.Status.Conditions, mysqlv1.ConditionReady); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{}
+}
+
+// waitsFor waits until an instance that has not begun says so, with a message that holds these words. It tells whether somebody has to help.
+func (d *depot) waitsFor(t *testing.T, name, reason string, stalled bool, words ...string) {
+	t.Helper()
+	instance := d.until(t, name, mysqlv1.BackupScheduled, reason)
+	says(t, readyOf(instance).Message, words...)
+	if meta.IsStatusConditionTrue(instance.Status.Conditions, mysqlv1.ConditionStalled) != stalled || meta.IsStatusConditionTrue(instance.Status.Conditions, mysqlv1.ConditionReconciling) == stalled {
+		t.Errorf("%s: stalled should be %t: %+v", name, stalled, instance.Status.Conditions)
+	}
+	kind := reconcile.Normal
+	if stalled {
+		kind = reconcile.Warning
+	}
+	d.told(t, name, kind+" "+reason)
+}
+
+// told waits for an event about an instance, such as "Warning DonorBusy", and returns its note.
+func (d *depot) told(t *testing.T, instance, what string) string {
+	t.Helper()
+	note := ""
+	soon(t, func(ctx context.Context) string {
+		events, err := d.of("events").List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error()
+		}
+		heard := []string{}
+		for _, event := range events.Items {
+			about, _, _ := unstructured.NestedString(event.Object, "regarding", "name")
+			if about != instance {
+				continue
+			}
+			said := fmt.Sprintf("%v %v", event.Object["type"], event.Object["reason"])
+			if heard = append(heard, said); said == what {
+				note, _, _ = unstructured.NestedString(event.Object, "note")
+				return ""
+			}
+		}
+		return fmt.Sprintf("no event %q about %s but %q", what, instance, heard)
+	})
+	return note
+}
+
+// pod waits for the Pod that a Job of an instance has made last and that has not ended; what is backup or delete.
+func (d *depot) pod(t *testing.T, instance, what string) string {
+	t.Helper()
+	name := ""
+	soon(t, func(ctx context.Context) string {
+		found, err := d.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelBackup + "=" + instance})
+		if err != nil {
+			return err.Error()
+		}
+		for _, item := range found.Items {
+			phase, _, _ := unstructured.NestedString(item.Object, "status", "phase")
+			owner := metav1.GetControllerOf(&item)
+			if phase == string(corev1.PodPending) && item.GetDeletionTimestamp() == nil && owner != nil && strings.HasSuffix(owner.Name, "-"+what) {
+				name = item.GetName()
+				return ""
+			}
+		}
+		return fmt.Sprintf("there are %d Pods for %s of %s, none that is to be started", len(found.Items), what, instance)
+	})
+	return name
+}
+
+// becomes writes what kubelet would about a Pod with one container.
+func (d *depot) becomes(t *testing.T, pod, phase, address string, state map[string]any) {
+	t.Helper()
+	container := map[string]any{"name": "backup", "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": state}
+	status := map[string]any{"phase": phase, "containerStatuses": []any{container}, "podIP": address, "podIPs": []any{map[string]any{"ip": address}}}
+	if address == "" {
+		delete(status, "podIP")
+		delete(status, "podIPs")
+	}
+	content, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.patch(t, "pods", pod, string(content), "status")
+}
+
+// runs starts a Pod at an address; it may be empty for one that cannot be asked.
+func (d *depot) runs(t *testing.T, pod, address string) {
+	t.Helper()
+	d.becomes(t, pod, "Running", address, map[string]any{"running": map[string]any{"startedAt": "2026-01-01T00:00:00Z"}})
+}
+
+// ends ends a Pod with an exit status and a termination message.
+func (d *depot) ends(t *testing.T, pod string, status int, message string) {
+	t.Helper()
+	phase := "Succeeded"
+	if status != 0 {
+		phase = "Failed"
+	}
+	d.becomes(t, pod, phase, "", map[string]any{"terminated": map[string]any{
+		"exitCode": status, "message": message, "reason": "Ended", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z",
+	}})
+}
+
+// outcome is what a Pod says at its end about an instance.
+func (d *depot) outcome(t *testing.T, name, reason, message string) string {
+	t.Helper()
+	instance, err := d.instance(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := backup.Outcome{Reason: reason, Message: message}
+	if reason == backup.ReasonCompleted {
+		said.Source, said.ServerVersion, said.GTIDExecuted = "db-1", "9.7.4", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+		said.Checksum, said.DataSize, said.Size, said.UID, said.Instance = "sha256:abc", 3<<30, 1<<30, string(instance.UID), name
+	}
+	content, err := said.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// succeeds lets the backup of an instance run and end well.
+func (d *depot) succeeds(t *testing.T, name string) mysqlv1.MySQLBackupInstance {
+	t.Helper()
+	pod := d.pod(t, name, "backup")
+	d.runs(t, pod, "")
+	d.ends(t, pod, backup.ExitDone, d.outcome(t, name, backup.ReasonCompleted, ""))
+	return d.until(t, name, mysqlv1.BackupCompleted, backup.ReasonCompleted)
+}
+
+// removes lets the Pod that deletes an instance's data end.
+func (d *depot) removes(t *testing.T, name string, status int, message string) {
+	t.Helper()
+	pod := d.pod(t, name, "delete")
+	d.runs(t, pod, "")
+	d.ends(t, pod, status, message)
+}
+
+// reporter answers for a Pod at work.
+type reporter struct {
+	address string
+	says    atomic.Pointer[backup.Progress]
+	asked   atomic.Int32
+}
+
+// reporter starts a server with a cluster's certificate at an address of its own, that answers the operator and nobody else.
+func (d *depot) reporter(t *testing.T, cluster string) *reporter {
+	t.Helper()
+	held, err := (&site{Server: d.Server, namespace: d.namespace}).secret(t.Context(), cluster+"-tls")
+	if err != nil {
+		t.Fatal(err)
+	}
+	security, err := certificates{authority: held.Data["ca.crt"], certificate: held.Data["tls.crt"], key: held.Data["tls.key"]}.server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, address, err := listenAlone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reporter{address: address}
+	server := &http.Server{TLSConfig: security, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if len(request.TLS.VerifiedChains) == 0 || request.TLS.PeerCertificates[0].Subject.CommonName != "mysql-operator" || request.URL.Path != "/v1/progress" {
+			http.Error(w, "only the operator may ask this", http.StatusUnauthorized)
+			return
+		}
+		r.asked.Add(1)
+		_ = json.NewEncoder(w).Encode(r.says.Load())
+	})}
+	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the test
+	t.Cleanup(func() { _ = server.Close() })
+	return r
+}
+
+// operate starts an operator that runs until the test ends, or finish. configure may change how.
+func (d *depot) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	o := &operating{registry: prometheus.NewRegistry(), log: &errorLog{}, stop: stop, ended: make(chan error, 1), wire: &wire{die: stop}}
+	config := reconcile.Config{
+		Rest: rest.CopyConfig(d.Config), Namespaces: []string{d.namespace}, Identity: "operator", Registry: o.registry,
+		Logger: o.log.logger(t), DrainTimeout: 2 * time.Second,
+	}
+	user := (&site{namespace: d.namespace}).operatorUser()
+	config.Rest.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	config.Rest.Wrap(o.wire.around)
+	if configure != nil {
+		configure(&config)
+	}
+	manager, err := reconcile.New(config, []reconcile.Controller{mysqlbackupinstance.Controller(backupInstances(), "operator:test")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(o.ended)
+		o.ended <- manager.Run(ctx)
+	}()
+	t.Cleanup(func() { o.finish(t) })
+	return o
+}
+
+func (d *depot) elected(config *reconcile.Config) {
+	config.LeaderElect, config.LeaseNamespace = true, d.namespace
+}
+
+// omnipotent makes an operator the administrator.
+func (d *depot) omnipotent(config *reconcile.Config) {
+	config.Rest.Impersonate = rest.ImpersonationConfig{}
+}
