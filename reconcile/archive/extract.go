@@ -2,7 +2,15 @@ package archive
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
 
 	"filippo.io/age"
 
@@ -20,13 +28,233 @@ type ReadOptions struct {
 }
 
 // Extract puts a backup together again: the calls to sink are those that the Writer had, except that Writes may be divided or joined
-// otherwise. All that is read is verified, but a part's checksum only at its end: what the sink has made is good when, and only
-// when, Extract returns without an error. Errors: *IncompleteError, *CorruptError, *KeyError, *StoreError, and the sink's.
+// otherwise, and that File.Size is always that of the file's first Write. All that is read is verified, but a part's checksum only at
+// its end: what the sink has made is good when, and only when, Extract returns without an error. Errors: *IncompleteError,
+// *CorruptError, *KeyError, *StoreError, and the sink's.
 func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadOptions, sink clone.Sink) error {
-	return errors.ErrUnsupported
+	if err := check(manifest); err != nil {
+		return &CorruptError{URL: store.url, Reason: "the manifest makes no sense: " + err.Error()}
+	}
+	if manifest.Encryption.Scheme != "" && len(options.Identities) == 0 {
+		return &KeyError{Reason: "the backup is encrypted, and there is no identity to decrypt it with"}
+	}
+	decoder, err := newDecoder()
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pool := newPool(ctx.Done(), func(one *chunk) error { return unpack(decoder, one) })
+	fetcher := &fetcher{store: store, manifest: manifest, identities: options.Identities, pool: pool}
+	var fetching sync.WaitGroup
+	fetching.Go(func() {
+		if err := fetcher.run(ctx); err != nil {
+			cancel(err)
+		}
+		pool.finish()
+	})
+	stream := &unpacker{ctx: ctx, pool: pool, url: store.url, limiter: newLimiter(options.Limit), progress: options.Progress}
+	err = replay(stream, sink)
+	if err == nil {
+		err = stream.expectEnd(manifest.Data.Raw)
+	}
+	cancel(err) // what still runs has nobody to work for; the first error counts
+	fetching.Wait()
+	if err == nil {
+		return fetcher.err
+	}
+	return inContext(ctx, err, store.url)
+}
+
+// inContext says what an error is: that of what was read, that of who read it, or the stream's own.
+func inContext(ctx context.Context, err error, url string) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	var malformed *streamError
+	if errors.As(err, &malformed) {
+		return &CorruptError{URL: url, Reason: malformed.Error()}
+	}
+	return err
 }
 
 // Verify reads a backup as Extract does, and keeps nothing.
 func Verify(ctx context.Context, store *Store, manifest Manifest, options ReadOptions) error {
-	return errors.ErrUnsupported
+	return Extract(ctx, store, manifest, options, nowhere{})
+}
+
+// nowhere is the clone.Sink that keeps nothing.
+type nowhere struct{}
+
+func (nowhere) Write(clone.File, int64, []byte) error { return nil }
+func (nowhere) Rename(string, string) error           { return nil }
+func (nowhere) Remove(string) error                   { return nil }
+
+// fetcher reads all parts and finds their chunks.
+type fetcher struct {
+	store      *Store
+	manifest   Manifest
+	identities []age.Identity
+	pool       *pool
+	err        error
+}
+
+func (f *fetcher) run(ctx context.Context) error {
+	for _, part := range f.manifest.Parts {
+		if err := f.fetch(ctx, part); err != nil {
+			f.err = err
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch reads a part. What is wrong with its content is told only if it came as it is stored: a broken connection is no corruption.
+func (f *fetcher) fetch(ctx context.Context, part Part) error {
+	object := f.store.open(ctx, part.Name)
+	defer object.close()
+	stored := &hashedReader{from: object, hash: sha256.New()}
+	chunks, err := f.chunks(ctx, part, stored)
+	switch {
+	case errors.Is(err, errStopped):
+		return err
+	case object.err != nil && !errors.Is(object.err, io.EOF):
+		if errors.Is(object.err, fs.ErrNotExist) {
+			return &IncompleteError{URL: f.store.url, Reason: part.Name + " is missing"}
+		}
+		return object.err
+	case err != nil:
+		var none *age.NoIdentityMatchError
+		if errors.As(err, &none) {
+			return &KeyError{Reason: "none of the identities decrypts the backup; it is encrypted for " + strings.Join(f.manifest.Encryption.Recipients, ", ")}
+		}
+		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s: chunk %d: %v", part.Name, chunks+1, err)}
+	case stored.size != part.Size || hex.EncodeToString(stored.hash.Sum(nil)) != part.SHA256:
+		return &CorruptError{URL: f.store.url, Reason: part.Name + " is not what was stored: its size or SHA-256 is another"}
+	case chunks != part.Chunks:
+		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s has %d chunks and should have %d", part.Name, chunks, part.Chunks)}
+	}
+	return nil
+}
+
+// chunks hands on all chunks of a part and counts them.
+func (f *fetcher) chunks(ctx context.Context, part Part, stored io.Reader) (int, error) {
+	var packed io.Reader = stored
+	if f.manifest.Encryption.Scheme != "" {
+		decrypted, err := age.Decrypt(stored, f.identities...)
+		if err != nil {
+			return 0, err
+		}
+		packed = decrypted
+	}
+	for n := 0; ; n++ {
+		one, err := f.pool.take()
+		if err != nil {
+			return n, err
+		}
+		err = readFrame(packed, one)
+		if errors.Is(err, io.EOF) {
+			f.pool.giveBack(one)
+			return n, drain(ctx, stored)
+		}
+		if err != nil {
+			f.pool.giveBack(one)
+			return n, err
+		}
+		if n == part.Chunks {
+			f.pool.giveBack(one)
+			return n, errors.New("there is more than there should be")
+		}
+		f.pool.submit(one)
+	}
+}
+
+// drain makes sure that a stream is at its end.
+func drain(_ context.Context, from io.Reader) error {
+	n, err := io.Copy(io.Discard, from)
+	if err == nil && n > 0 {
+		return fmt.Errorf("%d bytes follow the end", n)
+	}
+	return err
+}
+
+// hashedReader hashes and counts what is read.
+type hashedReader struct {
+	from io.Reader
+	hash hash.Hash
+	size int64
+}
+
+func (r *hashedReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.size += int64(n)
+	r.hash.Write(p[:n])
+	return n, err
+}
+
+// unpacker is the tar stream, from the pool's chunks.
+type unpacker struct {
+	ctx      context.Context //nolint:containedctx // io.Reader has none
+	pool     *pool
+	url      string
+	limiter  *limiter
+	progress func(int64)
+	current  *chunk
+	rest     []byte
+	read     int64
+}
+
+// Read implements io.Reader.
+func (u *unpacker) Read(p []byte) (int, error) {
+	for len(u.rest) == 0 {
+		if err := u.next(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p[:min(len(p), u.limiter.step())], u.rest)
+	if err := u.limiter.wait(u.ctx, n); err != nil {
+		return 0, err
+	}
+	u.rest = u.rest[n:]
+	u.read += int64(n)
+	return n, nil
+}
+
+// next takes the next chunk.
+func (u *unpacker) next() error {
+	if u.current != nil {
+		u.pool.giveBack(u.current)
+		u.current = nil
+	}
+	if u.progress != nil {
+		u.progress(u.read)
+	}
+	one, err := u.pool.next()
+	switch {
+	case errors.Is(err, io.EOF):
+		// The end is also what comes after an error.
+		if u.ctx.Err() != nil {
+			return context.Cause(u.ctx)
+		}
+		return io.EOF
+	case errors.Is(err, errStopped):
+		return context.Cause(u.ctx)
+	case err != nil:
+		return &streamError{reason: err.Error()}
+	}
+	u.current, u.rest = one, one.raw
+	return nil
+}
+
+// expectEnd makes sure that nothing follows the tar stream, and that it was as long as the manifest says.
+func (u *unpacker) expectEnd(raw int64) error {
+	rest, err := io.Copy(io.Discard, u)
+	if err != nil {
+		return err
+	}
+	if u.read != raw || rest > 0 {
+		return &streamError{reason: fmt.Sprintf("the stream has %d bytes, and %d behind its end; it should have %d", u.read, rest, raw)}
+	}
+	return nil
 }

@@ -1,7 +1,9 @@
 package archive
 
 import (
-	"errors"
+	"bytes"
+	"fmt"
+	"strings"
 
 	"filippo.io/age"
 )
@@ -15,4 +17,60 @@ type Keys struct {
 // ParseKeys reads the two keys of an encryption Secret, each of which may be empty: recipient has age public keys, one a line, and
 // identity has age secret keys, one a line. Where there is no recipient, the identities' own public keys are taken. Empty lines and
 // lines that begin with # mean nothing. Errors: *KeyError.
-func ParseKeys(recipient, identity []byte) (Keys, error) { return Keys{}, errors.ErrUnsupported }
+func ParseKeys(recipient, identity []byte) (Keys, error) {
+	var keys Keys
+	var err error
+	if !blank(recipient) {
+		if keys.Recipients, err = age.ParseRecipients(bytes.NewReader(recipient)); err != nil {
+			return Keys{}, &KeyError{Reason: fmt.Sprintf("read recipient: %v; it has age public keys, one a line (age-keygen -y)", err)}
+		}
+	}
+	if !blank(identity) {
+		if keys.Identities, err = age.ParseIdentities(bytes.NewReader(identity)); err != nil {
+			// The cause may quote a line of the secret key: it is not told.
+			return Keys{}, &KeyError{Reason: "read identity: it has age secret keys, one a line (age-keygen)"}
+		}
+	}
+	if len(keys.Recipients) == 0 {
+		keys.Recipients = publicKeys(keys.Identities)
+	}
+	if len(keys.Recipients) == 0 {
+		return Keys{}, &KeyError{Reason: "there is neither a recipient nor an identity"}
+	}
+	return keys, nil
+}
+
+// publicKeys are the identities' own.
+func publicKeys(identities []age.Identity) []age.Recipient {
+	var recipients []age.Recipient
+	for _, identity := range identities {
+		switch key := identity.(type) {
+		case *age.X25519Identity:
+			recipients = append(recipients, key.Recipient())
+		case *age.HybridIdentity:
+			recipients = append(recipients, key.Recipient())
+		}
+	}
+	return recipients
+}
+
+// blank says that a file of keys has none.
+func blank(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			return false
+		}
+	}
+	return true
+}
+
+// recipientNames are the public keys as text.
+func recipientNames(recipients []age.Recipient) []string {
+	var names []string
+	for _, recipient := range recipients {
+		if named, ok := recipient.(fmt.Stringer); ok {
+			names = append(names, named.String())
+		}
+	}
+	return names
+}

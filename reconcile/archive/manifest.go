@@ -1,10 +1,6 @@
 package archive
 
-import (
-	"context"
-	"errors"
-	"time"
-)
+import "time"
 
 // Format is the version of the archive format that is written. Older ones can be read, newer ones are refused.
 const Format = 1
@@ -98,11 +94,4 @@ func (m Manifest) Stored() int64 {
 		sum += part.Size
 	}
 	return sum
-}
-
-// Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum
-// is that of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. Errors: *NotFoundError,
-// *IncompleteError, *CorruptError, *ForeignError, *StoreError.
-func Load(ctx context.Context, store *Store) (Manifest, string, error) {
-	return Manifest{}, "", errors.ErrUnsupported
 }

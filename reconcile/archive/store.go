@@ -2,7 +2,12 @@ package archive
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
 )
 
 // Location says where a backup's own folder is and how to reach it.
@@ -20,16 +25,135 @@ type Location struct {
 
 // Store is a folder in a bucket or in a volume.
 type Store struct {
-	url string
+	url      string
+	bucket   bucket
+	classify func(error) Kind
+	release  func() error
+	tuning   tuning
+}
+
+// tuning is how patient a Store is. Tests are less so.
+type tuning struct {
+	// attempts is how often a request is sent in all, until it has success.
+	attempts int
+	// pause is the first wait between two of them; each next one is twice as long, up to longest.
+	pause, longest time.Duration
+	// stall is for how long a connection may move no byte at all before it is given up.
+	stall time.Duration
+}
+
+// backoff is how long to wait after so many tries.
+func (t tuning) backoff(tries int) time.Duration {
+	wait := t.pause
+	for range tries - 1 {
+		wait = min(wait*2, t.longest)
+	}
+	return wait
+}
+
+// patient is for production: a request is given up after half a minute of failures that come at once, or after six stalls.
+func patient() tuning {
+	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, stall: time.Minute}
 }
 
 // Open makes a Store. It reaches the destination only as far as finding credentials takes. Errors: *StoreError.
 func Open(ctx context.Context, location Location) (*Store, error) {
-	return nil, errors.ErrUnsupported
+	return open(ctx, location, patient())
 }
 
-// URL is the folder's, as it was given to Open.
+func open(ctx context.Context, location Location, tuning tuning) (*Store, error) {
+	place, err := parseURL(location.URL)
+	if err != nil {
+		return nil, &StoreError{Kind: KindInvalid, Op: "read the destination's URL", Err: err}
+	}
+	store := &Store{url: place.String(), tuning: tuning}
+	switch place.scheme {
+	case "file":
+		err = openVolume(store, location, place)
+	case "s3":
+		err = openS3(ctx, store, location, place)
+	case "gs":
+		err = openGCS(ctx, store, location, place)
+	case "azblob":
+		err = openAzure(ctx, store, location, place)
+	}
+	if err != nil {
+		return nil, &StoreError{Kind: KindInvalid, Op: "open " + store.url, Err: err}
+	}
+	return store, nil
+}
+
+// URL is the folder's, without the options.
 func (s *Store) URL() string { return s.url }
 
 // Close ends the store's connections.
-func (s *Store) Close() error { return nil }
+func (s *Store) Close() error {
+	if s.release == nil {
+		return nil
+	}
+	return s.release()
+}
+
+// place is a parsed URL.
+type place struct {
+	scheme, bucket string
+	// folder is clean and has no slash at either end. It may be empty: the bucket itself.
+	folder  string
+	options url.Values
+}
+
+// String is the URL without options: what messages show.
+func (p place) String() string { return p.scheme + "://" + p.bucket + "/" + p.folder }
+
+// key is the name of one of the folder's objects in the bucket.
+func (p place) key(name string) string { return path.Join(p.folder, name) }
+
+// option is a value of the URL's query.
+func (p place) option(name string) string { return p.options.Get(name) }
+
+// optionsOf are the options that a scheme has.
+func optionsOf(scheme string) ([]string, bool) {
+	switch scheme {
+	case "file":
+		return nil, true
+	case "s3":
+		return []string{"region", "endpoint", "use_path_style"}, true
+	case "gs":
+		return []string{"endpoint"}, true
+	case "azblob":
+		return []string{"endpoint"}, true
+	}
+	return nil, false
+}
+
+// parseURL reads a destination's URL, and refuses what it does not understand: a mistyped option must not be left out silently.
+func parseURL(text string) (place, error) {
+	parsed, err := url.Parse(text)
+	if err != nil {
+		return place{}, fmt.Errorf("parse URL: %w", err)
+	}
+	allowed, known := optionsOf(parsed.Scheme)
+	if !known {
+		return place{}, fmt.Errorf("%q: the scheme is none of s3, gs, azblob, file", text)
+	}
+	if parsed.User != nil {
+		return place{}, fmt.Errorf("%q: credentials belong in the Secret, not in the URL", parsed.Redacted())
+	}
+	options, err := url.ParseQuery(parsed.RawQuery)
+	if err != nil {
+		return place{}, fmt.Errorf("parse the options of the URL: %w", err)
+	}
+	for name := range options {
+		if !slices.Contains(allowed, name) {
+			return place{}, fmt.Errorf("%q: there is no option %q for %s URLs", text, name, parsed.Scheme)
+		}
+	}
+	if (parsed.Host == "") != (parsed.Scheme == "file") {
+		return place{}, fmt.Errorf("%q: write SCHEME://BUCKET/FOLDER, or file:///FOLDER", text)
+	}
+	if slices.Contains(strings.Split(parsed.Path, "/"), "..") || strings.Contains(parsed.Path, "\x00") || parsed.Fragment != "" {
+		return place{}, fmt.Errorf("%q: the folder is not a plain path", text)
+	}
+	folder := strings.Trim(path.Clean("/"+parsed.Path), "/")
+	return place{scheme: parsed.Scheme, bucket: parsed.Host, folder: folder, options: options}, nil
+}

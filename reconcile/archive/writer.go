@@ -1,10 +1,21 @@
 package archive
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"filippo.io/age"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/time/rate"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
@@ -12,13 +23,16 @@ import (
 // DefaultPartSize is at how many stored bytes a part ends.
 const DefaultPartSize = 1 << 30
 
+// MaxPartSize is how large a part may be made: S3 uploads have 10,000 pieces at most, and here they have uploadPiece bytes each.
+const MaxPartSize = 32 << 30
+
 // WriteOptions say whose backup it is and how it is written.
 type WriteOptions struct {
 	// Identity is whose backup it is; the UID is required.
 	Identity Identity
 	// Recipients are who can decrypt it; none means that it is not encrypted. See ParseKeys.
 	Recipients []age.Recipient
-	// PartSize is at how many stored bytes a part ends. 0 means DefaultPartSize.
+	// PartSize is at how many stored bytes a part ends, up to MaxPartSize. 0 means DefaultPartSize.
 	PartSize int64
 	// Limit is how many bytes of the copy are taken per second, at most; 0 is no limit.
 	Limit int64
@@ -26,39 +40,298 @@ type WriteOptions struct {
 
 // Writer is a backup being made. It is a clone.Sink: its Write, Rename and Remove are for one goroutine at a time. After an error every
 // further call fails with that same error.
-type Writer struct{}
+type Writer struct {
+	ctx     context.Context //nolint:containedctx // clone.Sink has none
+	cancel  context.CancelCauseFunc
+	store   *Store
+	options WriteOptions
+	attempt string
+	started time.Time
+	limiter *limiter
+	encoder *zstd.Encoder
+
+	recorder *recorder
+	packer   *packer
+	shipper  *shipper
+	shipping sync.WaitGroup
+	stored   atomic.Int64
+	// closed: nothing more is accepted. finished: the manifest is there and good.
+	closed, finished bool
+}
 
 var _ clone.Sink = (*Writer)(nil)
 
+// errAborted is why a Writer's work ended when Abort ended it.
+var errAborted = errors.New("the backup was given up")
+
 // Begin starts a backup: it claims the folder for the instance, having removed what an unfinished attempt of the same instance
 // left. The context bounds the whole backup: with its end every call fails and all that goes on beside them stops. Errors:
-// *OccupiedError, *StoreError.
+// *OccupiedError, *KeyError, *StoreError.
 func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, error) {
-	return nil, errors.ErrUnsupported
+	if options.PartSize == 0 {
+		options.PartSize = DefaultPartSize
+	}
+	if options.Identity.UID == "" || options.PartSize < 1 || options.PartSize > MaxPartSize || options.Limit < 0 {
+		return nil, fmt.Errorf("begin backup: identity %+v, part size %d, limit %d", options.Identity, options.PartSize, options.Limit)
+	}
+	if len(options.Recipients) > 0 {
+		if _, err := age.Encrypt(io.Discard, options.Recipients...); err != nil {
+			return nil, &KeyError{Reason: err.Error()}
+		}
+	}
+	encoder, err := newEncoder()
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{store: store, options: options, attempt: newAttempt(), started: time.Now().UTC().Truncate(time.Second), limiter: newLimiter(options.Limit), encoder: encoder}
+	if err := w.claim(ctx); err != nil {
+		return nil, err
+	}
+	w.start(ctx)
+	return w, nil
+}
+
+// claim makes the folder this attempt's.
+func (w *Writer) claim(ctx context.Context) error {
+	held, err := holderOf(ctx, w.store)
+	if err != nil {
+		return err
+	}
+	if !held.free() {
+		if held.identity.UID != w.options.Identity.UID || held.complete {
+			return &OccupiedError{URL: w.store.url, Holder: held.identity, Complete: held.complete}
+		}
+		if err := empty(ctx, w.store, held.objects); err != nil {
+			return err
+		}
+	}
+	content, err := json.Marshal(marker{Format: Format, Product: Product, Backup: w.options.Identity, Attempt: w.attempt, Started: w.started})
+	if err != nil {
+		return fmt.Errorf("encode marker: %w", err)
+	}
+	return w.store.put(ctx, markerName, bytes.NewReader(append(content, '\n')))
+}
+
+// start sets up what runs beside the caller.
+func (w *Writer) start(ctx context.Context) {
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
+	pool := newPool(w.ctx.Done(), func(one *chunk) error { return pack(w.encoder, one) })
+	w.packer = &packer{pool: pool}
+	w.recorder = newRecorder(w.packer, w.started)
+	w.shipper = &shipper{store: w.store, attempt: w.attempt, recipients: w.options.Recipients, partSize: w.options.PartSize, stored: &w.stored}
+	w.shipping.Go(func() {
+		if err := w.shipper.run(w.ctx, pool); err != nil {
+			w.cancel(err) // the first one counts
+		}
+	})
 }
 
 // Write adds data to a file; see clone.Sink. It waits where the store is slower than the donor, or Limit says so.
 func (w *Writer) Write(file clone.File, offset int64, data []byte) error {
-	return errors.ErrUnsupported
+	for {
+		step := data[:min(len(data), w.limiter.step())]
+		if err := w.limiter.wait(w.ctx, len(step)); err != nil {
+			return w.fail(err)
+		}
+		if err := w.record(func(r *recorder) error { return r.write(file, offset, step) }); err != nil {
+			return err
+		}
+		if data, offset = data[len(step):], offset+int64(len(step)); len(data) == 0 {
+			return nil
+		}
+	}
 }
 
 // Rename moves a file with what was written to it so far.
-func (w *Writer) Rename(from, to string) error { return errors.ErrUnsupported }
+func (w *Writer) Rename(from, to string) error {
+	return w.record(func(r *recorder) error { return r.rename(from, to) })
+}
 
-// Remove deletes a file with what was written to it so far.
-func (w *Writer) Remove(name string) error { return errors.ErrUnsupported }
+// Remove deletes a file with what was written to it so far. A file that is not there is success.
+func (w *Writer) Remove(name string) error {
+	return w.record(func(r *recorder) error { return r.remove(name) })
+}
+
+// record does one thing to the stream, unless the backup has failed.
+func (w *Writer) record(do func(*recorder) error) error {
+	if w.ctx.Err() != nil {
+		return w.fail(nil)
+	}
+	if w.closed {
+		return errors.New("write backup: it is finished")
+	}
+	if err := do(w.recorder); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
+// fail ends everything and returns the cause: of all errors the first.
+func (w *Writer) fail(err error) error {
+	w.cancel(err)
+	return fmt.Errorf("write backup: %w", context.Cause(w.ctx))
+}
 
 // Stored is how many bytes have been handed to the store so far. It may be called by any goroutine.
-func (w *Writer) Stored() int64 { return 0 }
+func (w *Writer) Stored() int64 { return w.stored.Load() }
 
 // Finish stores what is left, checks that all is there and still this attempt's, writes the manifest, and reads it back: when it
 // returns without an error, the backup is complete and, in a volume, flushed to disk. It returns the manifest with all that the Writer
 // filled in, and its checksum (see Load). After an error call Abort.
 func (w *Writer) Finish(ctx context.Context, manifest Manifest) (Manifest, string, error) {
-	return Manifest{}, "", errors.ErrUnsupported
+	if err := w.record((*recorder).finish); err != nil {
+		return Manifest{}, "", err
+	}
+	w.closed = true
+	w.packer.finish()
+	w.shipping.Wait()
+	if w.ctx.Err() != nil {
+		return Manifest{}, "", w.fail(nil)
+	}
+	manifest, checksum, err := w.commit(ctx, w.complete(manifest))
+	if err != nil {
+		return Manifest{}, "", w.fail(err)
+	}
+	w.finished = true
+	w.cancel(nil)
+	return manifest, checksum, nil
+}
+
+// complete fills in what the Writer knows.
+func (w *Writer) complete(manifest Manifest) Manifest {
+	manifest.Format, manifest.Product, manifest.Backup = Format, Product, w.options.Identity
+	manifest.Started, manifest.Completed = w.started, time.Now().UTC().Truncate(time.Second)
+	manifest.Data.Raw, manifest.Parts, manifest.Compression = w.packer.raw, w.shipper.parts, compression
+	manifest.Encryption = Encryption{}
+	if len(w.options.Recipients) > 0 {
+		manifest.Encryption = Encryption{Scheme: encryption, Recipients: recipientNames(w.options.Recipients)}
+	}
+	return manifest
+}
+
+// commit makes a backup of what is stored.
+func (w *Writer) commit(ctx context.Context, manifest Manifest) (Manifest, string, error) {
+	if err := check(manifest); err != nil {
+		return Manifest{}, "", fmt.Errorf("make manifest: %w", err)
+	}
+	objects, err := w.store.list(ctx)
+	if err != nil {
+		return Manifest{}, "", err
+	}
+	if err := present(manifest, objects, w.store.url); err != nil {
+		return Manifest{}, "", err
+	}
+	if err := w.shipper.stillOurs(ctx); err != nil {
+		return Manifest{}, "", err
+	}
+	content, err := sealManifest(manifest)
+	if err != nil {
+		return Manifest{}, "", err
+	}
+	if err := w.store.put(ctx, manifestName, bytes.NewReader(content)); err != nil {
+		return Manifest{}, "", err
+	}
+	loaded, checksum, err := Load(ctx, w.store)
+	if err != nil {
+		return Manifest{}, "", fmt.Errorf("read the manifest back: %w", err)
+	}
+	if checksum != checksumOf(content) {
+		return Manifest{}, "", &CorruptError{URL: w.store.url, Reason: "the manifest that was read back is not the one that was written"}
+	}
+	return loaded, checksum, nil
 }
 
 // Abort ends a backup that was not finished and removes what it stored. It may be called after any error and more than once; after a
 // Finish that succeeded it does nothing. The context bounds the cleaning up, and is not the one given to Begin, which may be over.
 // What could not be removed is removed by the instance's next Begin, or by Remove.
-func (w *Writer) Abort(ctx context.Context) error { return errors.ErrUnsupported }
+func (w *Writer) Abort(ctx context.Context) error {
+	if w.finished {
+		return nil
+	}
+	w.cancel(errAborted)
+	if !w.closed {
+		w.closed = true
+		w.packer.finish()
+	}
+	if err := w.ended(ctx); err != nil {
+		return err
+	}
+	objects, err := w.store.list(ctx)
+	if err != nil {
+		return err
+	}
+	var taken *OccupiedError
+	switch err := w.shipper.stillOurs(ctx); {
+	case err == nil:
+		return empty(ctx, w.store, objects)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // an earlier Abort got that far
+	case errors.As(err, &taken):
+		return w.removeOwn(ctx, objects)
+	default:
+		return err
+	}
+}
+
+// ended waits for what runs beside the caller.
+func (w *Writer) ended(ctx context.Context) error {
+	over := make(chan struct{})
+	go func() {
+		w.shipping.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for writes to %s to end: %w", w.store.url, context.Cause(ctx))
+	}
+}
+
+// removeOwn removes this attempt's parts from a folder that another attempt has taken over.
+func (w *Writer) removeOwn(ctx context.Context, objects []object) error {
+	for _, one := range objects {
+		if !strings.HasPrefix(one.name, partPrefix) || !strings.Contains(one.name, "-"+w.attempt+".") {
+			continue
+		}
+		if err := w.store.remove(ctx, one.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limiter bounds bytes per second; nil does not.
+type limiter struct{ rate *rate.Limiter }
+
+// Steps of a twentieth of a second are smooth for a network, and cost nothing.
+const (
+	stepsPerSecond = 20
+	smallestStep   = 4 << 10
+	largestStep    = 1 << 20
+)
+
+func newLimiter(bytesPerSecond int64) *limiter {
+	if bytesPerSecond == 0 {
+		return &limiter{}
+	}
+	step := int(max(smallestStep, min(largestStep, bytesPerSecond/stepsPerSecond)))
+	return &limiter{rate: rate.NewLimiter(rate.Limit(bytesPerSecond), step)}
+}
+
+// step is how many bytes may be waited for at a time.
+func (l *limiter) step() int {
+	if l.rate == nil {
+		return largestStep
+	}
+	return l.rate.Burst()
+}
+
+// wait returns when so many more bytes may pass.
+func (l *limiter) wait(ctx context.Context, bytes int) error {
+	if l.rate == nil || bytes == 0 {
+		return nil
+	}
+	reservation := l.rate.ReserveN(time.Now(), bytes)
+	return pause(ctx, reservation.Delay())
+}

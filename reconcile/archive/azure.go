@@ -1,0 +1,144 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+)
+
+const (
+	keyAccount    = "AZURE_STORAGE_ACCOUNT"
+	keyAccountKey = "AZURE_STORAGE_KEY"
+	keySAS        = "AZURE_STORAGE_SAS_TOKEN"
+)
+
+// azureBucket is a folder in a container of Azure Blob Storage. Blocks of uploads that were broken off are dropped by the store itself
+// after a week ("Put Block").
+type azureBucket struct {
+	client *container.Client
+	place  place
+}
+
+// openAzure makes a Store of a container.
+func openAzure(_ context.Context, store *Store, location Location, place place) error {
+	client, err := httpClient(location, store.tuning)
+	if err != nil {
+		return err
+	}
+	keys, err := readKeys(location.CredentialsDir, keyAccount, keyAccountKey, keySAS)
+	if err != nil {
+		return err
+	}
+	account := firstOf(keys[keyAccount], os.Getenv(keyAccount))
+	endpoint := place.option("endpoint")
+	if account == "" {
+		return fmt.Errorf("no storage account: add %s to the Secret", keyAccount)
+	}
+	if err := checkEndpoint(endpoint); err != nil {
+		return err
+	}
+	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
+	options := azcore.ClientOptions{Transport: client, Retry: azureRetries(store.tuning)}
+	var made *container.Client
+	switch {
+	case keys[keyAccountKey] != "":
+		made, err = withAccountKey(address, account, keys[keyAccountKey], options)
+	case keys[keySAS] != "":
+		made, err = container.NewClientWithNoCredential(address+"?"+strings.TrimPrefix(keys[keySAS], "?"), &container.ClientOptions{ClientOptions: options})
+	default:
+		made, err = withPodIdentity(address, options)
+	}
+	if err != nil {
+		return err
+	}
+	store.bucket, store.classify, store.release = azureBucket{client: made, place: place}, httpKind, closer(client)
+	return nil
+}
+
+func azureRetries(tuning tuning) policy.RetryOptions {
+	return policy.RetryOptions{MaxRetries: int32(tuning.attempts - 1), RetryDelay: tuning.pause, MaxRetryDelay: tuning.longest} //nolint:gosec // a handful
+}
+
+func withAccountKey(address, account, key string, options azcore.ClientOptions) (*container.Client, error) {
+	credential, err := container.NewSharedKeyCredential(account, key)
+	if err != nil {
+		return nil, errors.New("read credentials: " + keyAccountKey + " is no key of a storage account")
+	}
+	return container.NewClientWithSharedKeyCredential(address, credential, &container.ClientOptions{ClientOptions: options})
+}
+
+// withPodIdentity uses workload identity, or the node's managed identity.
+func withPodIdentity(address string, options azcore.ClientOptions) (*container.Client, error) {
+	credential, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{ClientOptions: options})
+	if err != nil {
+		return nil, fmt.Errorf("find the identity of the Pod: %w", err)
+	}
+	return container.NewClient(address, credential, &container.ClientOptions{ClientOptions: options})
+}
+
+func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error {
+	_, err := b.blob(name).UploadStream(ctx, body, &blockblob.UploadStreamOptions{BlockSize: uploadPiece, Concurrency: uploadsAtOnce})
+	return err
+}
+
+func (b azureBucket) get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
+	found, err := b.blob(name).DownloadStream(ctx, &blob.DownloadStreamOptions{Range: blob.HTTPRange{Offset: offset}})
+	code, status := answer(err)
+	switch {
+	case err == nil:
+		return found.Body, nil
+	case code == "BlobNotFound":
+		return nil, errMissing(name)
+	case status == http.StatusRequestedRangeNotSatisfiable:
+		return http.NoBody, nil // all had been read before
+	}
+	return nil, err
+}
+
+func (b azureBucket) list(ctx context.Context) ([]object, error) {
+	prefix := b.place.key("") + "/"
+	if b.place.folder == "" {
+		prefix = ""
+	}
+	pages := b.client.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix})
+	var objects []object
+	for pages.More() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, found := range page.Segment.BlobItems {
+			if found.Name == nil || found.Properties == nil || found.Properties.ContentLength == nil {
+				continue
+			}
+			objects = append(objects, object{name: strings.TrimPrefix(*found.Name, prefix), size: *found.Properties.ContentLength})
+		}
+	}
+	return objects, nil
+}
+
+func (b azureBucket) remove(ctx context.Context, name string) error {
+	_, err := b.blob(name).Delete(ctx, nil)
+	if code, _ := answer(err); code == "BlobNotFound" {
+		return nil
+	}
+	return err
+}
+
+func (b azureBucket) sweep(context.Context) error { return nil }
+
+func (b azureBucket) blob(name string) *blockblob.Client {
+	return b.client.NewBlockBlobClient(b.place.key(name))
+}

@@ -1,0 +1,127 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+)
+
+const (
+	gcsEndpoint       = "https://storage.googleapis.com"
+	gcsScope          = "https://www.googleapis.com/auth/devstorage.read_write"
+	keyServiceAccount = "service-account.json"
+)
+
+// openGCS makes a Store of a bucket of Google's. Its XML API is that of S3, multipart uploads included, and takes Google's own tokens (Cloud
+// Storage documentation, "XML API overview"): that is a hundredth of what Google's own library weighs. See docs/adr.
+func openGCS(ctx context.Context, store *Store, location Location, place place) error {
+	client, err := httpClient(location, store.tuning)
+	if err != nil {
+		return err
+	}
+	endpoint := firstOf(place.option("endpoint"), gcsEndpoint)
+	if err := checkEndpoint(endpoint); err != nil {
+		return err
+	}
+	tokens, err := googleTokens(ctx, location, client)
+	if err != nil {
+		return err
+	}
+	signed := &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}}
+	options := append(s3Options(store.tuning, signed), config.WithRegion("auto"), config.WithCredentialsProvider(aws.AnonymousCredentials{}))
+	loaded, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return fmt.Errorf("load settings: %w", err)
+	}
+	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) { options.UsePathStyle, options.BaseEndpoint = true, &endpoint }), place)
+	store.classify, store.release = httpKind, closer(client)
+	return nil
+}
+
+// googleTokens come from the Secret's key of a service account, or from the identity of the Pod (GKE workload identity, or what
+// GOOGLE_APPLICATION_CREDENTIALS names).
+func googleTokens(ctx context.Context, location Location, client *http.Client) (oauth2.TokenSource, error) {
+	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
+	key, err := readKey(location.CredentialsDir, keyServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" {
+		return oauth2.ReuseTokenSource(nil, podIdentity{client: client}), nil
+	}
+	source := serviceAccount{ctx: func() context.Context { return ctx }, dir: location.CredentialsDir}
+	if _, err := source.config(); err != nil {
+		return nil, err
+	}
+	return oauth2.ReuseTokenSource(nil, source), nil
+}
+
+// serviceAccount makes tokens with the Secret's key, read anew for each.
+type serviceAccount struct {
+	ctx func() context.Context
+	dir string
+}
+
+func (s serviceAccount) config() (func() (*oauth2.Token, error), error) {
+	key, err := readKey(s.dir, keyServiceAccount)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := google.JWTConfigFromJSON([]byte(key), gcsScope)
+	if err != nil {
+		return nil, errors.New("read " + keyServiceAccount + ": it is no key of a Google service account in JSON")
+	}
+	return parsed.TokenSource(s.ctx()).Token, nil
+}
+
+// Token implements oauth2.TokenSource.
+func (s serviceAccount) Token() (*oauth2.Token, error) {
+	token, err := s.config()
+	if err != nil {
+		return nil, &credentialsError{cause: err}
+	}
+	return token()
+}
+
+// podIdentity makes tokens of what the Pod runs as; it is looked for when the first one is needed.
+type podIdentity struct{ client *http.Client }
+
+// Token implements oauth2.TokenSource.
+func (p podIdentity) Token() (*oauth2.Token, error) {
+	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, p.client) //nolint:contextcheck // oauth2.TokenSource has none
+	found, err := google.FindDefaultCredentials(ctx, gcsScope)
+	if err != nil {
+		return nil, &credentialsError{cause: err}
+	}
+	return found.TokenSource.Token()
+}
+
+// bearer sends a token instead of a signature, and none of the headers that belong to the latter.
+type bearer struct {
+	tokens oauth2.TokenSource
+	base   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
+	token, err := b.tokens.Token()
+	if err != nil {
+		return nil, err
+	}
+	request = request.Clone(request.Context())
+	for name := range request.Header {
+		if lower := strings.ToLower(name); strings.HasPrefix(lower, "x-amz-") || strings.HasPrefix(lower, "amz-sdk-") {
+			request.Header.Del(name)
+		}
+	}
+	token.SetAuthHeader(request)
+	return b.base.RoundTrip(request)
+}

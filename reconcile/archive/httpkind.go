@@ -1,0 +1,84 @@
+package archive
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	"golang.org/x/oauth2"
+)
+
+// credentialsError says that there are no credentials to send a request with.
+type credentialsError struct{ cause error }
+
+func (e *credentialsError) Error() string { return "get credentials: " + e.cause.Error() }
+func (e *credentialsError) Unwrap() error { return e.cause }
+
+// httpKind reads what a store's client returned.
+func httpKind(err error) Kind {
+	var credentials *credentialsError
+	var token *oauth2.RetrieveError
+	var azure *azidentity.AuthenticationFailedError
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &credentials), errors.As(err, &azure):
+		return KindRefused
+	case errors.As(err, &token):
+		if token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError {
+			return KindUnavailable
+		}
+		return KindRefused
+	case errors.As(err, &certificate), errors.As(err, &authority):
+		return KindInvalid
+	}
+	return kindOf(answer(err))
+}
+
+// answer is a store's own word for what is wrong, and the status it came with; empty and 0 where it did not come to that.
+func answer(err error) (code string, status int) {
+	var response *azcore.ResponseError
+	if errors.As(err, &response) {
+		return response.ErrorCode, response.StatusCode
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		code = api.ErrorCode()
+	}
+	var aws *awshttp.ResponseError
+	if errors.As(err, &aws) {
+		status = aws.HTTPStatusCode()
+	}
+	return code, status
+}
+
+// kindOf knows the words of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure ("Blob Storage
+// error codes"), and of servers that speak S3.
+func kindOf(code string, status int) Kind {
+	switch code {
+	case "RequestTimeTooSkewed", "RequestExpired":
+		return KindClockSkew
+	case "NoSuchBucket", "ContainerNotFound":
+		return KindNotFound
+	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed", "InvalidSecurity":
+		return KindRefused
+	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidBucketName", "InvalidResourceName", "InvalidURI", "InvalidRequest":
+		return KindInvalid
+	}
+	if status == http.StatusInsufficientStorage || strings.Contains(code, "Quota") || strings.Contains(code, "StorageFull") || strings.Contains(code, "NoSpace") {
+		return KindFull
+	}
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return KindRefused
+	case http.StatusMovedPermanently, http.StatusNotImplemented, http.StatusMethodNotAllowed:
+		return KindInvalid
+	}
+	return KindUnavailable
+}

@@ -1,0 +1,179 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+)
+
+// manifestLimit is larger than any manifest: a backup of 300 TiB has a part for each line of about 200 bytes.
+const manifestLimit = 64 << 20
+
+// The file of a manifest is one JSON document in three pieces, each in lines of its own: the checksum, what it is the checksum of, and a
+// brace. Outside of the second piece there is no byte that could have another value.
+const (
+	sealHead = `{"sha256":"`
+	sealBody = `","manifest":` + "\n"
+	sealTail = "}\n"
+)
+
+// Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum
+// is that of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError the
+// manifest is returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *StoreError.
+func Load(ctx context.Context, store *Store) (Manifest, string, error) {
+	objects, err := store.list(ctx)
+	if err != nil {
+		return Manifest{}, "", err
+	}
+	content, err := store.read(ctx, manifestName, manifestLimit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Manifest{}, "", absent(store, objects)
+	}
+	if err != nil {
+		return Manifest{}, "", err
+	}
+	manifest, err := openManifest(content, store.url)
+	if err != nil {
+		return Manifest{}, "", err
+	}
+	return manifest, checksumOf(content), present(manifest, objects, store.url)
+}
+
+// absent says what a folder without a manifest is.
+func absent(store *Store, objects []object) error {
+	for _, one := range objects {
+		if ours(one.name) {
+			return &IncompleteError{URL: store.url, Reason: "it was begun but never finished: there is no " + manifestName}
+		}
+	}
+	return &NotFoundError{URL: store.url}
+}
+
+// present compares what a manifest names with what is there.
+func present(manifest Manifest, objects []object, url string) error {
+	sizes := make(map[string]int64, len(objects))
+	for _, one := range objects {
+		sizes[one.name] = one.size
+	}
+	for _, part := range manifest.Parts {
+		size, found := sizes[part.Name]
+		if !found {
+			return &IncompleteError{URL: url, Reason: part.Name + " is missing"}
+		}
+		if size != part.Size {
+			return &IncompleteError{URL: url, Reason: fmt.Sprintf("%s has %d bytes and should have %d", part.Name, size, part.Size)}
+		}
+	}
+	return nil
+}
+
+// sealManifest makes the manifest's file.
+func sealManifest(manifest Manifest) ([]byte, error) {
+	inner, err := json.MarshalIndent(manifest, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest: %w", err)
+	}
+	inner = append(inner, '\n')
+	sum := sha256.Sum256(inner)
+	return []byte(sealHead + hex.EncodeToString(sum[:]) + sealBody + string(inner) + sealTail), nil
+}
+
+// openManifest reads the manifest's file.
+func openManifest(content []byte, url string) (Manifest, error) {
+	inner, err := unseal(content)
+	if err != nil {
+		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("read %s: %v", manifestName, err)}
+	}
+	var head struct {
+		Format  int    `json:"format"`
+		Product string `json:"product"`
+	}
+	if err := json.Unmarshal(inner, &head); err != nil {
+		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("decode %s: %v", manifestName, err)}
+	}
+	if head.Product != Product {
+		return Manifest{}, &ForeignError{URL: url, Reason: fmt.Sprintf("it was written by %q, not by %s", head.Product, Product)}
+	}
+	if head.Format > Format {
+		return Manifest{}, &ForeignError{URL: url, Reason: fmt.Sprintf("its format is %d; this release reads formats up to %d: use a newer one", head.Format, Format)}
+	}
+	var manifest Manifest
+	if err := json.Unmarshal(inner, &manifest); err != nil {
+		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("decode %s: %v", manifestName, err)}
+	}
+	if err := check(manifest); err != nil {
+		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("%s makes no sense: %v", manifestName, err)}
+	}
+	return manifest, nil
+}
+
+// unseal returns what the checksum covers, if it is right.
+func unseal(content []byte) ([]byte, error) {
+	rest, ok := bytes.CutPrefix(content, []byte(sealHead))
+	if !ok || len(rest) < hex.EncodedLen(sha256.Size) {
+		return nil, errors.New("it does not begin with a checksum")
+	}
+	sum, rest := rest[:hex.EncodedLen(sha256.Size)], rest[hex.EncodedLen(sha256.Size):]
+	inner, ok := bytes.CutPrefix(rest, []byte(sealBody))
+	if !ok {
+		return nil, errors.New("no manifest follows the checksum")
+	}
+	inner, ok = bytes.CutSuffix(inner, []byte(sealTail))
+	if !ok {
+		return nil, errors.New("it is cut off")
+	}
+	actual := sha256.Sum256(inner)
+	if hex.EncodeToString(actual[:]) != string(sum) {
+		return nil, errors.New("its checksum is wrong")
+	}
+	return inner, nil
+}
+
+// checksumOf is that of a manifest's file.
+func checksumOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// check refuses a manifest that could not be read safely, whoever wrote it.
+func check(manifest Manifest) error {
+	partName := regexp.MustCompile(`^part-[0-9]{5,}-[0-9a-f]{8}\.tar\.zst(\.age)?$`)
+	hash := regexp.MustCompile(`^[0-9a-f]{64}$`)
+	if manifest.Format < 1 {
+		return fmt.Errorf("format %d", manifest.Format)
+	}
+	if manifest.Backup.UID == "" {
+		return errors.New("it does not say whose backup it is")
+	}
+	if manifest.Compression != compression {
+		return fmt.Errorf("compression %q", manifest.Compression)
+	}
+	if scheme := manifest.Encryption.Scheme; scheme != "" && scheme != encryption {
+		return fmt.Errorf("encryption %q", scheme)
+	}
+	if len(manifest.Parts) == 0 {
+		return errors.New("it has no parts")
+	}
+	names := make(map[string]bool, len(manifest.Parts))
+	var raw int64
+	for _, part := range manifest.Parts {
+		if !partName.MatchString(part.Name) || names[part.Name] {
+			return fmt.Errorf("part name %q", part.Name)
+		}
+		if part.Size < 1 || part.Chunks < 1 || part.Raw < 1 || !hash.MatchString(part.SHA256) {
+			return fmt.Errorf("%s: size, chunks, or checksum", part.Name)
+		}
+		names[part.Name] = true
+		raw += part.Raw
+	}
+	if raw != manifest.Data.Raw {
+		return fmt.Errorf("its parts have %d bytes, not %d", raw, manifest.Data.Raw)
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+const (
+	manifestName = "manifest.json"
+	markerName   = "started.json"
+	partPrefix   = "part-"
+	// markerLimit is larger than any marker.
+	markerLimit = 64 << 10
+)
+
+// marker says whose folder it is from the first moment on. Attempt tells the attempts of one instance apart: a Pod that is thought
+// to be dead, but is not, must not mix its parts with those of its successor.
+type marker struct {
+	Format  int       `json:"format"`
+	Product string    `json:"product"`
+	Backup  Identity  `json:"backup"`
+	Attempt string    `json:"attempt"`
+	Started time.Time `json:"started"`
+}
+
+// newAttempt is a word that no other attempt has.
+func newAttempt() string {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand
+	return hex.EncodeToString(random[:])
+}
+
+// ours says whether a name is one that this package gives.
+func ours(name string) bool {
+	return name == manifestName || name == markerName || strings.HasPrefix(name, partPrefix)
+}
+
+// readMarker returns the folder's marker; fs.ErrNotExist if it has none.
+func readMarker(ctx context.Context, store *Store) (marker, error) {
+	content, err := store.read(ctx, markerName, markerLimit)
+	if err != nil {
+		return marker{}, err
+	}
+	var found marker
+	if err := json.Unmarshal(content, &found); err != nil {
+		return marker{}, &CorruptError{URL: store.url, Reason: fmt.Sprintf("read %s: %v", markerName, err)}
+	}
+	if found.Product != Product || found.Backup.UID == "" {
+		return marker{}, &ForeignError{URL: store.url, Reason: markerName + " is not one of " + Product}
+	}
+	return found, nil
+}
+
+// holder says to whom a folder belongs.
+type holder struct {
+	objects []object
+	// identity is empty where nothing says it.
+	identity Identity
+	// complete: there is a manifest, and all that it names.
+	complete bool
+}
+
+// free says that nothing is there.
+func (h holder) free() bool { return len(h.objects) == 0 }
+
+// holderOf looks to whom a folder belongs. A manifest that is intact has the last word; else it is the marker's.
+func holderOf(ctx context.Context, store *Store) (holder, error) {
+	objects, err := store.list(ctx)
+	if err != nil {
+		return holder{}, err
+	}
+	held := holder{objects: objects}
+	if held.free() {
+		return held, nil
+	}
+	manifest, _, err := Load(ctx, store)
+	if err == nil {
+		held.identity, held.complete = manifest.Backup, true
+		return held, nil
+	}
+	if unreadable(err) {
+		return holder{}, err
+	}
+	found, err := readMarker(ctx, store)
+	if err == nil {
+		held.identity = found.Backup
+		return held, nil
+	}
+	if unreadable(err) {
+		return holder{}, err
+	}
+	held.identity = manifest.Backup // of an incomplete backup, or empty
+	return held, nil
+}
+
+// unreadable says that an error is about reaching the store, not about what it holds.
+func unreadable(err error) bool {
+	var missing *NotFoundError
+	var incomplete *IncompleteError
+	var corrupt *CorruptError
+	var foreign *ForeignError
+	known := errors.As(err, &missing) || errors.As(err, &incomplete) || errors.As(err, &corrupt) || errors.As(err, &foreign)
+	return !known && !errors.Is(err, fs.ErrNotExist)
+}
+
+// empty deletes everything of ours in a folder: the manifest first, the marker last.
+func empty(ctx context.Context, store *Store, objects []object) error {
+	if err := store.remove(ctx, manifestName); err != nil {
+		return err
+	}
+	for _, one := range objects {
+		if !ours(one.name) || one.name == manifestName || one.name == markerName {
+			continue
+		}
+		if err := store.remove(ctx, one.name); err != nil {
+			return err
+		}
+	}
+	if err := store.sweep(ctx); err != nil {
+		return err
+	}
+	if err := store.remove(ctx, markerName); err != nil {
+		return err
+	}
+	return store.sweep(ctx)
+}

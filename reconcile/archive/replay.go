@@ -1,0 +1,176 @@
+package archive
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+)
+
+// streamError says that a stream is none that a recorder writes.
+type streamError struct{ reason string }
+
+func (e *streamError) Error() string { return e.reason }
+
+// entry is what the name of a tar entry says.
+type entry struct {
+	verb   verb
+	number int64
+	offset int64
+	name   string
+}
+
+type verb string
+
+const (
+	verbData   verb = "data"
+	verbChange verb = "change"
+	verbCreate verb = "create"
+	verbRename verb = "rename"
+	verbRemove verb = "remove"
+)
+
+// parseEntry reads an entry's name: data/NAME, changes/NUMBER@OFFSET/NAME, or changes/NUMBER-VERB/NAME.
+func parseEntry(path string) (entry, error) {
+	if name, ok := strings.CutPrefix(path, dataFolder); ok {
+		return entry{verb: verbData, name: name}, checkName(name)
+	}
+	rest, ok := strings.CutPrefix(path, changesFolder)
+	if !ok {
+		return entry{}, fmt.Errorf("entry %q is neither data nor a change", path)
+	}
+	head, name, _ := strings.Cut(rest, "/")
+	if err := checkName(name); err != nil {
+		return entry{}, err
+	}
+	parsed := entry{name: name}
+	number, word, changes := strings.Cut(head, "@")
+	var err error
+	if changes {
+		parsed.verb = verbChange
+		parsed.offset, err = strconv.ParseInt(word, 10, 64)
+	} else {
+		number, word, _ = strings.Cut(head, "-")
+		parsed.verb = verb(word)
+	}
+	if err == nil {
+		parsed.number, err = strconv.ParseInt(number, 10, 64)
+	}
+	known := parsed.verb == verbChange || parsed.verb == verbCreate || parsed.verb == verbRename || parsed.verb == verbRemove
+	if err != nil || !known || parsed.number < 1 || parsed.offset < 0 {
+		return entry{}, fmt.Errorf("entry %q is no change", path)
+	}
+	return parsed, nil
+}
+
+// player makes calls to a clone.Sink out of a tar stream.
+type player struct {
+	sink clone.Sink
+	tar  *tar.Reader
+	// sizes has every name there ever was, with its announced size; absent ones have gone.
+	sizes  map[fileKey]int64
+	number int64
+	buffer []byte
+}
+
+const absentFile = -1
+
+// replay reads a tar stream to its end.
+func replay(from io.Reader, sink clone.Sink) error {
+	p := &player{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, buffer: make([]byte, 256<<10)}
+	for {
+		header, err := p.tar.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return asStreamError(err)
+		}
+		if err := p.play(header); err != nil {
+			return err
+		}
+	}
+}
+
+// play does what one entry says.
+func (p *player) play(header *tar.Header) error {
+	if header.Typeflag != tar.TypeReg {
+		return &streamError{reason: fmt.Sprintf("entry %q is no plain file", header.Name)}
+	}
+	one, err := parseEntry(header.Name)
+	if err != nil {
+		return &streamError{reason: err.Error()}
+	}
+	if one.verb != verbData {
+		if p.number++; one.number != p.number {
+			return &streamError{reason: fmt.Sprintf("entry %q comes when change %d is due", header.Name, p.number)}
+		}
+	}
+	size, used := p.sizes[keyOf(one.name)]
+	exists := used && size != absentFile
+	if (one.verb == verbData && used) || (one.verb == verbCreate && (exists || !used)) || (one.verb != verbData && one.verb != verbCreate && !exists) {
+		return &streamError{reason: fmt.Sprintf("entry %q does not fit what came before", header.Name)}
+	}
+	switch one.verb {
+	case verbData, verbCreate:
+		p.sizes[keyOf(one.name)] = header.Size
+		return p.write(clone.File{Name: one.name, Size: header.Size}, 0)
+	case verbChange:
+		return p.write(clone.File{Name: one.name, Size: size}, one.offset)
+	case verbRename:
+		return p.rename(one.name, header)
+	case verbRemove:
+		p.sizes[keyOf(one.name)] = absentFile
+		return p.sink.Remove(one.name)
+	}
+	return nil
+}
+
+// write hands on an entry's content.
+func (p *player) write(file clone.File, offset int64) error {
+	for first := true; ; first = false {
+		n, err := io.ReadFull(p.tar, p.buffer)
+		end := errors.Is(err, io.EOF) || (errors.Is(err, io.ErrUnexpectedEOF) && n > 0)
+		if err != nil && !end {
+			return asStreamError(err)
+		}
+		if n > 0 || first {
+			if err := p.sink.Write(file, offset, p.buffer[:n]); err != nil {
+				return err
+			}
+		}
+		if offset += int64(n); end {
+			return nil
+		}
+	}
+}
+
+// rename moves a file to the name that is the entry's content.
+func (p *player) rename(from string, header *tar.Header) error {
+	if header.Size > nameLimit {
+		return &streamError{reason: fmt.Sprintf("entry %q: the new name is too long", header.Name)}
+	}
+	content, err := io.ReadAll(p.tar)
+	if err != nil {
+		return asStreamError(err)
+	}
+	to := string(content)
+	if err := checkName(to); err != nil || to == from {
+		return &streamError{reason: fmt.Sprintf("entry %q: the new name %q is not a plain path, or the old one", header.Name, to)}
+	}
+	p.sizes[keyOf(to)] = p.sizes[keyOf(from)]
+	p.sizes[keyOf(from)] = absentFile
+	return p.sink.Rename(from, to)
+}
+
+// asStreamError marks what is wrong with the tar stream itself: an end that comes too early, or a header that is none.
+func asStreamError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrHeader) {
+		return &streamError{reason: fmt.Sprintf("read tar stream: %v", err)}
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+const (
+	keyAccess  = "AWS_ACCESS_KEY_ID"
+	keySecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // the name of one
+	keySession = "AWS_SESSION_TOKEN"     //nolint:gosec // the name of one
+	keyRegion  = "AWS_REGION"
+	// credentialsAge is how long credentials from files are used before the files are read anew: a Secret that changes is taken up.
+	credentialsAge = time.Minute
+	// defaultRegion is what servers other than Amazon's call theirs, if they care.
+	defaultRegion = "us-east-1"
+)
+
+// openS3 makes a Store of a bucket that speaks S3.
+func openS3(ctx context.Context, store *Store, location Location, place place) error {
+	client, err := httpClient(location, store.tuning)
+	if err != nil {
+		return err
+	}
+	loaded, err := s3Config(ctx, store, location, place, client)
+	if err != nil {
+		return err
+	}
+	endpoint := place.option("endpoint")
+	pathStyle := place.option("use_path_style")
+	if pathStyle != "" && pathStyle != "true" && pathStyle != "false" {
+		return fmt.Errorf("use_path_style=%s: it is true or false", pathStyle)
+	}
+	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) {
+		options.UsePathStyle = pathStyle == "true"
+		if endpoint != "" {
+			options.BaseEndpoint = &endpoint
+		}
+	}), place)
+	store.classify, store.release = httpKind, closer(client)
+	return nil
+}
+
+// closer ends a client's connections.
+func closer(client *http.Client) func() error {
+	return func() error {
+		client.CloseIdleConnections()
+		return nil
+	}
+}
+
+// s3Config is how requests are signed, sent and repeated.
+func s3Config(ctx context.Context, store *Store, location Location, place place, client *http.Client) (aws.Config, error) {
+	keys, err := readKeys(location.CredentialsDir, keyAccess, keySecret, keyRegion)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	if (keys[keyAccess] == "") != (keys[keySecret] == "") {
+		return aws.Config{}, fmt.Errorf("read credentials: of %s and %s there is only one", keyAccess, keySecret)
+	}
+	if err := checkEndpoint(place.option("endpoint")); err != nil {
+		return aws.Config{}, err
+	}
+	options := s3Options(store.tuning, client)
+	if region := firstOf(place.option("region"), keys[keyRegion]); region != "" {
+		options = append(options, config.WithRegion(region))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("load the environment's settings for S3: %w", err)
+	}
+	if loaded.Region == "" && place.option("endpoint") == "" {
+		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", keyRegion)
+	}
+	loaded.Region = firstOf(loaded.Region, defaultRegion)
+	if keys[keyAccess] != "" {
+		loaded.Credentials = aws.NewCredentialsCache(secretFiles{dir: location.CredentialsDir})
+	}
+	loaded.Credentials = explainedCredentials{loaded.Credentials}
+	return loaded, nil
+}
+
+// s3Options are those of every request. Checksums that S3 does not require are left out, because other servers stumble over them: the
+// signature covers the SHA-256 of what is sent anyhow, and what is read is checked against the manifest.
+func s3Options(tuning tuning, client *http.Client) []func(*config.LoadOptions) error {
+	return []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client),
+		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
+		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
+		config.WithRetryer(func() aws.Retryer {
+			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.MaxAttempts = tuning.attempts
+				o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return tuning.backoff(attempt), nil })
+			})
+		}),
+	}
+}
+
+// checkEndpoint refuses what cannot be reached.
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	parsed, err := url.Parse(endpoint)
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
+		return fmt.Errorf("endpoint=%s: it is no URL like https://storage.example.com", endpoint)
+	}
+	return nil
+}
+
+// firstOf is the first text that is not empty.
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// secretFiles are credentials in files, read anew when they have been used for a while.
+type secretFiles struct{ dir string }
+
+// Retrieve implements aws.CredentialsProvider.
+func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
+	keys, err := readKeys(s.dir, keyAccess, keySecret, keySession)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	if keys[keyAccess] == "" || keys[keySecret] == "" {
+		return aws.Credentials{}, errors.New("the Secret has no " + keyAccess + " and " + keySecret + " any more")
+	}
+	return aws.Credentials{
+		AccessKeyID: keys[keyAccess], SecretAccessKey: keys[keySecret], SessionToken: keys[keySession],
+		Source: "Secret", CanExpire: true, Expires: time.Now().Add(credentialsAge),
+	}, nil
+}
+
+// explainedCredentials marks failures to find credentials.
+type explainedCredentials struct{ aws.CredentialsProvider }
+
+// Retrieve implements aws.CredentialsProvider.
+func (e explainedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := e.CredentialsProvider.Retrieve(ctx)
+	if err != nil {
+		return aws.Credentials{}, &credentialsError{cause: err}
+	}
+	return found, nil
+}

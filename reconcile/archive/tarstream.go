@@ -1,0 +1,245 @@
+package archive
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+)
+
+const (
+	dataFolder    = "data/"
+	changesFolder = "changes/"
+	// changeLimit is up to how many bytes Writes that follow on one another become one entry.
+	changeLimit = 1 << 20
+	// nameLimit is longer than any path in a data directory.
+	nameLimit = 1024
+	fileMode  = 0o640
+)
+
+// fileKey stands for a file's name: what is kept of each must not depend on how long the names are.
+type fileKey [16]byte
+
+func keyOf(name string) fileKey {
+	sum := sha256.Sum256([]byte(name))
+	return fileKey(sum[:16])
+}
+
+// checkName refuses what is no plain path below the data directory, or could not be told from something else in a shell.
+func checkName(name string) error {
+	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
+	if control || len(name) > nameLimit || name == "." || !fs.ValidPath(name) {
+		return fmt.Errorf("file name %q is not a plain path in the data directory", name)
+	}
+	return nil
+}
+
+// recorder writes a clone.Sink's calls as a tar stream: each file's first pass as data/NAME, all that comes later as changes/NUMBER….
+// See docs/backup-format.md.
+type recorder struct {
+	tar      *tar.Writer
+	modified time.Time
+	// files has every name there ever was; true while the file exists.
+	files map[fileKey]bool
+	// first is the file whose entry is being written.
+	first *firstPass
+	// change collects Writes that follow on one another.
+	change change
+	number int64
+	zeros  []byte
+}
+
+// firstPass is an entry that has been begun: it has size bytes, of which written are there.
+type firstPass struct {
+	name          string
+	size, written int64
+}
+
+// change is what was written to a file after its first pass.
+type change struct {
+	name   string
+	offset int64
+	data   []byte
+}
+
+func newRecorder(out io.Writer, modified time.Time) *recorder {
+	return &recorder{
+		tar: tar.NewWriter(out), modified: modified.UTC().Truncate(time.Second), files: map[fileKey]bool{},
+		change: change{data: make([]byte, 0, changeLimit)}, zeros: make([]byte, 64<<10),
+	}
+}
+
+// write records clone.Sink's Write.
+func (r *recorder) write(file clone.File, offset int64, data []byte) error {
+	if err := checkName(file.Name); err != nil {
+		return err
+	}
+	if file.Size < 0 || offset < 0 || offset > math.MaxInt64-int64(len(data)) {
+		return fmt.Errorf("write %s: size %d, offset %d", file.Name, file.Size, offset)
+	}
+	if !r.files[keyOf(file.Name)] {
+		if err := r.begin(file); err != nil {
+			return err
+		}
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	if r.first == nil || r.first.name != file.Name {
+		return r.changed(file.Name, offset, data)
+	}
+	if offset < r.first.written || offset >= r.first.size {
+		return r.changed(file.Name, offset, data)
+	}
+	if err := r.pad(offset); err != nil {
+		return err
+	}
+	within := min(int64(len(data)), r.first.size-offset)
+	if _, err := r.tar.Write(data[:within]); err != nil {
+		return err
+	}
+	r.first.written += within
+	if within == int64(len(data)) {
+		return nil
+	}
+	return r.changed(file.Name, offset+within, data[within:])
+}
+
+// begin opens the entry of a file that does not exist: data/NAME, unless there ever was one of that name.
+func (r *recorder) begin(file clone.File) error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	key := keyOf(file.Name)
+	name := dataFolder + file.Name
+	if _, used := r.files[key]; used {
+		r.number++
+		name = fmt.Sprintf("%s%012d-create/%s", changesFolder, r.number, file.Name)
+	}
+	r.files[key] = true
+	r.first = &firstPass{name: file.Name, size: file.Size}
+	return r.header(name, file.Size)
+}
+
+// changed records bytes of a file beside its first pass.
+func (r *recorder) changed(name string, offset int64, data []byte) error {
+	if err := r.endFirst(); err != nil {
+		return err
+	}
+	for len(data) > 0 {
+		follows := name == r.change.name && offset == r.change.offset+int64(len(r.change.data))
+		if !follows || len(r.change.data) == changeLimit {
+			if err := r.endChange(); err != nil {
+				return err
+			}
+			r.change.name, r.change.offset = name, offset
+		}
+		n := min(changeLimit-len(r.change.data), len(data))
+		r.change.data = append(r.change.data, data[:n]...)
+		data, offset = data[n:], offset+int64(n)
+	}
+	return nil
+}
+
+// rename records clone.Sink's Rename.
+func (r *recorder) rename(from, to string) error {
+	if err := errors.Join(checkName(from), checkName(to)); err != nil {
+		return err
+	}
+	if !r.files[keyOf(from)] {
+		return fmt.Errorf("rename %s to %s: there is no such file in the copy", from, to)
+	}
+	if from == to {
+		return nil
+	}
+	r.files[keyOf(from)], r.files[keyOf(to)] = false, true
+	return r.operation("rename", from, to)
+}
+
+// remove records clone.Sink's Remove. What is not there is not removed.
+func (r *recorder) remove(name string) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if !r.files[keyOf(name)] {
+		return nil
+	}
+	r.files[keyOf(name)] = false
+	return r.operation("remove", name, "")
+}
+
+// operation writes an entry that says what happens to a file.
+func (r *recorder) operation(verb, name, content string) error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.number++
+	if err := r.header(fmt.Sprintf("%s%012d-%s/%s", changesFolder, r.number, verb, name), int64(len(content))); err != nil {
+		return err
+	}
+	_, err := io.WriteString(r.tar, content)
+	return err
+}
+
+// settle completes whatever entry is under way.
+func (r *recorder) settle() error {
+	if err := r.endFirst(); err != nil {
+		return err
+	}
+	return r.endChange()
+}
+
+// endFirst completes the entry of a first pass: what was left out is zero.
+func (r *recorder) endFirst() error {
+	if r.first == nil {
+		return nil
+	}
+	err := r.pad(r.first.size)
+	r.first = nil
+	return err
+}
+
+// pad fills the open entry with zeros up to an offset.
+func (r *recorder) pad(offset int64) error {
+	for r.first.written < offset {
+		n, err := r.tar.Write(r.zeros[:min(int64(len(r.zeros)), offset-r.first.written)])
+		r.first.written += int64(n)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endChange writes the change that was collected.
+func (r *recorder) endChange() error {
+	if len(r.change.data) == 0 {
+		return nil
+	}
+	r.number++
+	if err := r.header(fmt.Sprintf("%s%012d@%d/%s", changesFolder, r.number, r.change.offset, r.change.name), int64(len(r.change.data))); err != nil {
+		return err
+	}
+	_, err := r.tar.Write(r.change.data)
+	r.change.name, r.change.data = "", r.change.data[:0]
+	return err
+}
+
+// finish ends the stream.
+func (r *recorder) finish() error {
+	if err := r.settle(); err != nil {
+		return err
+	}
+	return r.tar.Close()
+}
+
+func (r *recorder) header(name string, size int64) error {
+	return r.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: fileMode, ModTime: r.modified})
+}

@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	dialLimit = 30 * time.Second
+	// stallStep is how many bytes have to be through within a stall's time: a peer that is slower than that does not move.
+	stallStep  = 32 << 10
+	wireBuffer = 64 << 10
+)
+
+// httpClient speaks to a store: through the environment's proxy, trusting the system's CAs and the one of the credentials, and giving
+// up a connection that moves no byte for the time of a stall. There is no limit to how long a request takes that does move.
+func httpClient(location Location, tuning tuning) (*http.Client, error) {
+	pool, err := authorities(location)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: min(dialLimit, tuning.stall)}
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true) // one request, one connection: a stall is the request's own
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &watchedConn{Conn: conn, stall: tuning.stall}, nil
+		},
+		TLSClientConfig:     &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+		Protocols:           protocols,
+		MaxIdleConnsPerHost: 2 * workers,
+		IdleConnTimeout:     tuning.stall,
+		ReadBufferSize:      wireBuffer,
+		WriteBufferSize:     wireBuffer,
+	}}, nil
+}
+
+// authorities are the system's CAs and that of the credentials; nil means the system's.
+func authorities(location Location) (*x509.CertPool, error) {
+	own, err := readKey(location.CredentialsDir, "ca.crt")
+	if err != nil || own == "" {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM([]byte(own)) {
+		return nil, errors.New("read ca.crt: it has no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// readKey returns one key of the destination's Secret, without the white space around it; empty if there is none.
+func readKey(dir, name string) (string, error) {
+	if dir == "" {
+		return "", nil
+	}
+	content, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read credentials: %w", err)
+	}
+	return strings.TrimSpace(string(content)), nil
+}
+
+// readKeys returns several keys of the destination's Secret.
+func readKeys(dir string, names ...string) (map[string]string, error) {
+	keys := make(map[string]string, len(names))
+	for _, name := range names {
+		value, err := readKey(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		keys[name] = value
+	}
+	return keys, nil
+}
+
+// watchedConn ends when no byte moves for too long, in either direction.
+type watchedConn struct {
+	net.Conn
+	stall time.Duration
+}
+
+// Read implements net.Conn.
+func (c *watchedConn) Read(p []byte) (int, error) {
+	if err := c.moved(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+// Write implements net.Conn. It writes in steps, each of which proves that the peer takes something.
+func (c *watchedConn) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		if err := c.moved(); err != nil {
+			return written, err
+		}
+		n, err := c.Conn.Write(p[written:min(len(p), written+stallStep)])
+		written += n
+		if err != nil {
+			return written, err
+		}
+	}
+	return written, c.moved()
+}
+
+// moved gives the peer its time anew.
+func (c *watchedConn) moved() error { return c.SetDeadline(time.Now().Add(c.stall)) }

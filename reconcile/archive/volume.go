@@ -1,0 +1,266 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+const (
+	// partialSuffix ends the names of files that are being written.
+	partialSuffix = ".partial"
+	// flushEvery is how many bytes are written between two flushes: the last one, at the end of a file, then has little to wait for,
+	// and little of the Pod's memory is taken by pages that cannot be dropped.
+	flushEvery = 32 << 20
+	copyBuffer = 1 << 20
+)
+
+// volume is a folder of a mounted volume. A file is written beside its name, flushed, renamed, and its folder flushed (rename(2),
+// fsync(2)): after a crash of the machine it is there whole, or not at all.
+type volume struct {
+	// root keeps what is done inside the volume, whatever links there are.
+	root   *os.Root
+	folder string
+}
+
+func openVolume(store *Store, location Location, place place) error {
+	dir := location.VolumeDir
+	if dir == "" {
+		dir = "/"
+	}
+	if place.folder == "" {
+		return errors.New("the URL of a file destination names a folder")
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return &StoreError{Kind: volumeKind(err), Op: "open the volume", Err: err}
+	}
+	store.bucket, store.classify, store.release = volume{root: root, folder: place.folder}, volumeKind, root.Close
+	return nil
+}
+
+// volumeKind reads the error of a system call.
+func volumeKind(err error) Kind {
+	for kind, causes := range map[Kind][]error{
+		KindFull:     {syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG},
+		KindRefused:  {fs.ErrPermission, syscall.EROFS},
+		KindNotFound: {fs.ErrNotExist, syscall.ENOTDIR},
+	} {
+		for _, cause := range causes {
+			if errors.Is(err, cause) {
+				return kind
+			}
+		}
+	}
+	return KindUnavailable
+}
+
+func (v volume) put(ctx context.Context, name string, body io.Reader) error {
+	if err := v.makeFolder(); err != nil {
+		return err
+	}
+	partial := path.Join(v.folder, name+partialSuffix)
+	file, err := v.root.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o640)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(ctx, file, body), file.Close())
+	if err != nil {
+		return errors.Join(err, ignoreAbsent(v.root.Remove(partial)))
+	}
+	if err := v.root.Rename(partial, path.Join(v.folder, name)); err != nil {
+		return err
+	}
+	return v.flush(v.folder)
+}
+
+// fill writes a file and flushes it to the disk.
+func fill(ctx context.Context, file *os.File, from io.Reader) error {
+	flusher := newFlusher(file)
+	err := write(ctx, flusher, from)
+	if err := errors.Join(err, flusher.wait()); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+func write(ctx context.Context, to *flusher, from io.Reader) error {
+	buffer := make([]byte, copyBuffer)
+	for {
+		n, err := io.ReadFull(from, buffer)
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return err
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// flusher writes a file and flushes it now and then, while the writing goes on.
+type flusher struct {
+	file    *os.File
+	written int64
+	flushed chan error // holds a result while no flush is under way
+}
+
+func newFlusher(file *os.File) *flusher {
+	f := &flusher{file: file, flushed: make(chan error, 1)}
+	f.flushed <- nil
+	return f
+}
+
+// Write implements io.Writer. It waits only if the last flush takes longer than writing as much again.
+func (f *flusher) Write(data []byte) (int, error) {
+	n, err := f.file.Write(data)
+	f.written += int64(n)
+	if err != nil || f.written < flushEvery {
+		return n, err
+	}
+	f.written = 0
+	if err := <-f.flushed; err != nil {
+		f.flushed <- nil
+		return n, err
+	}
+	go func() { f.flushed <- syscall.Fdatasync(int(f.file.Fd())) }()
+	return n, nil
+}
+
+// wait returns what the last flush said.
+func (f *flusher) wait() error { return <-f.flushed }
+
+func (v volume) get(_ context.Context, name string, offset int64) (io.ReadCloser, error) {
+	file, err := v.root.Open(path.Join(v.folder, name))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func (v volume) list(context.Context) ([]object, error) {
+	entries, err := v.entries()
+	if err != nil {
+		return nil, err
+	}
+	var objects []object
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), partialSuffix) {
+			continue
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object{name: entry.Name(), size: info.Size()})
+	}
+	return objects, nil
+}
+
+// entries are the folder's files; none if there is no folder.
+func (v volume) entries() ([]fs.DirEntry, error) {
+	if _, err := v.root.Stat("."); err != nil {
+		return nil, err
+	}
+	dir, err := v.root.Open(v.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := dir.ReadDir(-1)
+	return entries, errors.Join(err, dir.Close())
+}
+
+func (v volume) remove(_ context.Context, name string) error {
+	err := v.root.Remove(path.Join(v.folder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, v.flush(v.folder))
+}
+
+func (v volume) sweep(context.Context) error {
+	entries, err := v.entries()
+	if err != nil || entries == nil {
+		return err
+	}
+	left := 0
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), partialSuffix) {
+			left++
+			continue
+		}
+		if err := ignoreAbsent(v.root.Remove(path.Join(v.folder, entry.Name()))); err != nil {
+			return err
+		}
+	}
+	if left > 0 {
+		return v.flush(v.folder)
+	}
+	if err := v.root.Remove(v.folder); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return v.flush(path.Dir(v.folder))
+}
+
+// makeFolder makes the folder and those above it, and flushes each that got a new entry.
+func (v volume) makeFolder() error {
+	if _, err := v.root.Stat(v.folder); err == nil {
+		return nil
+	}
+	made := ""
+	for _, element := range strings.Split(v.folder, "/") {
+		parent := path.Join(".", made)
+		made = path.Join(made, element)
+		err := v.root.Mkdir(made, 0o750)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := v.flush(parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush writes a folder's entries to the disk.
+func (v volume) flush(folder string) error {
+	dir, err := v.root.Open(folder)
+	if err != nil {
+		return err
+	}
+	// Some network file systems cannot flush folders, and have nothing to flush either.
+	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return errors.Join(fmt.Errorf("flush folder %s: %w", folder, err), dir.Close())
+	}
+	return dir.Close()
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
