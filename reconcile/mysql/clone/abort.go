@@ -20,14 +20,18 @@ func (c *copying) exit() {
 	}
 }
 
+// isDonors says whether the donor gave up by itself.
+func isDonors(err error) bool {
+	var donor *DonorError
+	return errors.As(err, &donor)
+}
+
 // release makes the donor drop its snapshot at once. If the connections only ended, it would take that for a failure of the network,
 // and keep snapshot, redo log and page tracking for five minutes in case that the recipient comes back (manual,
-// "clone_donor_timeout_after_network_failure"). As the account's own, the threads may be killed without further privileges. If
-// the donor cannot be reached, it has to wait; its next recipient is served all the same.
-func (c *copying) release(ctx context.Context, cause error) {
-	if donor := (*DonorError)(nil); errors.As(cause, &donor) {
-		return // it gave up by itself
-	}
+// "clone_donor_timeout_after_network_failure"), and DDL on the file that was being sent would wait as long. As the account's own,
+// the threads may be killed without further privileges. If the donor cannot be reached, it has to wait; its next recipient is
+// served all the same.
+func (c *copying) release(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	s, err := connect(bounded, c.donor, releaseTimeout)

@@ -52,15 +52,21 @@ func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Resul
 		c.second.line.interrupt()
 	})
 	defer stop()
+	cloning := true // until the donor ends it, or has been told to; also when a Sink panics
+	defer func() {
+		if cloning {
+			c.release(ctx)
+		}
+	}()
 	err := c.run(sink)
-	if err == nil {
-		return c.result, nil
-	}
+	cloning = err != nil && !isDonors(err)
 	if errors.Is(err, errCancelled) {
 		err = context.Cause(ctx)
 	}
-	c.release(ctx, err)
-	return Result{}, fmt.Errorf("copy %s: %w", donor.Host, err)
+	if err != nil {
+		return Result{}, fmt.Errorf("copy %s: %w", donor.Host, err)
+	}
+	return c.result, nil
 }
 
 func (c *copying) connect(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
@@ -201,64 +202,96 @@ func checkWorkload(t testing.TB, s *server) int {
 	return len(rows)
 }
 
-// ddlLoop changes tables until it is stopped.
-func ddlLoop(t testing.TB, s *server) (stop func() int) {
+// ddl changes tables until it is stopped.
+type ddl struct {
+	server *server
+	rounds atomic.Int64
+	stop   func() int64
+}
+
+// during waits until so many more rounds have passed.
+func (d *ddl) during(t testing.TB, rounds int64) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for target := d.rounds.Load() + rounds; d.rounds.Load() < target; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("DDL does not go on:\n%s", strings.Join(d.server.rows(t, "SELECT id, time, state, info FROM information_schema.processlist"), "\n"))
+		}
+	}
+}
+
+func newDDL(t testing.TB, s *server, round func(i int) []string) *ddl {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
+	d := &ddl{server: s}
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.exec(t, "CREATE TABLE ddl.x (id INT PRIMARY KEY, v VARCHAR(50))", "CREATE TABLE ddl.y (id INT PRIMARY KEY, v VARCHAR(50))",
-		"INSERT INTO ddl.x VALUES (1, 'left')", "INSERT INTO ddl.y VALUES (1, 'right'), (2, 'right')")
-	rounds := 0
 	done := make(chan error, 1)
 	go func() {
 		defer conn.Close()
 		for ctx.Err() == nil {
-			for _, statement := range ddlRound(rounds) {
+			for _, statement := range round(int(d.rounds.Load())) {
 				if _, err := conn.ExecContext(context.WithoutCancel(ctx), statement); err != nil {
 					done <- fmt.Errorf("%s: %w", statement, err)
 					return
 				}
 			}
-			rounds++
+			d.rounds.Add(1)
 		}
 		done <- nil
 	}()
-	return sync.OnceValue(func() int {
+	d.stop = sync.OnceValue(func() int64 {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("DDL: %v", err)
 		}
-		return rounds
+		return d.rounds.Load()
 	})
+	t.Cleanup(func() { d.stop() })
+	return d
 }
 
-func ddlRound(i int) []string {
+// rebuilding is DDL that builds indexes and tables without redo log: it waits for the end of StagePages.
+func rebuilding(i int) []string {
 	round := []string{
 		fmt.Sprintf("CREATE TABLE ddl.t%d (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200))", i),
 		fmt.Sprintf("INSERT INTO ddl.t%d (v) SELECT SHA2(id, 256) FROM shop.accounts LIMIT 500", i),
 		fmt.Sprintf("ALTER TABLE ddl.t%d ADD COLUMN w INT DEFAULT 7, ADD INDEX (v)", i),
 		fmt.Sprintf("ALTER TABLE ddl.t%d ENGINE=InnoDB, ALGORITHM=INPLACE", i),
 		fmt.Sprintf("ALTER TABLE ddl.t%d ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8", i),
-		"RENAME TABLE ddl.x TO ddl.z, ddl.y TO ddl.x, ddl.z TO ddl.y",
 		fmt.Sprintf("CREATE DATABASE ddl_%d", i), fmt.Sprintf("RENAME TABLE ddl.t%d TO ddl_%d.moved", i, i),
+		"ALTER TABLE shop.parts REORGANIZE PARTITION", "ALTER TABLE shop.redundant FORCE",
+		fmt.Sprintf("CREATE TABLESPACE gs%d ADD DATAFILE 'gs%d.ibd'", i, i), fmt.Sprintf("CREATE TABLE ddl.g%d (id INT PRIMARY KEY) TABLESPACE gs%d", i, i),
+	}
+	if i >= 3 {
+		round = append(round, fmt.Sprintf("DROP TABLE ddl_%d.moved", i-3), fmt.Sprintf("DROP DATABASE ddl_%d", i-3),
+			fmt.Sprintf("DROP TABLE ddl.g%d", i-3), fmt.Sprintf("DROP TABLESPACE gs%d", i-3))
+	}
+	return round
+}
+
+// renaming is DDL that goes on during all stages.
+func renaming(i int) []string {
+	round := []string{
+		"RENAME TABLE ddl.x TO ddl.z, ddl.y TO ddl.x, ddl.z TO ddl.y",
 		fmt.Sprintf("CREATE TABLE ddl.s%d (id INT PRIMARY KEY) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=4", i),
 		fmt.Sprintf("INSERT INTO ddl.s%d SELECT id FROM shop.accounts", i),
 		fmt.Sprintf("TRUNCATE TABLE ddl.s%d", i), fmt.Sprintf("INSERT INTO ddl.s%d SELECT id FROM shop.accounts LIMIT 100", i),
-		fmt.Sprintf("CREATE TABLESPACE gs%d ADD DATAFILE 'gs%d.ibd'", i, i), fmt.Sprintf("CREATE TABLE ddl.g%d (id INT PRIMARY KEY) TABLESPACE gs%d", i, i),
-		"ALTER TABLE shop.parts REORGANIZE PARTITION", "ALTER TABLE shop.redundant FORCE",
+		fmt.Sprintf("CREATE TABLE ddl.p%d (id INT PRIMARY KEY)", i),
+		fmt.Sprintf("INSERT INTO ddl.p%d SELECT id FROM shop.accounts", i),
+		fmt.Sprintf("RENAME TABLE ddl.p%d TO ddl.q%d", i, i),
+		fmt.Sprintf("TRUNCATE TABLE ddl.q%d", i), fmt.Sprintf("INSERT INTO ddl.q%d SELECT id FROM shop.accounts LIMIT 500", i),
 	}
-	if i%4 == 1 {
+	switch i % 4 {
+	case 1:
 		round = append(round, "ALTER UNDO TABLESPACE undo_extra SET INACTIVE")
-	}
-	if i%4 == 3 {
+	case 3:
 		round = append(round, "ALTER UNDO TABLESPACE undo_extra SET ACTIVE")
 	}
 	if i >= 3 {
-		round = append(round, fmt.Sprintf("DROP TABLE ddl_%d.moved, ddl.s%d", i-3, i-3), fmt.Sprintf("DROP DATABASE ddl_%d", i-3),
-			fmt.Sprintf("DROP TABLE ddl.g%d", i-3), fmt.Sprintf("DROP TABLESPACE gs%d", i-3))
+		round = append(round, fmt.Sprintf("DROP TABLE ddl.s%d, ddl.q%d", i-3, i-3))
 	}
 	return round
 }

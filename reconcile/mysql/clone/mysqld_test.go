@@ -238,10 +238,10 @@ func (s *server) donor() Donor {
 }
 
 // restore copies the server into a data directory and starts mysqld on it.
-func (s *server) restore(t testing.TB, observer Observer) *server {
+func (s *server) restore(t testing.TB, observer Observer, wrap ...func(Sink) Sink) *server {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "restored")
-	s.copyTo(t, root, observer)
+	s.copyTo(t, root, observer, wrap...)
 	restored := startServer(t, s.rootfs, root)
 	if complaints := restored.complaints(t); len(complaints) != 0 {
 		t.Errorf("the restored mysqld complains:\n%s", strings.Join(complaints, ""))
@@ -249,14 +249,18 @@ func (s *server) restore(t testing.TB, observer Observer) *server {
 	return restored
 }
 
-func (s *server) copyTo(t testing.TB, root string, observer Observer) Result {
+func (s *server) copyTo(t testing.TB, root string, observer Observer, wrap ...func(Sink) Sink) Result {
 	t.Helper()
 	directory, err := NewDirectory(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer directory.Close()
-	result, err := Copy(t.Context(), s.donor(), directory, observer)
+	sink := Sink(directory)
+	for _, one := range wrap {
+		sink = one(sink)
+	}
+	result, err := Copy(t.Context(), s.donor(), sink, observer)
 	if err != nil {
 		t.Fatalf("%v\ndonor:\n%s", err, s.messages(t))
 	}
