@@ -3,12 +3,17 @@ package clone
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
+	"strconv"
 	"time"
 )
 
-// releaseTimeout bounds what is done for the donor once a copy has ended.
-const releaseTimeout = 5 * time.Second
+const (
+	// releaseTimeout bounds what is done for the donor once a copy has ended.
+	releaseTimeout = 5 * time.Second
+	// lookEvery is how often the donor is asked whether it has done so; what it waits in looks as often.
+	lookEvery = 100 * time.Millisecond
+)
 
 // exit leaves the clone protocol. The copy is complete: a donor that does not hear of it finds out when the connections end.
 func (c *copying) exit() {
@@ -44,7 +49,24 @@ func (c *copying) release(ctx context.Context) {
 	if s.isSame(c.result.ServerUUID) != nil {
 		return // another server's threads have the same numbers
 	}
-	for _, thread := range []uint32{c.main.thread, c.second.thread} {
-		_ = s.exec(fmt.Sprintf("KILL CONNECTION %d", thread)) // it may be gone already
+	for _, thread := range c.threads() {
+		_ = s.exec("KILL CONNECTION " + thread) // it may be gone already
 	}
+	for s.sees(c.threads()) {
+		select {
+		case <-bounded.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func (c *copying) threads() []string {
+	return []string{strconv.FormatUint(uint64(c.main.thread), 10), strconv.FormatUint(uint64(c.second.thread), 10)}
+}
+
+// sees says whether one of the threads is still there.
+func (s *session) sees(threads []string) bool {
+	rows, err := s.query("SHOW PROCESSLIST")
+	return err == nil && slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(threads, row[0]) })
 }

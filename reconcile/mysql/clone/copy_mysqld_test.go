@@ -1,6 +1,9 @@
 package clone
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -135,3 +138,122 @@ func copyDuringDDL(t *testing.T, donor *server) {
 	}
 	donor.exec(t, "ALTER UNDO TABLESPACE undo_extra SET ACTIVE")
 }
+
+// stallVariable is how long the slow Sink stalls; 5s by default.
+const stallVariable = "CLONE_TEST_STALL"
+
+func stall(t testing.TB) time.Duration {
+	t.Helper()
+	text := os.Getenv(stallVariable)
+	if text == "" {
+		return 5 * time.Second
+	}
+	duration, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s: %v", stallVariable, err)
+	}
+	return duration
+}
+
+// TestSlowSink has a donor that would give up on a recipient that takes nothing for a second, if it were not told to be patient.
+func TestSlowSink(t *testing.T) {
+	t.Parallel()
+	donor := newServer(t, "--net-write-timeout=1", "--wait-timeout=2", "--net-read-timeout=1")
+	fill(t, donor, size(t))
+	writers := newWorkload(t, donor, 2)
+	sink := &counting{names: map[string]bool{}}
+	stalled := map[Stage]int{}
+	sink.each = func(int) {
+		stalled[sink.stage]++
+		if stalled[sink.stage] == 10 {
+			time.Sleep(stall(t))
+		}
+	}
+	observer := Observer{Stage: func(stage Stage) error {
+		if stage == StagePages || stage == StageRedo {
+			time.Sleep(stall(t))
+		}
+		sink.stage = stage
+		return nil
+	}}
+	restored := donor.restore(t, observer, func(to Sink) Sink { sink.Sink = to; return sink })
+	begun := writers.end(t)
+	checkTables(t, restored)
+	t.Logf("%d of %d transactions are in the copy; writes by stage: %v", checkWorkload(t, restored), begun, stalled)
+	for _, stage := range []Stage{StageFiles, StagePages, StageRedo} {
+		if stalled[stage] < 10 {
+			t.Errorf("%d writes in %v: nothing stalled there", stalled[stage], stage)
+		}
+	}
+}
+
+// TestDonorIsFree ends copies in every stage, by cancelling and by errors; the donor must serve the next one at once.
+func TestDonorIsFree(t *testing.T) {
+	t.Parallel()
+	donor := newServer(t)
+	fill(t, donor, size(t))
+	writers := newWorkload(t, donor, 2)
+	refused := errors.New("no room")
+	for _, stage := range []Stage{StageFiles, StagePages, StageRedo} {
+		for _, at := range []string{"the beginning", "a write"} {
+			for _, how := range []string{"cancelled", "refused"} {
+				t.Run(fmt.Sprintf("%s at %s of %v", how, at, stage), func(t *testing.T) { //nolint:paralleltest // they share a donor
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					var reached time.Time
+					end := func() error {
+						reached = time.Now()
+						if how == "refused" {
+							return refused
+						}
+						cancel()
+						return nil
+					}
+					sink := &ending{end: end}
+					_, err := Copy(ctx, donor.donor(), sink, Observer{Stage: func(now Stage) error {
+						if now == stage && at == "the beginning" {
+							return end()
+						}
+						sink.active = now == stage
+						return nil
+					}})
+					if took := time.Since(reached); took > 2*time.Second {
+						t.Errorf("ending took %v", took)
+					}
+					if !errors.Is(err, refused) && !errors.Is(err, context.Canceled) {
+						t.Errorf("error is %v", err)
+					}
+					begun := time.Now()
+					if _, err := Copy(t.Context(), donor.donor(), &ending{}, Observer{}); err != nil {
+						t.Errorf("the next copy: %v\n%s", err, donor.messages(t))
+					}
+					t.Logf("the next copy took %v", time.Since(begun))
+				})
+			}
+		}
+	}
+	writers.end(t)
+	if complaints := donor.complaints(t); len(complaints) != 0 {
+		t.Errorf("the donor complains:\n%s", strings.Join(complaints, ""))
+	}
+}
+
+// ending discards everything, and ends the copy at its fifth write while it is active.
+type ending struct {
+	writes int
+	active bool
+	end    func() error
+}
+
+func (e *ending) Write(File, int64, []byte) error {
+	if !e.active {
+		return nil
+	}
+	if e.writes++; e.writes == 5 {
+		return e.end()
+	}
+	return nil
+}
+
+func (e *ending) Rename(string, string) error { return nil }
+func (e *ending) Remove(string) error         { return nil }

@@ -38,7 +38,8 @@ func (l *line) Read(to []byte) (int, error) {
 	if err := l.arm(l.Conn.SetReadDeadline); err != nil {
 		return 0, err
 	}
-	return l.Conn.Read(to)
+	n, err := l.Conn.Read(to)
+	return n, l.explain(err)
 }
 
 // Write waits at most for silence: all that is sent is short.
@@ -46,7 +47,18 @@ func (l *line) Write(data []byte) (int, error) {
 	if err := l.arm(l.Conn.SetWriteDeadline); err != nil {
 		return 0, err
 	}
-	return l.Conn.Write(data)
+	n, err := l.Conn.Write(data)
+	return n, l.explain(err)
+}
+
+// explain tells the failure that interrupt causes from others.
+func (l *line) explain(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil && l.interrupted {
+		return errCancelled
+	}
+	return err
 }
 
 func (l *line) arm(set func(time.Time) error) error {
