@@ -38,11 +38,11 @@ type transfer struct {
 // now (an operator of another release orders another image), or deleted and made anew.
 func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
-		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
-		flag(FlagPort, strconv.Itoa(int(order.Port))),
+		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
+		option(FlagPort, strconv.Itoa(int(order.Port))),
 	}
 	if order.BandwidthLimit > 0 {
-		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+		arguments = append(arguments, option(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
 	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
@@ -57,18 +57,18 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 
 // RestoreJob restores a backup to the volume of a cluster's first member.
 func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
-	arguments := []string{flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagVolume, agent.VolumeDir), flag(FlagProbe, probeDir)}
+	arguments := []string{option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagVolume, agent.VolumeDir), option(FlagProbe, probeDir)}
 	if order.BackupUID != "" {
-		arguments = append(arguments, flag(FlagUID, order.BackupUID))
+		arguments = append(arguments, option(FlagUID, order.BackupUID))
 	}
 	if order.Checksum != "" {
-		arguments = append(arguments, flag(FlagChecksum, order.Checksum))
+		arguments = append(arguments, option(FlagChecksum, order.Checksum))
 	}
 	if order.AdoptOnly {
 		arguments = append(arguments, "--"+FlagAdoptOnly)
 	}
 	if order.BandwidthLimit > 0 {
-		arguments = append(arguments, flag(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+		arguments = append(arguments, option(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
 	}
 	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments}
 	parts.place(order.Location, true)
@@ -85,7 +85,7 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 // DeleteJob deletes a backup's data.
 func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
-		flag(FlagNamespace, order.Namespace), flag(FlagCluster, order.Cluster), flag(FlagInstance, order.Instance), flag(FlagUID, order.UID),
+		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
 	}
 	parts := podParts{command: CommandDelete, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
@@ -123,4 +123,4 @@ func failurePolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
 	)
 }
 
-func flag(name, value string) string { return "--" + name + "=" + value }
+func option(name, value string) string { return "--" + name + "=" + value }

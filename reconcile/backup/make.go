@@ -118,10 +118,7 @@ func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
 
 // copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
 func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.Keys, from source) (Outcome, error) {
-	limit := m.env.Bandwidth
-	if limit == 0 && from.Primary {
-		limit = DefaultPrimaryLimit
-	}
+	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
 	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
 	if err != nil {
@@ -139,6 +136,14 @@ func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.K
 		m.env.Log.Error(left, "parts of the failed attempt are left at the destination")
 	}
 	return Outcome{}, err
+}
+
+// limit is how fast the member is read, in bytes per second; 0 is as fast as it goes.
+func (m making) limit(from source) int64 {
+	if m.env.Bandwidth == 0 && from.Primary {
+		return DefaultPrimaryLimit
+	}
+	return m.env.Bandwidth
 }
 
 // fill copies everything and writes the manifest.

@@ -75,8 +75,11 @@ func (f folder) begin() (string, error) {
 // folderMode is what mysqld --initialize gives its data directory.
 const folderMode = 0o750
 
-// finish renames: an empty folder gives way, one with anything in it does not (rename(2)).
+// finish renames. An empty folder gives way; one with anything in it is not removed.
 func (f folder) finish(agent.RestoredFrom) error {
+	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("put the restored data in its place: %w; it is whole, in %s", err, f.beside())
+	}
 	if err := os.Rename(f.beside(), f.path); err != nil {
 		return fmt.Errorf("put the restored data in its place: %w; it is whole, in %s", err, f.beside())
 	}

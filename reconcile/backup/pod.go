@@ -91,14 +91,14 @@ func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	if readOnly {
 		where = FlagFrom
 	}
-	p.arguments = append(p.arguments, flag(where, location.URL), flag(FlagReport, corev1.TerminationMessagePathDefault))
+	p.arguments = append(p.arguments, option(where, location.URL), option(FlagReport, corev1.TerminationMessagePathDefault))
 	if location.Claim != "" {
 		p.claim("store", storeDir, location.Claim, readOnly)
-		p.arguments = append(p.arguments, flag(FlagStoreDir, storeDir))
+		p.arguments = append(p.arguments, option(FlagStoreDir, storeDir))
 	}
 	if location.Secret != "" {
 		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true))
-		p.arguments = append(p.arguments, flag(FlagCredentials, credentialsDir))
+		p.arguments = append(p.arguments, option(FlagCredentials, credentialsDir))
 	}
 }
 
@@ -111,7 +111,7 @@ func (p *podParts) keys(secret string, keys ...string) {
 	files := map[string]string{KeyRecipient: FlagRecipient, KeyIdentity: FlagIdentity}
 	for _, key := range keys {
 		source.WithItems(item(key))
-		p.arguments = append(p.arguments, flag(files[key], path.Join(encryptionDir, key)))
+		p.arguments = append(p.arguments, option(files[key], path.Join(encryptionDir, key)))
 	}
 	p.secret("encryption", encryptionDir, source)
 }

@@ -29,6 +29,10 @@ func (e Environment) serve(ctx context.Context, m *meter) {
 		e.Log.Error(err, "nobody can ask for the progress")
 		return
 	}
+	e.serveOn(ctx, listener, m)
+}
+
+func (e Environment) serveOn(ctx context.Context, listener net.Listener, m *meter) {
 	server := &http.Server{
 		Handler: m.handler(), TLSConfig: e.Layout.ServerTLS(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
 		// Connections that break off are told in the log's own form, and only to those who ask for detail.
