@@ -75,7 +75,8 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 	if err := r.observeNeeds(ctx, instance, &seen); err != nil {
 		return seen, err
 	}
-	return seen, r.observeRefusal(ctx, instance, &seen)
+	err := r.observeRefusal(ctx, instance, &seen)
+	return seen, err
 }
 
 // needsProof says that a Job ended without a success that can be read.
@@ -107,8 +108,21 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	if err := schema.Decode(job, seen.job); err != nil {
 		return err
 	}
-	seen.transfer = backup.Observe(seen.job, ofJob(found, seen.job))
+	seen.transfer = transferOf(seen.job, ofJob(found, seen.job))
 	return nil
+}
+
+// transferOf is what a Job and its Pods tell. While the latest Pod has nothing to say yet, why the one before it failed is worth more.
+func transferOf(job *batchv1.Job, own []corev1.Pod) backup.State {
+	state := backup.Observe(job, own)
+	if state.Phase != backup.Pending || state.Reason != "" || len(own) < 2 {
+		return state
+	}
+	before := backup.Observe(job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
+	if before.Phase == backup.Pending && before.Outcome != nil {
+		state.Reason, state.Message = before.Reason, before.Message
+	}
+	return state
 }
 
 // lastWord is what a backup's Pods say whose Job is gone: one that was told to end may have been complete already.

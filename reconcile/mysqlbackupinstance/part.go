@@ -151,7 +151,8 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 	if err := r.observeRemoval(instance, all, &seen); err != nil {
 		return seen, err
 	}
-	return seen, r.observeReach(ctx, instance, &seen)
+	err = r.observeReach(ctx, instance, &seen)
+	return seen, err
 }
 
 // observeRemoval looks at the Job that deletes the data.

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -236,7 +237,9 @@ func TestBackupInstanceWithoutAPIServer(t *testing.T) {
 	d.outage(t)
 	d.ends(t, pod, backup.ExitDone, "{}")
 	d.gone(t, "mysqlbackupinstances", "one")
-	if told := o.log.all()[errors:]; len(told) > 12 {
+	// An API server that has just started does not know yet what anybody may do, and says so to everybody.
+	told := slices.DeleteFunc(slices.Clone(o.log.all()[errors:]), func(line string) bool { return strings.Contains(line, "is forbidden: ") })
+	if len(told) > 12 {
 		t.Errorf("two outages are told more often than is of use: %v", told)
 	}
 }

@@ -201,7 +201,8 @@ func (d *depot) instance(ctx context.Context, name string) (mysqlv1.MySQLBackupI
 	if err != nil {
 		return instance, err
 	}
-	return instance, schema.DecodeStrict(found, &instance)
+	err = schema.DecodeStrict(found, &instance)
+	return instance, err
 }
 
 // until waits until an instance is in a phase for a reason.
