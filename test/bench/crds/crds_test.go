@@ -64,7 +64,8 @@ func TestMarked(t *testing.T) {
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	shipped := document(t)
-	first, second, third := parsed(t, shipped), parsed(t, released(t, shipped, 2, "v2")), parsed(t, released(t, shipped, 3, "v1"))
+	first := parsed(t, shipped)
+	second, third := parsed(t, released(t, shipped, first.Version+1, "v2")), parsed(t, released(t, shipped, first.Version+2, "v1"))
 	if diff := cmp.Diff([]string{"v1 stored"}, versions(first)); diff != "" {
 		t.Errorf("as it is shipped:\n%s", diff)
 	}
