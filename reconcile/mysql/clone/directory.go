@@ -15,7 +15,7 @@ import (
 const (
 	inProgressFile = statusFolder + "/#status_in_progress"
 	fixFile        = statusFolder + "/#status_fix"
-	replacedFile   = statusFolder + "/#replaced_files"
+	replaceFile    = statusFolder + "/#replace_files"
 )
 
 const (
@@ -189,7 +189,7 @@ func (d *Directory) finish() error {
 	if err := d.leave(); err != nil {
 		return err
 	}
-	for _, name := range []string{fixFile, replacedFile} {
+	for _, name := range []string{fixFile, replaceFile} {
 		if err := d.touch(name); err != nil {
 			return err
 		}

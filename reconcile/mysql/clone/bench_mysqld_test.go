@@ -1,0 +1,44 @@
+package clone
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// BenchmarkCopy copies into nothing, over TLS on the loopback: what the protocol itself costs. Peak is the process's resident
+// memory, all of Go included.
+func BenchmarkCopy(b *testing.B) {
+	donor := newServer(b)
+	fill(b, donor, size(b))
+	for b.Loop() {
+		runtime.GC()
+		result, err := Copy(b.Context(), donor.donor(), discard{}, Observer{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(result.Bytes)
+	}
+	b.ReportMetric(float64(peakResident(b)>>20), "MiB-peak")
+}
+
+func peakResident(b *testing.B) int64 {
+	b.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Skip(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if text, found := strings.CutPrefix(line, "VmHWM:"); found {
+			kibibytes, err := strconv.ParseInt(strings.Fields(text)[0], 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return kibibytes << 10
+		}
+	}
+	b.Fatal("no peak in /proc/self/status")
+	return 0
+}
