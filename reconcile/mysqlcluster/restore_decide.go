@@ -130,8 +130,11 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
 	case state.Phase == backup.Pending && state.Reason == backup.ReasonImagePullFailed:
 		return problem{state.Reason, state.Message + "; check spec.image, and that the node may pull it", true}
+	case state.Phase == backup.Pending && state.Waiting != "":
+		return problem{cmp.Or(state.Reason, backup.ReasonRestoring), state.Message, false}
 	case state.Phase == backup.Pending && state.Reason != "":
-		return problem{state.Reason, state.Message, false}
+		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
+		return underWay(fmt.Sprintf("restores %s to %s; the last attempt ended with %s: %s", sourceOf(cluster), namesOf(cluster).volume(0), state.Reason, state.Message))
 	}
 	return underWay(fmt.Sprintf("restores %s to %s; status.restore.progress tells how far it is", sourceOf(cluster), namesOf(cluster).volume(0)))
 }

@@ -88,11 +88,11 @@ func otherWays(cluster v1.MySQLCluster, seen restoring) string {
 	return "; or, once the field is removed, without a backup"
 }
 
-// inputsOf stands for the content of everything an order names: another Secret, another volume, a larger one.
+// inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim has
+// now is no part of it: it comes with the volume, after the Job was made.
 func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
 	if claim != nil {
-		asked, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
-		versions = append(versions, string(claim.UID), asked.String(), has.String())
+		versions = append(versions, string(claim.UID), claim.Spec.Resources.Requests.Storage().String())
 	}
 	return hashOf(strings.Join(versions, "\n"))
 }

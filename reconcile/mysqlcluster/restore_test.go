@@ -128,10 +128,12 @@ func TestDecideRestore(t *testing.T) {
 		"a Job that goes is waited for": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
 		"and so is its Pod": {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "former attempt"},
-		"a Pod without a node is told of": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "Unschedulable", Message: "no room"})},
+		"a Pod without a node is told of": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Unschedulable", says: "no room"},
 		"an image that is not there needs somebody": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "ImagePullFailed", Message: "not found"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
+		"an attempt that failed is told of, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "the last attempt ended with DestinationUnavailable: cut in the middle"},
 		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending}), func(s *restoring) { s.refused = "exceeded quota" }},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
 
@@ -290,8 +292,10 @@ func TestARestoreIsKnownByWhatItDependsOn(t *testing.T) {
 			t.Errorf("%s makes no difference", what)
 		}
 	}
-	if inputsOf([]string{"secret/1"}, claim.DeepCopy()) != base {
-		t.Error("nothing new makes a difference")
+	bound := claim.DeepCopy()
+	bound.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")}
+	if inputsOf([]string{"secret/1"}, bound) != base {
+		t.Error("that the volume is there makes a difference")
 	}
 }
 

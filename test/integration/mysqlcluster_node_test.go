@@ -103,7 +103,7 @@ func (n *node) removeVolumes(ctx context.Context) {
 // run starts a Pod.
 func (n *node) run(item any) {
 	var pod corev1.Pod
-	if object, ok := item.(*unstructured.Unstructured); !ok || schema.Decode(object, &pod) != nil || pod.Labels["app.kubernetes.io/managed-by"] != "mysql-operator" {
+	if object, ok := item.(*unstructured.Unstructured); !ok || schema.Decode(object, &pod) != nil || pod.Labels["app.kubernetes.io/name"] != "mysql" {
 		return
 	}
 	ctx, stop := context.WithCancel(n.ctx)
