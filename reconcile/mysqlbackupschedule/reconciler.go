@@ -1,0 +1,62 @@
+package mysqlbackupschedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// helpEvery is how soon to try again what was refused.
+const helpEvery = 15 * time.Second
+
+type reconciler struct {
+	api *reconcile.Client
+	now func() time.Time
+}
+
+// Reconcile makes one pass over one schedule.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var schedule v1.MySQLBackupSchedule
+	if err := schema.Decode(object, &schedule); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if schedule.DeletionTimestamp != nil {
+		return reconcile.Outcome{}, nil
+	}
+	seen, err := r.observe(schedule)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	found, cleared := decide(seen), retain(seen)
+	did, failure := r.act(ctx, seen, found, cleared)
+	refused := problemOf(failure)
+	status := statusOf(seen, found, did, refused)
+	outcome := reconcile.Outcome{Status: status, Events: tell(seen, found, did, status), Again: again(seen.now, found.next, cleared.next)}
+	if refused != nil {
+		outcome.Again = again(seen.now, seen.now.Add(helpEvery), found.next)
+		return outcome, nil
+	}
+	if reconcile.IsNamespaceTerminating(failure) {
+		return reconcile.Outcome{}, nil
+	}
+	return outcome, failure
+}
+
+// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same.
+func (r *reconciler) act(ctx context.Context, seen look, found turn, cleared sweep) (done, error) {
+	did := done{}
+	var making, clearing error
+	if !found.make.IsZero() {
+		did, making = r.make(ctx, seen, found)
+	}
+	if !cleared.isEmpty() {
+		clearing = r.clear(ctx, seen, &did)
+	}
+	return did, errors.Join(making, clearing)
+}

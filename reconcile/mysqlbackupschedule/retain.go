@@ -1,0 +1,121 @@
+package mysqlbackupschedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// defaultFailedHistory is how many failed instances are kept.
+const defaultFailedHistory = 3
+
+// sweep is what is to be cleared away: instances by name, in order.
+type sweep struct {
+	// condemn are backups to be marked as expired, so that their data goes with them.
+	condemn []string
+	// spare are backups that are marked although they are to be kept.
+	spare []string
+	// remove are marked backups to be deleted, and forget failed instances, which have no data.
+	remove, forget []string
+	// next is when age alone will condemn the next one; zero for never.
+	next time.Time
+}
+
+func (s sweep) isEmpty() bool {
+	return len(s.condemn)+len(s.spare)+len(s.remove)+len(s.forget) == 0
+}
+
+// keeping is a schedule's retention. The zero values set no limit.
+type keeping struct {
+	last int
+	age  time.Duration
+}
+
+// readKeeping reads spec.retention; with a problem nothing is ever deleted.
+func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
+	read := keeping{}
+	if retention.KeepLast != nil {
+		read.last = max(int(*retention.KeepLast), 1)
+	}
+	if retention.KeepFor == "" {
+		return read, nil
+	}
+	age, err := time.ParseDuration(retention.KeepFor)
+	if err != nil || age <= 0 {
+		return keeping{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is no time span; no backup is deleted until it is: write hours and minutes, such as 720h or 36h30m", retention.KeepFor)}
+	}
+	read.age = age
+	return read, nil
+}
+
+// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so.
+func (k keeping) condemns(one instance, newer int, now time.Time) (bool, time.Time) {
+	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age)
+	switch {
+	case k.last == 0 && k.age == 0, !beyond:
+		return false, time.Time{}
+	case k.age == 0 || now.After(until):
+		return true, time.Time{}
+	}
+	return false, until.Add(time.Second)
+}
+
+// retain decides what to clear away. Of each cluster the latest completed backup always stays: a schedule that was given another cluster
+// must not delete the last backup of the one before. So does a backup that a cluster is being made from.
+func retain(seen look) sweep {
+	found := sweep{}
+	spec := seen.schedule.Spec
+	if rules, wrong := readKeeping(spec.Retention); wrong == nil {
+		found = expiry(seen, rules)
+	}
+	limit := defaultFailedHistory
+	if spec.FailedHistoryLimit != nil {
+		limit = max(int(*spec.FailedHistoryLimit), 0)
+	}
+	failed := newestFirst(seen.instances, v1.BackupFailed)
+	for _, one := range failed[min(limit, len(failed)):] {
+		found.forget = append(found.forget, one.name)
+	}
+	return found
+}
+
+func expiry(seen look, rules keeping) sweep {
+	found := sweep{}
+	latest := map[string]bool{}
+	for newer, one := range newestFirst(seen.instances, v1.BackupCompleted) {
+		goes, later := rules.condemns(one, newer, seen.now)
+		if !latest[one.cluster] || seen.restoring[one.name] {
+			goes, later = false, time.Time{}
+		}
+		latest[one.cluster] = true
+		switch {
+		case goes && one.ready:
+			found.remove = append(found.remove, one.name)
+		case goes:
+			found.condemn = append(found.condemn, one.name)
+		case one.condemned:
+			found.spare = append(found.spare, one.name)
+		}
+		if !later.IsZero() && (found.next.IsZero() || later.Before(found.next)) {
+			found.next = later
+		}
+	}
+	return found
+}
+
+// newestFirst returns the instances of a phase that are not on their way out, those that ended last first.
+func newestFirst(instances []instance, phase v1.BackupPhase) []instance {
+	found := []instance{}
+	for _, one := range instances {
+		if one.phase == phase && !one.deleting {
+			found = append(found, one)
+		}
+	}
+	slices.SortFunc(found, func(a, b instance) int {
+		return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(b.name, a.name))
+	})
+	return found
+}
