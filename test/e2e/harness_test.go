@@ -84,8 +84,9 @@ func (p *place) tearDown() {
 	defer cancel()
 	if p.t.Failed() {
 		for _, arguments := range [][]string{
-			{"get", "mc,sts,pods,pvc,svc", "-n", p.namespace, "-o", "wide"},
-			{"get", "mc", "-n", p.namespace, "-o", "yaml"},
+			{"get", "mc,mb,mbi,sts,jobs,pods,pvc,svc", "-n", p.namespace, "-o", "wide"},
+			{"get", "mc,mb,mbi", "-n", p.namespace, "-o", "yaml"},
+			{"logs", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql-backup", "--prefix", "--tail=40"},
 			{"get", "events", "-n", p.namespace, "--sort-by=.lastTimestamp"},
 			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
 		} {
@@ -93,7 +94,7 @@ func (p *place) tearDown() {
 			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), text)
 		}
 	}
-	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s"); err != nil {
+	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s", "--ignore-not-found"); err != nil {
 		p.t.Errorf("the namespace does not go away: %v", err)
 	}
 }

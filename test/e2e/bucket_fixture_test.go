@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/test/kube"
+)
+
+const (
+	bucketName = "backups"
+	bucketUser = "e2e"
+	bucketKey  = "e2e-secret-key"
+)
+
+// bucket is a real S3 server on this machine, reached by Pods through a line that can be cut. It speaks TLS with a CA of its own.
+type bucket struct {
+	// ca is the certificate that clients have to trust, in PEM; endpoint is its URL as Pods reach it; root is where it keeps what it is given.
+	ca, endpoint, root string
+	line               *line
+}
+
+func startBucket(p *place) *bucket {
+	p.t.Helper()
+	// Nothing happens if it is up to date.
+	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-o", mustAbs(p.t, ".dev/bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw")
+	build.Dir, build.Env = "reconcile/archive/testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if output, err := build.CombinedOutput(); err != nil {
+		p.t.Fatalf("build the S3 server: %v\n%s", err, output)
+	}
+	b := &bucket{root: p.t.TempDir()}
+	machine := machineAddress(p)
+	certificate, key := b.certificate(p.t, machine)
+	if err := os.MkdirAll(filepath.Join(b.root, "data", bucketName), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(b.root, "meta"), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	behind := freeAddress(p.t)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(p.t.Context()))
+	server := exec.CommandContext(ctx, ".dev/bin/versitygw", "--quiet", "--port", behind, "--access", bucketUser, "--secret", bucketKey,
+		"--cert", certificate, "--key", key, "posix", "--sidecar", filepath.Join(b.root, "meta"), filepath.Join(b.root, "data"))
+	if err := server.Start(); err != nil {
+		cancel()
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		cancel()
+		_ = server.Wait() // it was killed
+	})
+	b.line = startLine(p.t, machine, behind)
+	b.endpoint = "https://" + b.line.listener.Addr().String()
+	p.wait("the S3 server to listen", changeLimit, func(context.Context) (bool, string) {
+		connection, err := net.DialTimeout("tcp", behind, time.Second)
+		if err != nil {
+			return false, err.Error()
+		}
+		return connection.Close() == nil, ""
+	})
+	return b
+}
+
+// certificate writes a certificate for the server's address, and keeps its CA.
+func (b *bucket) certificate(t *testing.T, address string) (certificate, key string) {
+	t.Helper()
+	now := time.Now()
+	authority, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "a company's own CA"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := authority.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: address}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(address)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ca = string(authority.Certificate)
+	certificate, key = filepath.Join(b.root, "tls.crt"), filepath.Join(b.root, "tls.key")
+	for file, content := range map[string][]byte{certificate: pair.Certificate, key: pair.Key} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certificate, key
+}
+
+// url is a folder of the bucket, as a manifest names it.
+func (b *bucket) url(folder string) string {
+	query := url.Values{"endpoint": {b.endpoint}, "region": {"us-east-1"}, "use_path_style": {"true"}}
+	return fmt.Sprintf("s3://%s/%s?%s", bucketName, folder, query.Encode())
+}
+
+// secret is the manifest of the Secret with the server's credentials and CA.
+func (b *bucket) secret(name, key string) string {
+	indented := ""
+	for _, line := range strings.Split(strings.TrimSpace(b.ca), "\n") {
+		indented += "    " + line + "\n"
+	}
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData:\n  AWS_ACCESS_KEY_ID: %s\n  AWS_SECRET_ACCESS_KEY: %s\n  ca.crt: |\n%s", name, bucketUser, key, indented)
+}
+
+// machineAddress is this machine's, as Pods reach it: where the API server listens.
+func machineAddress(p *place) string {
+	p.t.Helper()
+	config, err := p.kubectl.Rest()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !kube.IsDevCluster(p.kubectl.Config) {
+		p.t.Skip("Pods of another cluster may not reach a server on this machine")
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return server.Hostname()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return absolute
+}
+
+// line hands connections on, until it is cut: then those that are open end, and new ones are closed at once.
+type line struct {
+	listener net.Listener
+	to       string
+	isCut    atomic.Bool
+	mu       sync.Mutex
+	open     map[net.Conn]bool
+}
+
+func startLine(t *testing.T, address, to string) *line {
+	t.Helper()
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &line{listener: listener, to: to, open: map[net.Conn]bool{}}
+	go l.run()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		l.cut()
+	})
+	return l
+}
+
+func (l *line) run() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		if l.isCut.Load() {
+			_ = client.Close()
+			continue
+		}
+		go l.carry(client)
+	}
+}
+
+func (l *line) carry(client net.Conn) {
+	server, err := net.Dial("tcp", l.to)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l.mu.Lock()
+	l.open[client], l.open[server] = true, true
+	l.mu.Unlock()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[0], pair[1]) // its end is all that counts
+			_ = pair[0].Close()
+			_ = pair[1].Close()
+		})
+	}
+	both.Wait()
+	l.mu.Lock()
+	delete(l.open, client)
+	delete(l.open, server)
+	l.mu.Unlock()
+}
+
+func (l *line) cut() {
+	l.isCut.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for connection := range l.open {
+		_ = connection.Close()
+	}
+}
+
+func (l *line) mend() { l.isCut.Store(false) }
