@@ -13,26 +13,24 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// Failure is why a program ended, in one of the reasons.
-type Failure struct {
-	Reason string
-	// Final says that another attempt is of no use.
-	Final bool
-	Err   error
+// programError is an error that the program itself has found a reason for.
+type programError struct {
+	reason string
+	// final says that another attempt is of no use.
+	final bool
+	cause error
 }
 
-func (e *Failure) Error() string { return e.Err.Error() }
-
-// Unwrap is the cause.
-func (e *Failure) Unwrap() error { return e.Err }
+func (e *programError) Error() string { return e.cause.Error() }
+func (e *programError) Unwrap() error { return e.cause }
 
 // refused is a failure that another attempt does not mend, retry one that it may.
 func refused(reason, format string, values ...any) error {
-	return &Failure{Reason: reason, Final: true, Err: fmt.Errorf(format, values...)}
+	return &programError{reason: reason, final: true, cause: fmt.Errorf(format, values...)}
 }
 
 func retry(reason, format string, values ...any) error {
-	return &Failure{Reason: reason, Err: fmt.Errorf(format, values...)}
+	return &programError{reason: reason, cause: fmt.Errorf(format, values...)}
 }
 
 // Ended is what a program has to say at its end, and its exit status. Otherwise is the reason of errors that tell none by themselves.
@@ -51,9 +49,8 @@ func Ended(outcome Outcome, err error, otherwise string) (Outcome, int) {
 
 // judge finds the reason of an error by its type, and whether another attempt is of no use.
 func judge(err error, otherwise string) (reason string, final bool) {
-	var own *Failure
-	if errors.As(err, &own) {
-		return own.Reason, own.Final
+	if own, ok := errors.AsType[*programError](err); ok {
+		return own.reason, own.final
 	}
 	for _, opinion := range []func(error) (string, bool){judgeStore, judgeBackup, judgeDonor} {
 		if reason, final := opinion(err); reason != "" {
@@ -69,12 +66,11 @@ func judge(err error, otherwise string) (reason string, final bool) {
 // judgeStore is about destinations. Refused credentials are tried again: Secrets are mounted anew each time, and permissions that were just
 // given take minutes to be in force.
 func judgeStore(err error) (string, bool) {
-	var occupied *archive.OccupiedError
-	if errors.As(err, &occupied) {
+	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
 		return ReasonDestinationOccupied, true
 	}
-	var store *archive.StoreError
-	if !errors.As(err, &store) {
+	store, ok := errors.AsType[*archive.StoreError](err)
+	if !ok {
 		return "", false
 	}
 	switch store.Kind {

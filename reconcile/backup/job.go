@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"maps"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -99,9 +100,7 @@ func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 // or that is preempted is not counted. The next Pod is made when the last one has certainly ended: no two of them write to one place.
 func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 	labels := Labels(wanted.cluster)
-	for name, value := range wanted.labels {
-		labels[name] = value
-	}
+	maps.Copy(labels, wanted.labels)
 	spec := batchv1ac.JobSpec().
 		WithParallelism(1).WithCompletions(1).WithBackoffLimit(backoffLimit).
 		WithPodReplacementPolicy(batchv1.Failed).

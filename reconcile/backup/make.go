@@ -97,12 +97,11 @@ func (m making) identity() archive.Identity {
 // made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
 func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
-	var unreachable *archive.StoreError
-	switch {
-	case errors.As(err, &unreachable):
+	if _, unreachable := errors.AsType[*archive.StoreError](err); unreachable {
 		return Outcome{}, false, err
-	case err != nil || manifest.Backup.UID != m.env.UID:
-		return Outcome{}, false, nil
+	}
+	if err != nil || manifest.Backup.UID != m.env.UID {
+		return Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is how it should be
 	}
 	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
 	return outcomeOf(manifest, checksum), true, nil

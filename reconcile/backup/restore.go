@@ -49,12 +49,10 @@ func (r restoring) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	wanted := agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum, URL: r.env.URL}
-	if held.From.Is(wanted) {
+	if wanted := (agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum, URL: r.env.URL}); held.From.Is(wanted) {
 		return r.adopt(held)
 	}
-	certain := hasBackup(held) && wanted.Checksum != "" && held.From.Checksum != ""
-	if certain || held.Contents == agent.VolumeOccupied || r.env.AdoptOnly && !hasBackup(held) {
+	if r.certainlyTaken(held) {
 		return Outcome{}, r.taken(held)
 	}
 	r.meter.stage("looking at the backup")
@@ -71,7 +69,7 @@ func (r restoring) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	wanted = agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL}
+	wanted := agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL}
 	if hasBackup(held) {
 		if held.From.Is(wanted) {
 			return r.adopt(held)
@@ -82,6 +80,14 @@ func (r restoring) run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, err
 	}
 	return r.restore(ctx, store, manifest, keys, wanted)
+}
+
+// certainlyTaken says whether what is there is not the backup, whatever its manifest says.
+func (r restoring) certainlyTaken(held agent.Holding) bool {
+	if !hasBackup(held) {
+		return held.Contents == agent.VolumeOccupied || r.env.AdoptOnly
+	}
+	return r.env.Checksum != "" && held.From.Checksum != ""
 }
 
 // hasBackup says whether there is a restored backup.
@@ -181,8 +187,7 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 
 // written tells a full volume, which is ours, from a full destination.
 func (r restoring) written(err error) error {
-	var store *archive.StoreError
-	if isFull(err) && !errors.As(err, &store) {
+	if _, destination := errors.AsType[*archive.StoreError](err); isFull(err) && !destination {
 		return refused(ReasonVolumeTooSmall, "the volume is full before all of the backup is on it: make it larger (spec.storage): %w", err)
 	}
 	return err
