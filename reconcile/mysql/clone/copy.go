@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -263,7 +264,10 @@ func (s *session) response() (byte, *message, error) {
 	}
 	var code [1]byte
 	if _, err := m.Read(code[:]); err != nil {
-		return 0, nil, orProtocol(err, "an empty response")
+		if errors.Is(err, io.EOF) {
+			err = protocolError("an empty response")
+		}
+		return 0, nil, err
 	}
 	return code[0], m, nil
 }

@@ -21,8 +21,12 @@ const (
 	readBuffer = 64 << 10
 )
 
-// errCancelled is what an interrupted connection's reads and writes return.
-var errCancelled = errors.New("interrupted")
+var (
+	// errCancelled is what an interrupted connection's reads and writes return.
+	errCancelled = errors.New("interrupted")
+	// errEnded is the end of a connection, which is never that of a message.
+	errEnded = errors.New("the donor ended the connection")
+)
 
 // line is a network connection on which every read is bounded by silence and that can be interrupted at any time.
 type line struct {
@@ -126,7 +130,7 @@ func (w *wire) next() (*message, error) {
 func (m *message) header() error {
 	var header [4]byte
 	if _, err := io.ReadFull(m.wire.reader, header[:]); err != nil {
-		return err
+		return ended(err)
 	}
 	if header[3] != m.wire.sequence {
 		return protocolError("packet %d where %d was due", header[3], m.wire.sequence)
@@ -149,10 +153,14 @@ func (m *message) Read(to []byte) (int, error) {
 	}
 	n, err := m.wire.reader.Read(to[:min(len(to), m.left)])
 	m.left -= n
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF // the connection's end is not the message's
+	return n, ended(err)
+}
+
+func ended(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errEnded
 	}
-	return n, err
+	return err
 }
 
 // rest reads a short message to its end.

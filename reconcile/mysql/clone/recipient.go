@@ -270,7 +270,7 @@ func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 	for left > 0 {
 		piece := r.buffer[:min(left, pieceSize)]
 		if _, err := io.ReadFull(data, piece); err != nil {
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				return protocolError("data of file %q that ends %d bytes early", f.name, left)
 			}
 			return err
@@ -282,10 +282,11 @@ func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 		}
 		offset, left = offset+int64(len(piece)), left-int64(len(piece))
 	}
-	if n, err := data.Read(r.buffer[:1]); n != 0 || !errors.Is(err, io.EOF) {
-		return orProtocol(err, fmt.Sprintf("more data of file %q than announced", f.name))
+	_, err = data.Read(r.buffer[:1])
+	if errors.Is(err, io.EOF) {
+		return nil
 	}
-	return nil
+	return orProtocol(err, fmt.Sprintf("more data of file %q than announced", f.name))
 }
 
 // target finds the file of data and checks that the data belongs there.

@@ -1,0 +1,89 @@
+package clone
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func newDirectory(t *testing.T) (*Directory, string) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "data")
+	directory, err := NewDirectory(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := directory.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return directory, root
+}
+
+func TestDirectory(t *testing.T) {
+	t.Parallel()
+	directory, root := newDirectory(t)
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(directory.Write(File{Name: "a/t.ibd", Size: 10}, 2, []byte("23")))
+	do(directory.Write(File{Name: "empty", Size: 3}, 0, nil))
+	do(directory.Write(File{Name: "a/t.ibd", Size: 10}, 3, []byte("!4")))
+	do(directory.Write(File{Name: "a/t.ibd", Size: 10}, 12, nil))
+	do(directory.Rename("a/t.ibd", "b/u.ibd"))
+	do(directory.Write(File{Name: "b/u.ibd", Size: 10}, 0, []byte("0")))
+	do(directory.Write(File{Name: "gone", Size: 3}, 0, []byte("x")))
+	do(directory.Remove("gone"))
+	if _, err := os.Stat(filepath.Join(root, inProgressFile)); err != nil {
+		t.Error(err)
+	}
+	do(directory.Finish())
+	want := map[string]string{"b/u.ibd": "0\x002!4\x00\x00\x00\x00\x00\x00\x00", "empty": "\x00\x00\x00", fixFile: "", replaceFile: ""}
+	got := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(listing(t, root))) {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err == nil {
+			got[name] = string(data)
+		}
+	}
+	if difference := cmp.Diff(want, got); difference != "" {
+		t.Error(difference)
+	}
+}
+
+func TestDirectoryRefuses(t *testing.T) {
+	t.Parallel()
+	directory, root := newDirectory(t)
+	if err := os.Symlink(t.TempDir(), filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"../out", "/out", "link/out"} {
+		if err := directory.Write(File{Name: name}, 0, []byte("x")); err == nil {
+			t.Errorf("%s is written", name)
+		}
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := directory.Write(File{Name: name}, 0, []byte(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := directory.Rename("a", "b"); err == nil {
+		t.Error("a file is overwritten by renaming")
+	}
+	if err := directory.Remove("c"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("removing what is not there: %v", err)
+	}
+	if _, err := NewDirectory(root); err == nil {
+		t.Error("a second copy begins in the same place")
+	}
+}
