@@ -28,6 +28,8 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLCluster", Plural: "mysqlclusters", Default: true},
+		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupSchedule", Plural: "mysqlbackupschedules", Default: true},
+		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupInstance", Plural: "mysqlbackupinstances", Default: true},
 		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
 	}
 }

@@ -13,10 +13,10 @@ func TestSelect(t *testing.T) {
 		names []string
 		want  string
 	}{
-		"nothing said":       {nil, "MySQLCluster"},
-		"empty words":        {[]string{"", " "}, "MySQLCluster"},
-		"everything":         {[]string{"all"}, "MySQLCluster ConfigMonitor"},
-		"everything and one": {[]string{"ALL", "MySQLCluster"}, "MySQLCluster ConfigMonitor"},
+		"nothing said":       {nil, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance"},
+		"empty words":        {[]string{"", " "}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance"},
+		"everything":         {[]string{"all"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor"},
+		"everything and one": {[]string{"ALL", "MySQLCluster"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor"},
 		"by kind":            {[]string{"ConfigMonitor"}, "ConfigMonitor"},
 		"by plural":          {[]string{"mysqlclusters"}, "MySQLCluster"},
 		"letter case":        {[]string{"mysqlcluster"}, "MySQLCluster"},

@@ -12,6 +12,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -22,8 +24,10 @@ type makeController func(kind schema.Kind, agentImage string) reconcile.Controll
 // makers are the controllers by kind: a new kind is one row.
 func makers() map[string]makeController {
 	return map[string]makeController{
-		"MySQLCluster":  mysqlcluster.Controller,
-		"ConfigMonitor": func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
+		"MySQLCluster":        mysqlcluster.Controller,
+		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
+		"MySQLBackupInstance": mysqlbackupinstance.Controller,
+		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
 	}
 }
 
