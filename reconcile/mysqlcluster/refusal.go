@@ -95,16 +95,25 @@ func findRefusal(missing []string, told []corev1.Event) *refusal {
 		var last corev1.Event
 		for _, event := range told {
 			about := strings.Contains(event.Message, " Pod "+pod+" ")
-			made := event.Reason == "FailedCreate" || event.Reason == "SuccessfulCreate"
-			if about && made && !toldAt(event).Before(toldAt(last)) {
+			if about && tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
 				last = event
 			}
 		}
-		if last.Reason == "FailedCreate" {
+		if last.Reason == eventNotMade {
 			return &refusal{pod: pod, why: refusalCause(last.Message)}
 		}
 	}
 	return nil
+}
+
+// eventNotMade and eventMade are the reasons of what Kubernetes' controllers tell of Pods that they make.
+const (
+	eventNotMade = "FailedCreate"
+	eventMade    = "SuccessfulCreate"
+)
+
+func tellsOfPods(event corev1.Event) bool {
+	return event.Reason == eventNotMade || event.Reason == eventMade
 }
 
 // toldAt is when an event was told last, whichever of its fields says so.

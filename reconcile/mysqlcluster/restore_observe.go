@@ -58,7 +58,8 @@ func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Uns
 	if err := r.observeSource(ctx, cluster, &seen); err != nil {
 		return seen, err
 	}
-	return seen, r.observeJob(ctx, owner, n, transfers, &seen)
+	err = r.observeJob(ctx, owner, n, transfers, &seen)
+	return seen, err
 }
 
 // membersExist looks for the StatefulSet; somebody else's is an error.
@@ -149,11 +150,11 @@ func (r *reconciler) observeJobRefusal(ctx context.Context, job *unstructured.Un
 		if err != nil {
 			return err
 		}
-		if made := event.Reason == "FailedCreate" || event.Reason == "SuccessfulCreate"; made && !toldAt(event).Before(toldAt(last)) {
+		if tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
 			last = event
 		}
 	}
-	if last.Reason == "FailedCreate" {
+	if last.Reason == eventNotMade {
 		seen.refused = strings.TrimPrefix(last.Message, "Error creating: ")
 	}
 	return nil

@@ -49,7 +49,8 @@ func TestMySQLClusterRestoreSurvivesEveryCrash(t *testing.T) {
 	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
 	for _, number := range deadly {
 		for _, sent := range []bool{false, true} {
-			stories[fmt.Sprintf("write %d, sent %t: %s", number, sent, writes[number-1][:strings.Index(writes[number-1], " ")])] = func(t *testing.T) {
+			verb, _, _ := strings.Cut(writes[number-1], " ")
+			stories[fmt.Sprintf("write %d, sent %t: %s", number, sent, verb)] = func(t *testing.T) {
 				if survivesCrashedRestore(t, number, sent, want) {
 					deaths.Add(1)
 				}
