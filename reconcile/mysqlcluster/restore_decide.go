@@ -125,6 +125,11 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 // watched says how a Job is that has not ended.
 func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	state := seen.state
+	if seen.claim != nil && state.Phase == backup.Pending {
+		if found := diagnoseVolume(*seen.claim); found != nil {
+			return *found
+		}
+	}
 	switch {
 	case seen.refused != "":
 		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}

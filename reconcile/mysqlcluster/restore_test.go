@@ -130,6 +130,8 @@ func TestDecideRestore(t *testing.T) {
 		"and so is its Pod": {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "former attempt"},
 		"a Pod without a node is told of": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Unschedulable", says: "no room"},
+		"a volume that has no class is told of": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(backup.State{Phase: backup.Pending, Reason: "VolumePending", Waiting: "unbound"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "NoDefaultStorageClass", stalled: true},
 		"an image that is not there needs somebody": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "ImagePullFailed", Message: "not found"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
 		"an attempt that failed is told of, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
