@@ -62,10 +62,10 @@ func TestCopyOfMySQL(t *testing.T) {
 // counting counts what a Sink is told, and calls at once in a while.
 type counting struct {
 	Sink
-	known, renamed, removed, created, writes int
-	names                                    map[string]bool
-	stage                                    Stage
-	each                                     func(write int)
+	renamed, removed, created, writes int
+	names                             map[string]bool
+	stage                             Stage
+	each                              func(write int)
 }
 
 func (c *counting) Write(file File, offset int64, data []byte) error {
@@ -119,7 +119,7 @@ func copyDuringDDL(t *testing.T, donor *server) {
 	sink.each = func(write int) {
 		// A file that is being sent is pinned: DDL to it waits for us, so we must not wait for DDL.
 		if write == 3 || write == 40 || sink.stage == StagePages && write%1000 == 0 {
-			time.Sleep(3 * time.Second)
+			pause(t, 3*time.Second)
 		}
 	}
 	restored := donor.restore(t, observer, func(to Sink) Sink { sink.Sink = to; return sink })
@@ -141,6 +141,15 @@ func copyDuringDDL(t *testing.T, donor *server) {
 
 // stallVariable is how long the slow Sink stalls; 5s by default.
 const stallVariable = "CLONE_TEST_STALL"
+
+// pause takes time, as a slow upload does.
+func pause(t testing.TB, duration time.Duration) {
+	t.Helper()
+	select {
+	case <-t.Context().Done():
+	case <-time.After(duration):
+	}
+}
 
 func stall(t testing.TB) time.Duration {
 	t.Helper()
@@ -166,12 +175,12 @@ func TestSlowSink(t *testing.T) {
 	sink.each = func(int) {
 		stalled[sink.stage]++
 		if stalled[sink.stage] == 10 {
-			time.Sleep(stall(t))
+			pause(t, stall(t))
 		}
 	}
 	observer := Observer{Stage: func(stage Stage) error {
 		if stage == StagePages || stage == StageRedo {
-			time.Sleep(stall(t))
+			pause(t, stall(t))
 		}
 		sink.stage = stage
 		return nil
@@ -194,10 +203,10 @@ func TestDonorIsFree(t *testing.T) {
 	fill(t, donor, size(t))
 	writers := newWorkload(t, donor, 2)
 	refused := errors.New("no room")
-	for _, stage := range []Stage{StageFiles, StagePages, StageRedo} {
+	for _, stage := range []Stage{StageFiles, StagePages, StageRedo} { //nolint:paralleltest // they share a donor
 		for _, at := range []string{"the beginning", "a write"} {
 			for _, how := range []string{"cancelled", "refused"} {
-				t.Run(fmt.Sprintf("%s at %s of %v", how, at, stage), func(t *testing.T) { //nolint:paralleltest // they share a donor
+				t.Run(fmt.Sprintf("%s at %s of %v", how, at, stage), func(t *testing.T) {
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					var reached time.Time
@@ -249,7 +258,8 @@ func (e *ending) Write(File, int64, []byte) error {
 	if !e.active {
 		return nil
 	}
-	if e.writes++; e.writes == 5 {
+	e.writes++
+	if e.writes == 5 {
 		return e.end()
 	}
 	return nil

@@ -213,7 +213,7 @@ type ddl struct {
 func (d *ddl) during(t testing.TB, rounds int64) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for target := d.rounds.Load() + rounds; d.rounds.Load() < target; time.Sleep(20 * time.Millisecond) {
+	for target := d.rounds.Load() + rounds; d.rounds.Load() < target; pause(t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("DDL does not go on:\n%s", strings.Join(d.server.rows(t, "SELECT id, time, state, info FROM information_schema.processlist"), "\n"))
 		}

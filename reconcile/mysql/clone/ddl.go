@@ -12,11 +12,11 @@ type rename struct {
 // which it happened: tables may have swapped their names, or a new one may have that of one dropped. So files go first, then
 // those that stay get their names, then new ones come.
 func (r *recipient) applyDDL() error {
-	known := uint32(len(r.files))
+	known := len(r.files)
 	var renames []rename
 	var created []*file
 	for _, desc := range r.pending {
-		if desc.index >= known {
+		if int(desc.index) >= known {
 			f, err := r.addCreated(desc)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func (r *recipient) addCreated(desc fileDesc) (*file, error) {
 	if int(desc.index) != len(r.files) {
 		return nil, protocolError("file %d (%q) after %d", desc.index, desc.name, len(r.files))
 	}
-	f := &file{fileDesc: desc, size: int64(desc.size), dropped: desc.deleted, gone: desc.deleted}
+	f := &file{fileDesc: desc, size: desc.size, dropped: desc.deleted, gone: desc.deleted}
 	if !f.gone {
 		name, err := cleanName(desc.name)
 		if err != nil {
@@ -95,7 +95,7 @@ func (r *recipient) change(f *file, desc fileDesc) (string, error) {
 		return "", protocolError("file %q becoming another tablespace (%d, was %d)", f.name, desc.space, f.space)
 	}
 	f.spaceFlags = desc.spaceFlags
-	f.size = max(f.size, int64(desc.size))
+	f.size = max(f.size, desc.size)
 	if !desc.renamed {
 		return f.name, nil
 	}

@@ -83,15 +83,15 @@ func parseHeader(data []byte, want uint32) (uint32, error) {
 	return kind, nil
 }
 
-func appendHeader(data []byte, length, kind uint32) []byte {
-	data = binary.BigEndian.AppendUint32(data, descriptorVersion)
+func header(length, kind uint32) []byte {
+	data := binary.BigEndian.AppendUint32(nil, descriptorVersion)
 	data = binary.BigEndian.AppendUint32(data, length)
 	return binary.BigEndian.AppendUint32(data, kind)
 }
 
 // newLocator names no copy yet, only the version.
 func newLocator() locator {
-	return append(appendHeader(nil, locatorLength, descLocator), make([]byte, locatorLength-headerLength)...)
+	return append(header(locatorLength, descLocator), make([]byte, locatorLength-headerLength)...)
 }
 
 // fields reads the numbers of a descriptor one after the other; its length has been checked.
@@ -147,7 +147,7 @@ func parseState(data []byte) (stateDesc, error) {
 }
 
 func (d stateDesc) encode() []byte {
-	data := appendHeader(nil, stateLength, descState)
+	data := header(stateLength, descState)
 	for _, number := range []uint32{uint32(d.state), d.task, d.chunks, d.files} {
 		data = binary.BigEndian.AppendUint32(data, number)
 	}
@@ -166,7 +166,7 @@ func (d stateDesc) encode() []byte {
 // fileDesc announces a file, or what became of it.
 type fileDesc struct {
 	state snapshot
-	size  uint64
+	size  int64
 	// spaceFlags are those of the tablespace, or noSpaceFlags for what is none.
 	spaceFlags uint32
 	space      uint32
@@ -193,7 +193,8 @@ func parseFile(data []byte) (fileDesc, error) {
 		return fileDesc{}, protocolError("a file descriptor of %d bytes", len(data))
 	}
 	f := fields(data[headerLength:])
-	desc := fileDesc{state: snapshot(f.uint32()), size: f.uint64()}
+	desc := fileDesc{state: snapshot(f.uint32())}
+	size := f.uint64()
 	f.uint64() // size on the donor's disk
 	desc.spaceFlags = f.uint32()
 	f.uint32() // block size of the donor's file system
@@ -206,6 +207,10 @@ func parseFile(data []byte) (fileDesc, error) {
 	desc.renamed, desc.deleted = flags&fileRenamed != 0, flags&fileDeleted != 0
 	if unknown := flags &^ (fileZlib | fileLZ4 | fileEncrypted | fileRenamed | fileDeleted | fileHasKey); unknown != 0 {
 		return fileDesc{}, protocolError("flags %#x of a file", unknown)
+	}
+	var err error
+	if desc.size, err = checkSize(size); err != nil {
+		return fileDesc{}, err
 	}
 	if uint64(length) > uint64(len(f)) || !desc.encrypted && uint64(length) != uint64(len(f)) {
 		return fileDesc{}, protocolError("a file name of %d bytes in %d", length, len(f))
@@ -225,10 +230,10 @@ func parseFile(data []byte) (fileDesc, error) {
 type dataDesc struct {
 	state  snapshot
 	file   uint32
-	length uint32
-	offset uint64
+	length int64
+	offset int64
 	// size is the file's if it is more than was announced: the donor extended it.
-	size uint64
+	size int64
 }
 
 func parseData(data []byte) (dataDesc, error) {
@@ -240,6 +245,21 @@ func parseData(data []byte) (dataDesc, error) {
 	f.uint32() // task
 	f.uint32() // chunk
 	f.uint32() // block
-	desc.file, desc.length, desc.offset, desc.size = f.uint32(), f.uint32(), f.uint64(), f.uint64()
-	return desc, nil
+	desc.file, desc.length = f.uint32(), int64(f.uint32())
+	var err error
+	if desc.offset, err = checkSize(f.uint64()); err != nil {
+		return dataDesc{}, err
+	}
+	desc.size, err = checkSize(f.uint64())
+	return desc, err
+}
+
+// maxFileSize is 256 TiB: a tablespace has at most 2³² pages of 64 KiB (manual, "InnoDB Limits").
+const maxFileSize = 1 << 48
+
+func checkSize(size uint64) (int64, error) {
+	if size > maxFileSize {
+		return 0, protocolError("a file of %d bytes", size)
+	}
+	return int64(size), nil
 }

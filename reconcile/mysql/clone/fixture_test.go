@@ -30,7 +30,7 @@ func (r *recorder) Remove(name string) error {
 // The descriptors of a donor, made by hand.
 
 func taskBytes() []byte {
-	return append(appendHeader(nil, taskLength, descTask), make([]byte, 12)...)
+	return append(header(taskLength, descTask), make([]byte, 12)...)
 }
 
 func startBytes(state snapshot, files int) []byte {
@@ -49,10 +49,10 @@ func fileBytes(desc fileDesc, flags uint16) []byte {
 	if name != "" {
 		name += "\x00"
 	}
-	data := appendHeader(nil, uint32(fileLength+len(name)), descFile)
+	data := header(uint32(fileLength+len(name)), descFile)
 	data = binary.BigEndian.AppendUint32(data, uint32(desc.state))
-	data = binary.BigEndian.AppendUint64(data, desc.size)
-	data = binary.BigEndian.AppendUint64(data, desc.size)
+	data = binary.BigEndian.AppendUint64(data, uint64(desc.size))
+	data = binary.BigEndian.AppendUint64(data, uint64(desc.size))
 	data = binary.BigEndian.AppendUint32(data, desc.spaceFlags)
 	data = binary.BigEndian.AppendUint32(data, 4096)
 	if desc.renamed {
@@ -72,12 +72,12 @@ func fileBytes(desc fileDesc, flags uint16) []byte {
 }
 
 func dataBytes(desc dataDesc) []byte {
-	data := appendHeader(nil, dataLength, descData)
-	for _, number := range []uint32{uint32(desc.state), 0, 1, 1, desc.file, desc.length} {
+	data := header(dataLength, descData)
+	for _, number := range []uint32{uint32(desc.state), 0, 1, 1, desc.file, uint32(desc.length)} {
 		data = binary.BigEndian.AppendUint32(data, number)
 	}
-	data = binary.BigEndian.AppendUint64(data, desc.offset)
-	return binary.BigEndian.AppendUint64(data, desc.size)
+	data = binary.BigEndian.AppendUint64(data, uint64(desc.offset))
+	return binary.BigEndian.AppendUint64(data, uint64(desc.size))
 }
 
 // step is one thing that a donor sends: a descriptor, and the data after it.
@@ -100,7 +100,7 @@ func steps(all ...any) []step {
 }
 
 // table announces the tablespace of a table.
-func table(state snapshot, index uint32, name string, size uint64) []byte {
+func table(state snapshot, index uint32, name string, size int64) []byte {
 	return fileBytes(fileDesc{state: state, index: index, space: 100 + index, name: name, size: size, spaceFlags: plainFlags}, 0)
 }
 
@@ -114,13 +114,13 @@ func renamed(desc *fileDesc) { desc.renamed = true }
 func deleted(desc *fileDesc) { desc.deleted = true }
 func same(*fileDesc)         {}
 
-func redoFile(index uint32, size uint64) []byte {
+func redoFile(index uint32, size int64) []byte {
 	return fileBytes(fileDesc{state: snapshotRedo, index: index, space: redoSpace, size: size, spaceFlags: noSpaceFlags}, 0)
 }
 
 // bytesOf is data of a file.
-func bytesOf(state snapshot, file uint32, offset uint64, length int) step {
-	return step{descriptor: dataBytes(dataDesc{state: state, file: file, offset: offset, length: uint32(length)}), data: strings.Repeat("x", length)}
+func bytesOf(state snapshot, file uint32, offset int64, length int) step {
+	return step{descriptor: dataBytes(dataDesc{state: state, file: file, offset: offset, length: int64(length)}), data: strings.Repeat("x", length)}
 }
 
 // play lets a recipient take what a donor sends.

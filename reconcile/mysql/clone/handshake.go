@@ -128,7 +128,7 @@ func (s *session) authenticate(donor Donor, nonce []byte) error {
 	response = append(response, donor.Account.User...)
 	response = append(response, 0)
 	proof := scramble(donor.Account.Password, nonce)
-	response = append(response, byte(len(proof)))
+	response = append(response, byte(len(proof)&0xff)) // a hash, or none
 	response = append(response, proof...)
 	response = append(response, authPlugin...)
 	if err := s.write(append(response, 0)); err != nil {

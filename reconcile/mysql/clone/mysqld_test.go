@@ -56,14 +56,11 @@ func rootfs(t testing.TB) string {
 
 // command is mysqld of the root file system with its own loader and libraries.
 func command(ctx context.Context, rootfs string, arguments ...string) *exec.Cmd {
-	libraries := []string{"usr/lib/x86_64-linux-gnu", "usr/lib/mysql/private", "usr/lib64/mysql/private", "usr/lib64"}
-	for i, folder := range libraries {
-		libraries[i] = filepath.Join(rootfs, folder)
-	}
-	all := append([]string{"--library-path", strings.Join(libraries, ":"), filepath.Join(rootfs, "usr/sbin/mysqld"),
-		"--no-defaults", "--user=root", "--basedir=" + filepath.Join(rootfs, "usr"), "--plugin-dir=" + filepath.Join(rootfs, "usr/lib/mysql/plugin"),
-		"--lc-messages-dir=" + filepath.Join(rootfs, "usr/share/mysql"), "--character-sets-dir=" + filepath.Join(rootfs, "usr/share/mysql/charsets")}, arguments...)
-	return exec.CommandContext(ctx, filepath.Join(rootfs, "usr/lib64/ld-linux-x86-64.so.2"), all...)
+	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
+	all := append([]string{"--library-path", libraries, rootfs + "/usr/sbin/mysqld", "--no-defaults", "--user=root", "--basedir=" + rootfs + "/usr",
+		"--plugin-dir=" + rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + rootfs + "/usr/share/mysql",
+		"--character-sets-dir=" + rootfs + "/usr/share/mysql/charsets"}, arguments...)
+	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
 }
 
 // newServer makes an empty data directory and starts mysqld on it.

@@ -30,28 +30,28 @@ func cleanName(name string) (string, error) {
 }
 
 // redoName is where mysqld of that release expects a file of the redo log.
-func redoName(release int, index uint32) string {
+func redoName(release, index uint32) string {
 	if release < redoFolderSince {
 		return fmt.Sprintf("ib_logfile%d", index)
 	}
 	return fmt.Sprintf("#innodb_redo/#ib_redo%d", index)
 }
 
-var releasePattern = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?:\D|$)`) //nolint:gochecknoglobals // compiled once, never changed
+var releasePattern = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?:\D|$)`)
 
 // parseRelease makes a server's version a number as MySQL does: 90704 for "9.7.4-2".
-func parseRelease(version string) (int, error) {
+func parseRelease(version string) (uint32, error) {
 	parts := releasePattern.FindStringSubmatch(version)
 	if parts == nil {
 		return 0, protocolError("server version %q", version)
 	}
-	release := 0
+	var release uint32
 	for _, part := range parts[1:] {
-		number, err := strconv.Atoi(part)
+		number, err := strconv.ParseUint(part, 10, 32)
 		if err != nil {
 			return 0, protocolError("server version %q", version)
 		}
-		release = release*100 + number
+		release = release*100 + uint32(number)
 	}
 	return release, nil
 }

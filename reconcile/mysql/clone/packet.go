@@ -39,7 +39,7 @@ type line struct {
 
 // Read waits for data at most for silence.
 func (l *line) Read(to []byte) (int, error) {
-	if err := l.arm(l.Conn.SetReadDeadline); err != nil {
+	if err := l.arm(l.SetReadDeadline); err != nil {
 		return 0, err
 	}
 	n, err := l.Conn.Read(to)
@@ -48,7 +48,7 @@ func (l *line) Read(to []byte) (int, error) {
 
 // Write waits at most for silence: all that is sent is short.
 func (l *line) Write(data []byte) (int, error) {
-	if err := l.arm(l.Conn.SetWriteDeadline); err != nil {
+	if err := l.arm(l.SetWriteDeadline); err != nil {
 		return 0, err
 	}
 	n, err := l.Conn.Write(data)
@@ -79,7 +79,7 @@ func (l *line) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.interrupted = true
-	_ = l.Conn.SetDeadline(time.Now()) // fails on a closed connection, which is as good
+	_ = l.SetDeadline(time.Now()) // fails on a closed connection, which is as good
 }
 
 // wire speaks in MySQL's packets.
@@ -100,12 +100,16 @@ func (w *wire) write(payload []byte) error {
 	if len(payload) >= maxPayload {
 		return fmt.Errorf("send %d bytes: too long for a packet", len(payload))
 	}
-	packet := make([]byte, 4, 4+len(payload))
-	binary.LittleEndian.PutUint32(packet, uint32(len(payload)))
+	packet := appendLength(make([]byte, 0, 4+len(payload)), len(payload))
 	packet[3] = w.sequence
 	w.sequence++
 	_, err := w.conn.Write(append(packet, payload...))
 	return err
+}
+
+// appendLength adds the length of something to be sent; all of it is far shorter than 4 GiB.
+func appendLength(to []byte, length int) []byte {
+	return binary.LittleEndian.AppendUint32(to, uint32(length&0x7fffffff))
 }
 
 // command sends the first message of a dialogue.
@@ -124,7 +128,8 @@ type message struct {
 // next begins to receive a message.
 func (w *wire) next() (*message, error) {
 	m := &message{wire: w}
-	return m, m.header()
+	err := m.header()
+	return m, err
 }
 
 func (m *message) header() error {

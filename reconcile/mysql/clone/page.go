@@ -65,13 +65,13 @@ func (p pageSizes) extent() int64 {
 func isUndo(space uint32) bool { return space >= firstUndoSpace && space < redoSpace }
 
 // firstPage makes the first page of a new tablespace.
-func firstPage(desc fileDesc, release int) ([]byte, error) {
+func firstPage(desc fileDesc, release uint32) ([]byte, error) {
 	sizes, err := pageSizesOf(desc.spaceFlags)
 	if err != nil {
 		return nil, err
 	}
 	page := make([]byte, sizes.physical)
-	binary.BigEndian.PutUint32(page[pageServerVersion:], uint32(release))
+	binary.BigEndian.PutUint32(page[pageServerVersion:], release)
 	binary.BigEndian.PutUint32(page[pageSpaceVersion:], currentSpaceVersion)
 	binary.BigEndian.PutUint32(page[pageSpace:], desc.space)
 	binary.BigEndian.PutUint32(page[spaceID:], desc.space)

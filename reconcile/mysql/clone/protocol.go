@@ -61,14 +61,12 @@ func encodeInit(blockDDL bool) []byte {
 func encodeAck(of locator, state []byte) []byte {
 	payload := binary.LittleEndian.AppendUint32(nil, 0) // no error
 	payload = appendLocator(payload, of)
-	payload = binary.LittleEndian.AppendUint32(payload, uint32(len(state)))
-	return append(payload, state...)
+	return append(appendLength(payload, len(state)), state...)
 }
 
 func appendLocator(payload []byte, of locator) []byte {
 	payload = append(payload, engineInnoDB)
-	payload = binary.LittleEndian.AppendUint32(payload, uint32(len(of)))
-	return append(payload, of...)
+	return append(appendLength(payload, len(of)), of...)
 }
 
 // parseLocators reads the donor's answer to encodeInit: which protocol it speaks, and the copy's locator.
@@ -117,7 +115,7 @@ func parseDonorError(payload []byte) error {
 	if len(payload) < 4 {
 		return protocolError("an error without a number")
 	}
-	return &DonorError{Number: int(int32(binary.LittleEndian.Uint32(payload))), Message: string(payload[4:])}
+	return &DonorError{Number: int(binary.LittleEndian.Uint32(payload)), Message: string(payload[4:])}
 }
 
 // declare notes one of the donor's declarations in the result; it says whether the response is one.

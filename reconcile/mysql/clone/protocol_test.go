@@ -169,7 +169,7 @@ func TestCleanName(t *testing.T) {
 
 func TestParseRelease(t *testing.T) {
 	t.Parallel()
-	for version, want := range map[string]int{"9.7.4-2": 90704, "8.0.26": 80026, "8.4.10-debug-log": 80410, "9.7.4.0-2": 90704} {
+	for version, want := range map[string]uint32{"9.7.4-2": 90704, "8.0.26": 80026, "8.4.10-debug-log": 80410, "9.7.4.0-2": 90704} {
 		if got, err := parseRelease(version); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", version, got, err, want)
 		}

@@ -72,6 +72,10 @@ func (s *session) result() ([][]string, error) {
 	if last, err := s.read(); err != nil || !isEOF(last) {
 		return nil, orProtocol(err, "column definitions without an end")
 	}
+	return s.resultRows(columns)
+}
+
+func (s *session) resultRows(columns int) ([][]string, error) {
 	var rows [][]string
 	for {
 		packet, err := s.read()

@@ -6,13 +6,8 @@ import (
 	"io"
 )
 
-const (
-	// pieceSize is how much the Sink is given at once.
-	pieceSize = 1 << 20
-	// maxFileSize is 64 TiB, what a tablespace has at most (manual, "InnoDB Limits": 2³² pages of 16 KiB), with pages of 64 KiB four
-	// times as much.
-	maxFileSize = 1 << 48
-)
+// pieceSize is how much the Sink is given at once.
+const pieceSize = 1 << 20
 
 // file is one file of the copy as the recipient sees it.
 type file struct {
@@ -31,7 +26,7 @@ func (f *file) public() File { return File{Name: f.name, Size: f.size} }
 // recipient turns descriptors and data into calls of the Sink. It knows nothing of connections.
 type recipient struct {
 	sink    Sink
-	release int
+	release uint32
 
 	state    snapshot
 	ended    bool // the donor has ended the state and has not begun the next one
@@ -48,7 +43,7 @@ type recipient struct {
 	buffer []byte
 }
 
-func newRecipient(sink Sink, release int) *recipient {
+func newRecipient(sink Sink, release uint32) *recipient {
 	return &recipient{sink: sink, release: release, state: snapshotInit, names: map[string]bool{}, lastFile: -1, buffer: make([]byte, pieceSize)}
 }
 
@@ -133,15 +128,10 @@ func (r *recipient) begin(desc stateDesc) error {
 
 // finish checks at the end of a state that nothing is missing.
 func (r *recipient) finish() error {
-	var all []*file
-	switch r.state {
-	case snapshotFiles:
-		all = r.files
-	case snapshotRedo:
-		all = r.redo
-	case snapshotInit, snapshotPages, snapshotDone:
+	if r.state != snapshotFiles && r.state != snapshotRedo {
 		return nil
 	}
+	all := r.current()
 	if uint64(len(all)) < uint64(r.expected) {
 		return protocolError("%d of %d files in %v", len(all), r.expected, r.state)
 	}
@@ -188,9 +178,6 @@ func (r *recipient) settle() error {
 
 // describeFile handles the announcement of a file or of a change to one.
 func (r *recipient) describeFile(desc fileDesc) error {
-	if desc.size > maxFileSize {
-		return protocolError("a file of %d bytes", desc.size)
-	}
 	if r.ended && desc.state == r.state+1 {
 		r.pending = append(r.pending, desc)
 		return nil
@@ -225,7 +212,7 @@ func (r *recipient) announceRedo(desc fileDesc) error {
 	if int(desc.index) != len(r.redo) {
 		return protocolError("file %d of the redo log after %d", desc.index, len(r.redo))
 	}
-	f := &file{fileDesc: desc, name: redoName(r.release, desc.index), size: int64(desc.size)}
+	f := &file{fileDesc: desc, name: redoName(r.release, desc.index), size: desc.size}
 	f.spaceFlags = noSpaceFlags
 	r.redo = append(r.redo, f)
 	return nil
@@ -247,7 +234,7 @@ func (r *recipient) addFile(desc fileDesc) (*file, error) {
 		return nil, &UnsupportedError{File: name, Reason: "the donor has two files of this name, in different folders; rename one of the undo tablespaces"}
 	}
 	r.names[name] = true
-	f := &file{fileDesc: desc, name: name, size: int64(desc.size)}
+	f := &file{fileDesc: desc, name: name, size: desc.size}
 	r.files = append(r.files, f)
 	return f, nil
 }
@@ -266,7 +253,7 @@ func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 	if err != nil {
 		return err
 	}
-	offset, left := int64(desc.offset), int64(desc.length)
+	offset, left := desc.offset, desc.length
 	for left > 0 {
 		piece := r.buffer[:min(left, pieceSize)]
 		if _, err := io.ReadFull(data, piece); err != nil {
@@ -291,41 +278,47 @@ func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 
 // target finds the file of data and checks that the data belongs there.
 func (r *recipient) target(desc dataDesc) (*file, error) {
-	all := r.files
-	if r.state == snapshotRedo {
-		all = r.redo
-	}
-	if desc.state != r.state || r.ended || desc.state < snapshotFiles || desc.state > snapshotRedo {
+	if desc.state != r.state || r.ended {
 		return nil, protocolError("data of %v during %v", desc.state, r.state)
 	}
+	all := r.current()
 	if uint64(desc.file) >= uint64(len(all)) {
 		return nil, protocolError("data of file %d of %d", desc.file, len(all))
 	}
 	f := all[desc.file]
-	end := desc.offset + uint64(desc.length)
-	if desc.length == 0 || desc.offset > maxFileSize || end > maxFileSize {
-		return nil, protocolError("%d bytes at %d of file %q", desc.length, desc.offset, f.name)
+	end := desc.offset + desc.length
+	// Only pages may lie beyond what was announced: the file grew.
+	if desc.length == 0 || end > maxFileSize || end > f.size && r.state != snapshotPages {
+		return nil, protocolError("%d bytes at %d of file %q (%d bytes)", desc.length, desc.offset, f.name, f.size)
 	}
-	switch r.state {
-	case snapshotFiles:
-		if int64(end) > f.size || int64(desc.file) < r.lastFile || int64(desc.file) == r.lastFile && int64(desc.offset) < r.lastEnd {
-			return nil, protocolError("%d bytes at %d of file %q (%d bytes) out of order", desc.length, desc.offset, f.name, f.size)
-		}
-		r.lastFile, r.lastEnd = int64(desc.file), int64(end)
-	case snapshotPages:
-		if desc.size > maxFileSize {
-			return nil, protocolError("a file of %d bytes", desc.size)
-		}
-		if desc.offset == 0 {
-			r.extend(int(desc.file), int64(desc.size))
-		}
-	case snapshotRedo:
-		if int64(end) > f.size {
-			return nil, protocolError("%d bytes at %d of file %q of the redo log (%d bytes)", desc.length, desc.offset, f.name, f.size)
-		}
-	case snapshotInit, snapshotDone:
+	if r.state == snapshotFiles {
+		return f, r.inOrder(int64(desc.file), desc.offset, end)
+	}
+	if r.state == snapshotPages && desc.offset == 0 {
+		r.extend(int(desc.file), desc.size)
 	}
 	return f, nil
+}
+
+// current are the files that data of the state is for.
+func (r *recipient) current() []*file {
+	switch r.state {
+	case snapshotFiles, snapshotPages:
+		return r.files
+	case snapshotRedo:
+		return r.redo
+	case snapshotInit, snapshotDone:
+	}
+	return nil
+}
+
+// inOrder checks what a Sink relies on: one file after the other, from front to back.
+func (r *recipient) inOrder(index, offset, end int64) error {
+	if index < r.lastFile || index == r.lastFile && offset < r.lastEnd {
+		return protocolError("data at %d of file %d out of order", offset, index)
+	}
+	r.lastFile, r.lastEnd = index, end
+	return nil
 }
 
 // extend notes that a tablespace has grown. The size is that of all its files; the last one is what grows.

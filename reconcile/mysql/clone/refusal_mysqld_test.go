@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 			undo: []string{"DROP DATABASE far"},
 			want: func(err error) bool {
 				var unsupported *UnsupportedError
-				return errors.As(err, &unsupported) && unsupported.File == filepath.Join(outside, "far/away.ibd")
+				return errors.As(err, &unsupported) && unsupported.File == filepath.Join(outside, "far", "away.ibd")
 			},
 		},
 		"a donor that has switched its redo log off": {
@@ -78,8 +78,8 @@ func TestRefusals(t *testing.T) {
 			want: func(err error) bool { return isDonorError(err, 3983) },
 		},
 	}
-	for reason, test := range tests {
-		t.Run(reason, func(t *testing.T) { //nolint:paralleltest // they share a donor
+	for reason, test := range tests { //nolint:paralleltest // they share a donor
+		t.Run(reason, func(t *testing.T) {
 			donor.exec(t, test.do...)
 			defer donor.exec(t, test.undo...)
 			to := donor.donor()
