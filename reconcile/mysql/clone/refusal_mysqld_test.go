@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -173,6 +174,7 @@ func TestSameFilesAsCloneLocal(t *testing.T) {
 	golden, ours := filepath.Join(t.TempDir(), "golden"), filepath.Join(t.TempDir(), "ours")
 	donor.exec(t, "CLONE LOCAL DATA DIRECTORY = '"+golden+"'")
 	donor.copyTo(t, ours, Observer{})
+	checkFirstPages(t, golden)
 	want, got := listing(t, golden), listing(t, ours)
 	// How the CLONE statement went, for performance_schema of the server that it ran on.
 	delete(want, "#clone/#view_status")
@@ -193,6 +195,42 @@ func TestSameFilesAsCloneLocal(t *testing.T) {
 			t.Errorf("%s: pages %v differ", name, differ)
 		}
 		t.Logf("%s: pages %v differ", name, differ)
+	}
+}
+
+// checkFirstPages holds our idea of a first page against those of real tablespaces.
+func checkFirstPages(t *testing.T, root string) {
+	t.Helper()
+	checked := map[pageSizes]int{}
+	for name := range listing(t, root) {
+		if !strings.HasSuffix(name, ".ibd") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags := binary.BigEndian.Uint32(data[spaceFlags:])
+		sizes, err := pageSizesOf(flags)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		page := data[:sizes.physical]
+		sum := checksum(page)
+		if sizes.physical < sizes.logical {
+			sum = compressedChecksum(page)
+		}
+		if stored := binary.BigEndian.Uint32(page[pageChecksum:]); stored != sum {
+			t.Errorf("%s: checksum is %#x, ours %#x", name, stored, sum)
+		}
+		if binary.BigEndian.Uint32(page[pageSpace:]) != binary.BigEndian.Uint32(page[spaceID:]) || binary.BigEndian.Uint32(page[pageServerVersion:])/10000 < 8 ||
+			binary.BigEndian.Uint32(page[pageSpaceVersion:]) != currentSpaceVersion {
+			t.Errorf("%s: first page begins with %x", name, page[:64])
+		}
+		checked[sizes]++
+	}
+	if checked[pageSizes{16 << 10, 16 << 10}] == 0 || checked[pageSizes{16 << 10, 4 << 10}] == 0 {
+		t.Errorf("checked %v", checked)
 	}
 }
 
