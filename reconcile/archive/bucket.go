@@ -94,7 +94,7 @@ type body struct{ io.Reader }
 
 func (b body) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil && !isEnd(err) {
 		err = &bodyError{cause: err}
 	}
 	return n, err

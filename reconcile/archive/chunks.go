@@ -180,7 +180,7 @@ func readFrame(from io.Reader, one *chunk) error {
 
 // noEOF makes an end that comes too early one that is not taken for the end.
 func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
+	if isEnd(err) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

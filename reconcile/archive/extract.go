@@ -119,7 +119,7 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 	switch {
 	case errors.Is(err, errStopped):
 		return err
-	case object.err != nil && !errors.Is(object.err, io.EOF):
+	case object.err != nil && !isEnd(object.err):
 		if errors.Is(object.err, fs.ErrNotExist) {
 			return &IncompleteError{URL: f.store.url, Reason: part.Name + " is missing"}
 		}
@@ -154,7 +154,7 @@ func (f *fetcher) chunks(ctx context.Context, part Part, stored io.Reader) (int,
 			return n, err
 		}
 		err = readFrame(packed, one)
-		if errors.Is(err, io.EOF) {
+		if isEnd(err) {
 			f.pool.giveBack(one)
 			return n, drain(ctx, stored)
 		}
@@ -232,7 +232,7 @@ func (u *unpacker) next() error {
 	}
 	one, err := u.pool.next()
 	switch {
-	case errors.Is(err, io.EOF):
+	case isEnd(err):
 		// The end is also what comes after an error.
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)

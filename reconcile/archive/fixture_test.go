@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -144,15 +145,13 @@ func copyOf(sink clone.Sink, random *rand.Rand, bytes int) error {
 	return sink.Write(redo, 0, pageOf(random, 100_000))
 }
 
-// pageOf makes bytes that can be compressed a little, like rows.
+// pageOf makes bytes a third of which can be compressed, like rows.
 func pageOf(random *rand.Rand, size int) []byte {
-	content := make([]byte, size)
-	for i := range content {
-		if i%3 != 0 {
-			content[i] = byte(random.IntN(256))
-		}
+	content := make([]byte, size+8)
+	for i := 0; i < size*2/3; i += 8 {
+		binary.LittleEndian.PutUint64(content[i:], random.Uint64())
 	}
-	return content
+	return content[:size]
 }
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
@@ -239,3 +238,4 @@ func newIdentity(t *testing.T) *age.X25519Identity {
 	return identity
 }
 
+func testTime() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

@@ -3,12 +3,10 @@ package archive
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
@@ -35,13 +33,9 @@ func openGCS(ctx context.Context, store *Store, location Location, place place) 
 	if err != nil {
 		return err
 	}
-	signed := &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}}
-	options := append(s3Options(store.tuning, signed), config.WithRegion("auto"), config.WithCredentialsProvider(aws.AnonymousCredentials{}))
-	loaded, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return fmt.Errorf("load settings: %w", err)
-	}
-	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) { options.UsePathStyle, options.BaseEndpoint = true, &endpoint }), place)
+	settings := aws.Config{Region: "auto", Credentials: aws.AnonymousCredentials{}}
+	s3Requests(&settings, store.tuning, &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}})
+	store.bucket = newS3Bucket(s3.NewFromConfig(settings, func(options *s3.Options) { options.UsePathStyle, options.BaseEndpoint = true, &endpoint }), place)
 	store.classify, store.release = httpKind, closer(client)
 	return nil
 }

@@ -66,7 +66,7 @@ func kindOf(code string, status int) Kind {
 		return KindClockSkew
 	case "NoSuchBucket", "ContainerNotFound":
 		return KindNotFound
-	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed", "InvalidSecurity":
+	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed", "InvalidSecurity", "XAdminUserNotFound":
 		return KindRefused
 	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidBucketName", "InvalidResourceName", "InvalidURI", "InvalidRequest":
 		return KindInvalid

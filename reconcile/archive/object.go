@@ -59,7 +59,7 @@ func (r *reader) attempt(p []byte) (int, error) {
 
 // failed decides whether to go on after an error.
 func (r *reader) failed(err error) {
-	if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if isEnd(err) && r.open != nil {
 		r.err = io.EOF
 		return
 	}
@@ -72,6 +72,12 @@ func (r *reader) failed(err error) {
 	}
 	r.err = r.store.explain(r.ctx, fmt.Sprintf("read %s of %s", r.name, r.store.url), err)
 }
+
+// isEnd says that a reader is at its end. A broken connection may be an io.EOF, too, but a wrapped one: errors.Is would take it for the end.
+func isEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see above
+
+// isShort says that io.ReadFull came to a reader's end, having read less than it was asked for.
+func isShort(err error) bool { return isEnd(err) || err == io.ErrUnexpectedEOF } //nolint:errorlint // see isEnd
 
 // Close implements io.Closer.
 func (r *reader) Close() error {

@@ -91,7 +91,7 @@ type openPart struct {
 func (s *shipper) run(ctx context.Context, pool *pool) error {
 	for {
 		one, err := pool.next()
-		if errors.Is(err, io.EOF) {
+		if isEnd(err) {
 			return s.end()
 		}
 		if err == nil {

@@ -84,7 +84,7 @@ func replay(from io.Reader, sink clone.Sink) error {
 	p := &player{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, buffer: make([]byte, 256<<10)}
 	for {
 		header, err := p.tar.Next()
-		if errors.Is(err, io.EOF) {
+		if isEnd(err) {
 			return nil
 		}
 		if err != nil {
@@ -118,9 +118,9 @@ func (p *player) play(header *tar.Header) error {
 	switch one.verb {
 	case verbData, verbCreate:
 		p.sizes[keyOf(one.name)] = header.Size
-		return p.write(clone.File{Name: one.name, Size: header.Size}, 0)
+		return p.write(clone.File{Name: one.name, Size: header.Size}, 0, header.Size)
 	case verbChange:
-		return p.write(clone.File{Name: one.name, Size: size}, one.offset)
+		return p.write(clone.File{Name: one.name, Size: size}, one.offset, header.Size)
 	case verbRename:
 		return p.rename(one.name, header)
 	case verbRemove:
@@ -131,22 +131,21 @@ func (p *player) play(header *tar.Header) error {
 }
 
 // write hands on an entry's content.
-func (p *player) write(file clone.File, offset int64) error {
-	for first := true; ; first = false {
-		n, err := io.ReadFull(p.tar, p.buffer)
-		end := errors.Is(err, io.EOF) || (errors.Is(err, io.ErrUnexpectedEOF) && n > 0)
-		if err != nil && !end {
+func (p *player) write(file clone.File, offset, size int64) error {
+	if size == 0 {
+		return p.sink.Write(file, offset, nil)
+	}
+	for size > 0 {
+		piece := p.buffer[:min(size, int64(len(p.buffer)))]
+		if _, err := io.ReadFull(p.tar, piece); err != nil {
 			return asStreamError(err)
 		}
-		if n > 0 || first {
-			if err := p.sink.Write(file, offset, p.buffer[:n]); err != nil {
-				return err
-			}
+		if err := p.sink.Write(file, offset, piece); err != nil {
+			return err
 		}
-		if offset += int64(n); end {
-			return nil
-		}
+		offset, size = offset+int64(len(piece)), size-int64(len(piece))
 	}
+	return nil
 }
 
 // rename moves a file to the name that is the entry's content.
@@ -169,7 +168,7 @@ func (p *player) rename(from string, header *tar.Header) error {
 
 // asStreamError marks what is wrong with the tar stream itself: an end that comes too early, or a header that is none.
 func asStreamError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrHeader) {
+	if isShort(err) || errors.Is(err, tar.ErrHeader) {
 		return &streamError{reason: fmt.Sprintf("read tar stream: %v", err)}
 	}
 	return err

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,15 +59,12 @@ func (b *s3Bucket) put(ctx context.Context, name string, body io.Reader) error {
 		return b.putLarge(ctx, name, first, body)
 	}
 	defer func() { b.buffers <- first }()
-	if !ended(err) {
+	if !isShort(err) {
 		return err
 	}
 	_, err = b.client.PutObject(ctx, &s3.PutObjectInput{Bucket: &b.place.bucket, Key: b.key(name), Body: bytes.NewReader(first)})
 	return err
 }
-
-// ended says that a body has been read to its end.
-func ended(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // putLarge stores an object in pieces.
 func (b *s3Bucket) putLarge(ctx context.Context, name string, first []byte, body io.Reader) error {
@@ -91,9 +87,9 @@ func (b *s3Bucket) putLarge(ctx context.Context, name string, first []byte, body
 // upload is one that was begun.
 type upload struct {
 	*s3Bucket
-	name  string
-	id    *string
-	size  int64
+	name string
+	id   *string
+	size int64
 	// parts are noted by those who send them.
 	lock  sync.Mutex
 	parts []types.CompletedPart
@@ -134,7 +130,7 @@ func (u *upload) pieces(ctx context.Context, piece []byte, body io.Reader) error
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if read != nil && !ended(read) {
+	if read != nil && !isShort(read) {
 		return read
 	}
 	slices.SortFunc(u.parts, func(a, b types.CompletedPart) int { return cmp.Compare(*a.PartNumber, *b.PartNumber) })

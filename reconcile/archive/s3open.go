@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -58,7 +61,7 @@ func closer(client *http.Client) func() error {
 	}
 }
 
-// s3Config is how requests are signed, sent and repeated.
+// s3Config is how requests are signed, sent and repeated. What finds the Pod's identity brings its own client for that.
 func s3Config(ctx context.Context, store *Store, location Location, place place, client *http.Client) (aws.Config, error) {
 	keys, err := readKeys(location.CredentialsDir, keyAccess, keySecret, keyRegion)
 	if err != nil {
@@ -70,7 +73,7 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	if err := checkEndpoint(place.option("endpoint")); err != nil {
 		return aws.Config{}, err
 	}
-	options := s3Options(store.tuning, client)
+	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region := firstOf(place.option("region"), keys[keyRegion]); region != "" {
 		options = append(options, config.WithRegion(region))
 	}
@@ -82,6 +85,7 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", keyRegion)
 	}
 	loaded.Region = firstOf(loaded.Region, defaultRegion)
+	s3Requests(&loaded, store.tuning, client)
 	if keys[keyAccess] != "" {
 		loaded.Credentials = aws.NewCredentialsCache(secretFiles{dir: location.CredentialsDir})
 	}
@@ -89,20 +93,32 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	return loaded, nil
 }
 
-// s3Options are those of every request. Checksums that S3 does not require are left out, because other servers stumble over them: the
+// s3Requests sets up how requests are sent. Checksums that S3 does not require are left out, because other servers stumble over them: the
 // signature covers the SHA-256 of what is sent anyhow, and what is read is checked against the manifest.
-func s3Options(tuning tuning, client *http.Client) []func(*config.LoadOptions) error {
-	return []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client),
-		config.WithRequestChecksumCalculation(aws.RequestChecksumCalculationWhenRequired),
-		config.WithResponseChecksumValidation(aws.ResponseChecksumValidationWhenRequired),
-		config.WithRetryer(func() aws.Retryer {
-			return retry.NewStandard(func(o *retry.StandardOptions) {
-				o.MaxAttempts = tuning.attempts
-				o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return tuning.backoff(attempt), nil })
-			})
-		}),
+func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
+	settings.HTTPClient = client
+	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+	settings.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	settings.Retryer = func() aws.Retryer {
+		return retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxAttempts = tuning.attempts
+			o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(damaged))
+			o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return tuning.backoff(attempt), nil })
+		})
 	}
+}
+
+// damaged says that a request or its answer did not arrive as it was sent, which the SDK does not repeat by itself.
+func damaged(err error) aws.Ternary {
+	var answer *smithy.DeserializationError
+	if errors.As(err, &answer) {
+		return aws.TrueTernary
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) && slices.Contains([]string{"BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}, api.ErrorCode()) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
 }
 
 // checkEndpoint refuses what cannot be reached.

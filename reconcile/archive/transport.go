@@ -12,12 +12,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
-	dialLimit = 30 * time.Second
-	// stallStep is how many bytes have to be through within a stall's time: a peer that is slower than that does not move.
+	dialLimit     = 30 * time.Second
+	continueLimit = 5 * time.Second
+	// stallStep is how many bytes are handed to the connection at a time.
 	stallStep  = 32 << 10
 	wireBuffer = 64 << 10
 )
@@ -45,8 +50,10 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 		Protocols:           protocols,
 		MaxIdleConnsPerHost: 2 * workers,
 		IdleConnTimeout:     tuning.stall,
-		ReadBufferSize:      wireBuffer,
-		WriteBufferSize:     wireBuffer,
+		// A store that is full, or refuses, says so before it is sent all of an object.
+		ExpectContinueTimeout: continueLimit,
+		ReadBufferSize:        wireBuffer,
+		WriteBufferSize:       wireBuffer,
 	}}, nil
 }
 
@@ -94,35 +101,59 @@ func readKeys(dir string, names ...string) (map[string]string, error) {
 	return keys, nil
 }
 
-// watchedConn ends when no byte moves for too long, in either direction.
+// watchedConn ends when no byte moves for too long, in either direction. What waits in this machine's own buffer to be sent moves as
+// long as it becomes less: a slow peer has not stalled.
 type watchedConn struct {
 	net.Conn
 	stall time.Duration
+	// waiting is how many bytes were in the buffer when that was last looked at.
+	waiting atomic.Int64
 }
 
 // Read implements net.Conn.
 func (c *watchedConn) Read(p []byte) (int, error) {
-	if err := c.moved(); err != nil {
-		return 0, err
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(p)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || !c.drains() {
+			return n, err
+		}
 	}
-	return c.Conn.Read(p)
 }
 
-// Write implements net.Conn. It writes in steps, each of which proves that the peer takes something.
+// Write implements net.Conn. It gives who waits for an answer its time anew.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
-		if err := c.moved(); err != nil {
+		if err := c.SetDeadline(time.Now().Add(c.stall)); err != nil {
 			return written, err
 		}
 		n, err := c.Conn.Write(p[written:min(len(p), written+stallStep)])
 		written += n
-		if err != nil {
+		if err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || (n == 0 && !c.drains())) {
 			return written, err
 		}
 	}
-	return written, c.moved()
+	return written, c.SetReadDeadline(time.Now().Add(c.stall))
 }
 
-// moved gives the peer its time anew.
-func (c *watchedConn) moved() error { return c.SetDeadline(time.Now().Add(c.stall)) }
+// drains says whether the peer has taken something since it was last asked.
+func (c *watchedConn) drains() bool {
+	raw, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	control, err := raw.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waiting := 0
+	var asked error
+	if err := control.Control(func(fd uintptr) { waiting, asked = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) }); err != nil || asked != nil {
+		return false
+	}
+	before := c.waiting.Swap(int64(waiting))
+	return waiting > 0 && int64(waiting) != before
+}

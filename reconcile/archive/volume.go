@@ -97,7 +97,7 @@ func write(ctx context.Context, to *flusher, from io.Reader) error {
 		if _, err := to.Write(buffer[:n]); err != nil {
 			return err
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if isShort(err) {
 			return nil
 		}
 		if err != nil {

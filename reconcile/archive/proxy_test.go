@@ -1,0 +1,179 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fault is what a proxy does to a request.
+type fault string
+
+const (
+	faultRefused  fault = "refused"   // the connection is reset before anything is said
+	faultStalled  fault = "stalled"   // nothing moves any more
+	faultCutUp    fault = "cut up"    // the connection breaks in the middle of the request
+	faultCutDown  fault = "cut down"  // the request is carried out, but the answer breaks off in the middle
+	faultDropped  fault = "dropped"   // the request is carried out, and there is no answer at all
+	faultFull     fault = "full"      // the store has no space
+	faultDenied   fault = "denied"    // the credentials do not allow it
+	faultSkewed   fault = "skewed"    // the store thinks that the client's clock is wrong
+	faultBusy     fault = "busy"      // the store asks to come again later
+	faultGarbled  fault = "garbled"   // a bit of what is sent is another one when it arrives
+	faultNoBucket fault = "no bucket" // the bucket is gone
+)
+
+// faults are all, and the kind of error each comes to when it lasts.
+func faults() map[fault]Kind {
+	return map[fault]Kind{
+		faultRefused: KindUnavailable, faultStalled: KindUnavailable, faultCutUp: KindUnavailable, faultCutDown: KindUnavailable, faultDropped: KindUnavailable,
+		faultFull: KindFull, faultDenied: KindRefused, faultSkewed: KindClockSkew, faultBusy: KindUnavailable, faultGarbled: "", faultNoBucket: KindNotFound,
+	}
+}
+
+// passing says whether requests are repeated after a fault.
+func (f fault) passing() bool {
+	return f != faultFull && f != faultDenied && f != faultNoBucket && f != faultSkewed
+}
+
+// proxy stands between a client and a gateway.
+type proxy struct {
+	server *httptest.Server
+	behind *httputil.ReverseProxy
+
+	lock  sync.Mutex
+	count int
+	// fault happens to request number from and those after it, up to number until.
+	fault       fault
+	from, until int
+}
+
+// newProxy starts a proxy; prepare may change what is sent on.
+func newProxy(t *testing.T, gateway string, start func(http.Handler) *httptest.Server, prepare func(*http.Request)) *proxy {
+	t.Helper()
+	target, err := url.Parse(gateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{behind: &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Host = r.In.Host // it is part of what is signed
+			if prepare != nil {
+				prepare(r.Out)
+			}
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     nil,
+	}}
+	p.server = start(http.HandlerFunc(p.serve))
+	p.server.Config.ErrorLog = nil
+	t.Cleanup(p.server.Close)
+	return p
+}
+
+// breakAt lets a fault happen to requests, counted from 0 and from now on.
+func (p *proxy) breakAt(f fault, from, until int) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.fault, p.from, p.until, p.count = f, from, until, 0
+}
+
+// requests is how many there were since breakAt.
+func (p *proxy) requests() int {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.count
+}
+
+func (p *proxy) next() fault {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	number := p.count
+	p.count++
+	if p.fault == "" || number < p.from || number >= p.until {
+		return ""
+	}
+	return p.fault
+}
+
+func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
+	switch f := p.next(); f {
+	case "":
+		p.behind.ServeHTTP(w, r)
+	case faultRefused:
+		panic(http.ErrAbortHandler)
+	case faultStalled:
+		select {
+		case <-r.Context().Done():
+		case <-time.After(4 * time.Second):
+		}
+		panic(http.ErrAbortHandler)
+	case faultCutUp:
+		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2) // the rest is what breaks
+		panic(http.ErrAbortHandler)
+	case faultCutDown, faultDropped:
+		answer := httptest.NewRecorder()
+		p.behind.ServeHTTP(answer, r)
+		if f == faultCutDown && answer.Body.Len() > 1 {
+			cutAnswer(w, answer)
+		}
+		panic(http.ErrAbortHandler)
+	case faultGarbled:
+		r.Body = io.NopCloser(&garbling{from: r.Body})
+		p.behind.ServeHTTP(w, r)
+	case faultFull:
+		refuse(w, http.StatusInsufficientStorage, "QuotaExceeded")
+	case faultDenied:
+		refuse(w, http.StatusForbidden, "AccessDenied")
+	case faultSkewed:
+		w.Header().Set("Date", time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat))
+		refuse(w, http.StatusForbidden, "RequestTimeTooSkewed")
+	case faultBusy:
+		refuse(w, http.StatusServiceUnavailable, "SlowDown")
+	case faultNoBucket:
+		refuse(w, http.StatusNotFound, "NoSuchBucket")
+	}
+}
+
+// cutAnswer sends half of an answer that announces all of itself.
+func cutAnswer(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2]) // it breaks anyhow
+	_ = http.NewResponseController(w).Flush()                 // likewise
+}
+
+// refuse answers as S3 does.
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>`+code+`</Code><Message>made by the test</Message></Error>`) // the client may be gone
+}
+
+// garbling changes one bit in the middle of what it reads.
+type garbling struct {
+	from io.Reader
+	done bool
+}
+
+func (g *garbling) Read(p []byte) (int, error) {
+	n, err := g.from.Read(p)
+	if n > 0 && !g.done && !bytes.HasPrefix(p[:n], []byte("<")) {
+		p[n/2] ^= 1
+		g.done = true
+	}
+	if errors.Is(err, io.EOF) {
+		return n, io.EOF
+	}
+	return n, err
+}

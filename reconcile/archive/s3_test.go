@@ -1,0 +1,313 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+)
+
+// s3Size makes a backup of two parts, the first of which is stored in pieces.
+const s3Size = 14 << 20
+
+func twoParts() WriteOptions { return WriteOptions{PartSize: uploadPiece + 1} }
+
+// faultBed is a gateway with a folder for each story.
+type faultBed struct {
+	gateway
+	folders atomic.Int64
+}
+
+// folder returns a proxy before a folder of its own.
+func (b *faultBed) folder(t *testing.T) (*proxy, *Store, *Store) {
+	t.Helper()
+	through := newProxy(t, b.url, httptest.NewServer, nil)
+	name := fmt.Sprintf("folder-%d", b.folders.Add(1))
+	return through, opened(t, b.location(t, through.server.URL, name)), opened(t, b.location(t, b.url, name))
+}
+
+func TestS3(t *testing.T) {
+	t.Parallel()
+	bed := &faultBed{gateway: startGateway(t)}
+	t.Run("conforms", func(t *testing.T) {
+		t.Parallel()
+		conforms(t, opened(t, bed.location(t, bed.url, "conforms")))
+	})
+	t.Run("custom CA", func(t *testing.T) {
+		t.Parallel()
+		customCA(t, bed)
+	})
+	t.Run("credentials", func(t *testing.T) {
+		t.Parallel()
+		credentials(t, bed)
+	})
+	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		slow(t, bed)
+	})
+	for one, kind := range faults() {
+		t.Run("passing "+string(one), func(t *testing.T) {
+			t.Parallel()
+			passing(t, bed, one, kind)
+		})
+		t.Run("lasting "+string(one), func(t *testing.T) {
+			t.Parallel()
+			lasting(t, bed, one, kind)
+		})
+		t.Run("reading "+string(one), func(t *testing.T) {
+			t.Parallel()
+			reading(t, bed, one, kind)
+		})
+	}
+}
+
+// conforms is what every store has to do.
+func conforms(t *testing.T, store *Store) {
+	t.Helper()
+	var missing *NotFoundError
+	if _, _, err := Load(t.Context(), store); !errors.As(err, &missing) {
+		t.Errorf("load from a folder that is not there: %v", err)
+	}
+	identity := newIdentity(t)
+	options := twoParts()
+	options.Recipients = []age.Recipient{identity.Recipient()}
+	expected, manifest := backedUp(t, store, options, s3Size)
+	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= uploadPiece {
+		t.Fatalf("the backup has other parts than wanted: %+v", manifest.Parts)
+	}
+	loaded, _, err := Load(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if difference := extracted(t, store, loaded, identity).differs(expected); difference != "" {
+		t.Error(difference)
+	}
+	var occupied *OccupiedError
+	if _, err := Begin(t.Context(), store, WriteOptions{Identity: owner("another")}); !errors.As(err, &occupied) {
+		t.Errorf("begin in another's folder: %v", err)
+	}
+	if err := store.remove(t.Context(), manifest.Parts[1].Name); err != nil {
+		t.Error(err)
+	}
+	if err := store.remove(t.Context(), manifest.Parts[1].Name); err != nil {
+		t.Errorf("remove what is not there: %v", err)
+	}
+	var incomplete *IncompleteError
+	if _, _, err := Load(t.Context(), store); !errors.As(err, &incomplete) {
+		t.Errorf("load what has a part less: %v", err)
+	}
+	if err := Verify(t.Context(), store, manifest, ReadOptions{Identities: []age.Identity{identity}}); !errors.As(err, &incomplete) {
+		t.Errorf("verify what has a part less: %v", err)
+	}
+	if err := Remove(t.Context(), store, owner("nightly")); err != nil {
+		t.Errorf("remove: %v", err)
+	}
+	if objects, err := store.list(t.Context()); err != nil || len(objects) > 0 {
+		t.Errorf("left: %v, %v", objects, err)
+	}
+}
+
+// A fault that passes is not noticed, where trying again is of use.
+func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
+	t.Helper()
+	if !one.passing() {
+		t.Skip("it is told at once")
+	}
+	for number := 0; ; number++ {
+		proxy, store, direct := bed.folder(t)
+		proxy.breakAt(one, number, number+1)
+		_, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
+		if err != nil {
+			t.Fatalf("fault at request %d: %v", number, err)
+		}
+		if err := readWhole(t, direct, ReadOptions{}); err != nil {
+			t.Fatalf("fault at request %d, verify: %v", number, err)
+		}
+		if proxy.requests() <= number {
+			return
+		}
+	}
+}
+
+// A fault that lasts ends the backup with an error that says what it is, and leaves nothing that is taken for a backup. When it is over, the
+// instance's next attempt succeeds and leaves nothing of the first.
+func lasting(t *testing.T, bed *faultBed, one fault, kind Kind) {
+	t.Helper()
+	for number := 0; ; number++ {
+		proxy, store, direct := bed.folder(t)
+		proxy.breakAt(one, number, 1<<30)
+		manifest, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
+		if err == nil {
+			if err := Verify(t.Context(), direct, manifest, ReadOptions{}); err != nil {
+				t.Fatalf("fault at request %d, verify: %v", number, err)
+			}
+			if proxy.requests() > number && one != faultGarbled {
+				t.Fatalf("fault at request %d: not noticed", number)
+			}
+			if proxy.requests() <= number {
+				return
+			}
+			continue
+		}
+		var failed *StoreError
+		if !errors.As(err, &failed) || (kind != "" && failed.Kind != kind) {
+			t.Errorf("fault at request %d: %v", number, err)
+		}
+		// With an answer that was lost, a manifest may have been stored: then it is a whole backup.
+		if _, _, err := Load(t.Context(), direct); err == nil {
+			if err := readWhole(t, direct, ReadOptions{}); err != nil {
+				t.Errorf("fault at request %d: what is there is taken for a backup: %v", number, err)
+			}
+			continue
+		}
+		again(t, bed, proxy, store, direct)
+	}
+}
+
+// again makes the backup without a fault, and looks that nothing else is left.
+func again(t *testing.T, bed *faultBed, proxy *proxy, store, direct *Store) {
+	t.Helper()
+	proxy.breakAt("", 0, 0)
+	manifest, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
+	if err != nil {
+		t.Fatalf("the next attempt: %v", err)
+	}
+	if err := readWhole(t, direct, ReadOptions{}); err != nil {
+		t.Errorf("verify the next attempt: %v", err)
+	}
+	objects, err := direct.list(t.Context())
+	if err != nil || len(objects) != len(manifest.Parts)+2 {
+		t.Errorf("left of both attempts: %v, %v", objects, err)
+	}
+	if uploads := uploadsIn(t, bed, store); len(uploads) > 0 {
+		t.Errorf("uploads that were never ended: %q", uploads)
+	}
+}
+
+// uploadsIn are a folder's uploads that have neither been completed nor aborted.
+func uploadsIn(t *testing.T, _ *faultBed, store *Store) []string {
+	t.Helper()
+	bucket, ok := store.bucket.(*s3Bucket)
+	if !ok {
+		t.Fatalf("not S3: %T", store.bucket)
+	}
+	found, err := bucket.client.ListMultipartUploads(t.Context(), multipartUploadsOf(bucket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, upload := range found.Uploads {
+		names = append(names, *upload.Key)
+	}
+	return names
+}
+
+// A restore goes on after a fault that passes, and after one that lasts says what it is: never that the backup is bad.
+func reading(t *testing.T, bed *faultBed, one fault, kind Kind) {
+	t.Helper()
+	if one == faultGarbled || one == faultCutUp {
+		t.Skip("nothing is sent")
+	}
+	proxy, store, _ := bed.folder(t)
+	expected, manifest := backedUp(t, store, twoParts(), s3Size)
+	read := func(number, until int) (tree, error) {
+		proxy.breakAt(one, number, until)
+		found := tree{}
+		loaded, _, err := Load(t.Context(), store)
+		if err == nil {
+			err = Extract(t.Context(), store, loaded, ReadOptions{}, found)
+		}
+		return found, err
+	}
+	for number := 0; ; number++ {
+		found, err := read(number, number+1)
+		if difference := found.differs(expected); one.passing() && (err != nil || difference != "") {
+			t.Errorf("fault at request %d: %v %s", number, err, difference)
+		}
+		_, err = read(number, 1<<30)
+		if err == nil {
+			break
+		}
+		var failed *StoreError
+		if !errors.As(err, &failed) || failed.Kind != kind {
+			t.Errorf("fault from request %d on: %v", number, err)
+		}
+	}
+	if proxy.requests() < len(manifest.Parts)+2 {
+		t.Errorf("only %d requests were tried", proxy.requests())
+	}
+}
+
+// customCA: the store's certificate is of nobody the system knows.
+func customCA(t *testing.T, bed *faultBed) {
+	t.Helper()
+	proxy := newProxy(t, bed.url, httptest.NewTLSServer, nil)
+	location := bed.location(t, proxy.server.URL, "custom-ca")
+	var failed *StoreError
+	if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindInvalid {
+		t.Errorf("begin without the CA: %v", err)
+	}
+	ca := pemOf(proxy.server.Certificate().Raw)
+	if err := os.WriteFile(filepath.Join(location.CredentialsDir, "ca.crt"), ca, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := opened(t, location)
+	_, manifest := backedUp(t, store, WriteOptions{}, 1<<20)
+	if err := Verify(t.Context(), store, manifest, ReadOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// credentials: wrong ones are told, and those that have been corrected are taken up.
+func credentials(t *testing.T, bed *faultBed) {
+	t.Helper()
+	for name, keys := range map[string]map[string]string{
+		"wrong secret":   {keyAccess: gatewayAccess, keySecret: "another"},
+		"wrong name":     {keyAccess: "nobody", keySecret: gatewaySecret},
+		"a stray token":  {keyAccess: "nobody", keySecret: gatewaySecret, keySession: "of yesterday"},
+		"none, anywhere": {},
+	} {
+		if name == "none, anywhere" && os.Getenv("AWS_ACCESS_KEY_ID") != "" {
+			continue
+		}
+		location := bed.location(t, bed.url, "credentials")
+		location.CredentialsDir = secretDir(t, keys)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var failed *StoreError
+		if _, err := Begin(ctx, opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindRefused {
+			t.Errorf("%s: %v", name, err)
+		} else if !strings.Contains(err.Error(), "correct the credentials") {
+			t.Errorf("%s: no remedy: %v", name, err)
+		}
+		cancel()
+	}
+	var failed *StoreError
+	missing := bed.location(t, bed.url, "x")
+	missing.URL = strings.Replace(missing.URL, "s3://"+gatewayBucket, "s3://no-such-bucket", 1)
+	if _, err := Begin(t.Context(), opened(t, missing), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindNotFound {
+		t.Errorf("no bucket: %v", err)
+	}
+}
+
+// slow: a store that moves, but takes longer than a stall for a whole request, is fine.
+func slow(t *testing.T, bed *faultBed) {
+	t.Helper()
+	through := slowly(t, bed.url)
+	store := opened(t, bed.location(t, through, "slow"))
+	began := time.Now()
+	_, manifest := backedUp(t, store, WriteOptions{PartSize: 1 << 30}, 3<<20)
+	if took := time.Since(began); took < impatient().stall {
+		t.Errorf("it was not slow: %s", took)
+	}
+	if err := Verify(t.Context(), opened(t, bed.location(t, bed.url, "slow")), manifest, ReadOptions{}); err != nil {
+		t.Error(err)
+	}
+}
