@@ -230,7 +230,7 @@ func claimObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 		return &problem{backup.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q is being deleted; once it is gone, create it again", name), true}
 	case seen.claim.Status.Phase == corev1.ClaimLost:
 		return &problem{backup.ReasonVolumePending, fmt.Sprintf("PersistentVolumeClaim %q has lost its volume; delete the claim, or bring its volume back", name), true}
-	case isDefaultClaim(seen) && !isOurs(seen.claim.Labels):
+	case instance.Status.Location == nil && isDefaultClaim(seen) && !isOurs(seen.claim.Labels):
 		return &problem{reasonForeignObject, fmt.Sprintf("PersistentVolumeClaim %q exists already and was not made by this operator for backups; to have backups there name it in destination.claim, or rename it", name), true}
 	}
 	return nil

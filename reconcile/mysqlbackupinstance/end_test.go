@@ -1,14 +1,23 @@
 package mysqlbackupinstance
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -130,5 +139,43 @@ func TestDataThatCannotBeReached(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsGivenUp: only what the API server refuses counts, and from the first time that this very instance met it.
+func TestWhatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a right that is missing, or a quota":     {apierrors.NewForbidden(jobs, "x", errors.New("quota")), true},
+		"somebody else's Job":                     {&reconcile.ForeignError{Name: "x"}, true},
+		"a webhook that does not answer":          {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"an API server that does not answer":      {&url.Error{Op: "Get", Err: io.ErrUnexpectedEOF}, false},
+		"an API server that is starting":          {apierrors.NewServiceUnavailable("starting"), false},
+		"an object that somebody changed":         {apierrors.NewConflict(jobs, "x", errors.New("changed")), false},
+		"a pass that took too long":               {context.DeadlineExceeded, false},
+		"too many requests, of which this is one": {apierrors.NewTooManyRequests("later", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := isRefusal(fmt.Errorf("create: %w", test.err)); got != test.want {
+				t.Errorf("it counts: %t, want %t", got, test.want)
+			}
+		})
+	}
+	kept, key := newMemory(), types.NamespacedName{Name: "one"}
+	first := kept.fail(key, "uid-1", after(0))
+	if again := kept.fail(key, "uid-1", after(time.Hour)); !again.Equal(first) {
+		t.Errorf("a failure that lasts began at %s, not %s", first, again)
+	}
+	if fresh := kept.fail(key, "uid-2", after(time.Hour)); fresh.Equal(first) {
+		t.Error("an instance has to do with the failures of an earlier one of its name")
+	}
+	kept.succeed(key)
+	if fresh := kept.fail(key, "uid-2", after(2*time.Hour)); !fresh.Equal(after(2 * time.Hour)) {
+		t.Errorf("what went well in between is forgotten: since %s", fresh)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -203,7 +202,7 @@ func isAtWork(pod corev1.Pod) bool {
 
 // observeWanted finds out what is to be backed up, how and where to. What was fixed when the backup began stays.
 func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
-	schedule, err := r.schedule(ctx, instance)
+	schedule, err := r.schedule(ctx, instance, seen.transfer.Phase == backup.Running)
 	if err != nil {
 		return err
 	}
@@ -232,9 +231,10 @@ func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupI
 	return nil
 }
 
-// schedule reads the schedule that an instance names; nil where there is none. It is read live: few backups wait, and none for long.
-func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstance) (*v1.MySQLBackupSchedule, error) {
-	if instance.Spec.Schedule == "" {
+// schedule reads the schedule that an instance names; nil where there is none, or nothing depends on it any more. It is read live: few
+// backups wait, and none for long.
+func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstance, isRunning bool) (*v1.MySQLBackupSchedule, error) {
+	if instance.Spec.Schedule == "" || isRunning {
 		return nil, nil //nolint:nilnil // no schedule, and no error in looking for one
 	}
 	object, err := r.api.Get(ctx, schedules(r.kind), instance.Namespace, instance.Spec.Schedule)
@@ -358,5 +358,3 @@ func isOurs(labels map[string]string) bool {
 	}
 	return true
 }
-
-var _ reconcile.Forgetter = (*reconciler)(nil)

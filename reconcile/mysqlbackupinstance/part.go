@@ -62,23 +62,24 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 	return reconcile.Outcome{Status: departing(instance, problem{backup.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
 }
 
-// unfinished ends a pass that could not do what it had to. What fails for longer than patience is given up, and at once where it can
+// unfinished ends a pass that could not do what it had to. What is refused for longer than patience is given up, and at once where it can
 // never succeed: nothing can be made in a namespace that is being deleted.
 func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
-	now := r.now()
+	now, found := r.now(), problemOf(err)
 	switch {
 	case reconcile.IsNamespaceTerminating(err):
 		return r.leave(ctx, object, instance, "the namespace is being deleted")
-	case apierrors.IsConflict(err):
-		return reconcile.Outcome{}, err
-	case now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
+	case isRefusal(err) && now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
 		return r.leave(ctx, object, instance, err.Error())
-	}
-	found := problemOf(err)
-	if found == nil {
+	case found == nil:
 		return reconcile.Outcome{}, err
 	}
 	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
+}
+
+// isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is behind.
+func isRefusal(err error) bool {
+	return problemOf(err) != nil || apierrors.IsInternalError(err)
 }
 
 // leave lets an instance go without its data, and says where that is.

@@ -32,7 +32,7 @@ type reconciler struct {
 	memory *memory
 }
 
-// Forget drops what is remembered of an instance that is gone.
+// Forget implements reconcile.Forgetter: it drops what is remembered of an instance that is gone.
 func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one instance.

@@ -224,6 +224,10 @@ func TestBackupInstanceNamespaceGoes(t *testing.T) {
 	if err := namespaces.Delete(t.Context(), d.namespace, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// Kubernetes waits for the Pods' own time before it looks again, which is most of what this takes.
+	for _, name := range []string{"done", "removing", "running"} {
+		d.gone(t, "mysqlbackupinstances", name)
+	}
 	soon(t, func(ctx context.Context) string {
 		found, err := namespaces.Get(ctx, d.namespace, metav1.GetOptions{})
 		if err != nil {

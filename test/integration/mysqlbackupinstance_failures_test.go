@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -270,4 +271,26 @@ func TestBackupInstanceUnderTwoOperators(t *testing.T) {
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
 	}
+}
+
+// TestBackupInstanceOutcomeIsHeardBehindTheCache holds the watch of Pods up, as a busy API server may: the Job is seen to be complete, and
+// what its Pod said is not. That is no reason to take a good backup for a failed one.
+func TestBackupInstanceOutcomeIsHeardBehindTheCache(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	late := &recorder{held: "/pods"}
+	d.operate(t, func(config *reconcile.Config) { config.Rest.Wrap(late.around) })
+	d.back(t, "one", "cluster: db")
+	pod := d.pod(t, "one", "backup")
+	d.runs(t, pod, "")
+	d.until(t, "one", mysqlv1.BackupStarted, backup.ReasonCopying)
+	gate := make(chan struct{})
+	late.gate.Store(&gate)
+	defer func() {
+		late.gate.Store(nil)
+		close(gate)
+	}()
+	d.ends(t, pod, backup.ExitDone, d.outcome(t, "one", backup.ReasonCompleted, ""))
+	d.until(t, "one", mysqlv1.BackupCompleted, backup.ReasonCompleted)
 }
