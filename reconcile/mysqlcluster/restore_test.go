@@ -121,6 +121,8 @@ func TestDecideRestore(t *testing.T) {
 		"also when its backup is deleted meanwhile":             {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
 		"the end is written before anything else happens":       {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
 		"a Pod that took its words with it is asked again":      {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"but not for ever": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
+			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; is --agent-image"},
 		"a Job that was told something else is made anew": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Running}, func(j *batchv1.Job) { j.Annotations[backup.AnnotationOrder] = "other" })},
 			act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
 		"but not one that is done": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[backup.AnnotationOrder] = "other" })},
