@@ -79,11 +79,15 @@ func (t *transfer) parse(p process, required ...string) error {
 	if t.report == "" && !t.flags.Changed("log-format") {
 		t.log.format = "console" // a person is watching
 	}
+	t.env.Log, err = t.log.logger(p.err)
+	return err
+}
+
+// boundMemory sets a limit to the heap, unless the user has done so by GOMEMLIMIT.
+func boundMemory(p process) {
 	if p.environment("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(transferMemory)
 	}
-	t.env.Log, err = t.log.logger(p.err)
-	return err
 }
 
 // end tells how it went: to the Job by the report and the exit status, to a person in words.
@@ -155,6 +159,7 @@ mysql-operator backup verify checks one by hand.`, p)
 		return err
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
+	boundMemory(p)
 	outcome, err := backup.RunBackup(ctx, t.env)
 	return t.end(p, outcome, err, backup.ReasonCopyFailed)
 }
@@ -175,6 +180,7 @@ Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, 
 	if err := t.parse(p, backup.FlagFrom); err != nil {
 		return err
 	}
+	boundMemory(p)
 	outcome, err := backup.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
 	return t.end(p, outcome, err, backup.ReasonBackupCorrupt)
@@ -212,6 +218,7 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 		t.env.Layout.Volume = volume
 	}
+	boundMemory(p)
 	outcome, err := backup.RunRestore(ctx, t.env)
 	return t.end(p, outcome, err, backup.ReasonRestoreFailed)
 }

@@ -101,6 +101,9 @@ func observePod(pod corev1.Pod, state *State) {
 		observeFailure(pod, state)
 	case corev1.PodRunning:
 		state.Phase, state.PodIP, state.Reason, state.Message = Running, pod.Status.PodIP, "", ""
+		if pod.DeletionTimestamp != nil {
+			state.Message = fmt.Sprintf("Pod %s is told to end; no other takes its place before it has: if its node is gone, delete the node", pod.Name)
+		}
 	case corev1.PodPending, corev1.PodUnknown:
 		observeWaiting(pod, state)
 	}

@@ -138,6 +138,10 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			job: jobWith(failedOften(1)), pods: []corev1.Pod{podOf("a", running, createdAfter(time.Minute)), podOf("b", failedWith(ReasonDonorBusy, ExitRetry), createdAfter(0))},
 			want: State{Phase: Running, Attempts: 2, Pod: "a", PodIP: "10.0.0.7"},
 		},
+		"it is told to end, and its node does not answer": {
+			job: jobWith(), pods: []corev1.Pod{podOf("p", running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
+			want: State{Phase: Running, Attempts: 1, Pod: "p", PodIP: "10.0.0.7"}, says: "if its node is gone",
+		},
 		"refused: it is of no use to try again": {
 			job:  jobWith(failedOften(1), jobSays(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy, "exit code 3 matches FailJob rule")),
 			pods: []corev1.Pod{podOf("p", failedWith(ReasonDestinationOccupied, ExitRefused))},
