@@ -136,3 +136,30 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatHasStartedStaysSo: a Pod that was at work makes a backup Started, also when nobody saw it run and the next one waits.
+func TestWhatHasStartedStaysSo(t *testing.T) {
+	t.Parallel()
+	instance := fresh(begins)
+	for name, test := range map[string]struct {
+		state backup.State
+		want  v1.BackupPhase
+	}{
+		"its first Pod waits":             {backup.State{Phase: backup.Pending}, v1.BackupScheduled},
+		"its first Pod runs":              {backup.State{Phase: backup.Running}, v1.BackupStarted},
+		"its first Pod failed at once":    {backup.State{Phase: backup.Pending, Attempts: 1}, v1.BackupStarted},
+		"its Job was made anew afterward": {backup.State{}, v1.BackupStarted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := instance
+			if test.state == (backup.State{}) {
+				before.Status.Phase, before.Status.Attempts = v1.BackupStarted, 1
+			}
+			status := waiting(before, calm(working(test.state)), problem{backup.ReasonScheduled, "waits", false})
+			if status.Phase != test.want || status.Attempts < before.Status.Attempts {
+				t.Errorf("it is %s after %d attempts, want %s", status.Phase, status.Attempts, test.want)
+			}
+		})
+	}
+}
