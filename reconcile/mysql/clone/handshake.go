@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -77,7 +78,7 @@ func connect(ctx context.Context, donor Donor, silence time.Duration) (*session,
 	s := &session{line: &line{Conn: raw, silence: connectTimeout}}
 	stop := context.AfterFunc(bounded, s.line.interrupt)
 	err = s.login(bounded, donor)
-	if !stop() && err == nil {
+	if !stop() && (err == nil || errors.Is(err, errCancelled)) {
 		err = context.Cause(bounded)
 	}
 	if err != nil {

@@ -1,6 +1,8 @@
 package clone
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -245,6 +247,22 @@ func TestLongMessage(t *testing.T) {
 	}
 	if n, err := io.Copy(io.Discard, m); err != nil || n != 2*maxPayload {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// TestSilentServer has somebody who accepts connections and says nothing.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	donor := Donor{Host: "127.0.0.1", Port: listener.Addr().(*net.TCPAddr).Port, TLS: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if _, err := Copy(ctx, donor, &recorder{}, Observer{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v", err)
 	}
 }
 
