@@ -43,6 +43,12 @@ func Labels(cluster string) map[string]string {
 	return map[string]string{labelName: "mysql-backup", labelInstance: LabelValue(cluster), labelManagedBy: managedBy}
 }
 
+// ClaimLabels are on a volume for backups that the operator makes. Its cluster's name is none of them: who deletes what belongs to a cluster
+// by that label must not delete the cluster's backups.
+func ClaimLabels() map[string]string {
+	return map[string]string{labelName: "mysql-backup", labelManagedBy: managedBy}
+}
+
 // maxName is how long a Job's name may be: it becomes the value of a label of its Pods (Kubernetes docs, "Job").
 const maxName = 63
 

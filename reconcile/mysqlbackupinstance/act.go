@@ -73,7 +73,7 @@ func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApply
 	if seen.settings.StorageClassName != nil {
 		spec.WithStorageClassName(*seen.settings.StorageClassName)
 	}
-	return corev1ac.PersistentVolumeClaim(seen.location.Claim, namespace).WithLabels(backup.Labels(seen.name)).WithSpec(spec)
+	return corev1ac.PersistentVolumeClaim(seen.location.Claim, namespace).WithLabels(backup.ClaimLabels()).WithSpec(spec)
 }
 
 // expand asks for a larger volume where the settings do; a volume is never made smaller. That the StorageClass refuses it keeps no backup

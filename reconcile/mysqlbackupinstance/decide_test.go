@@ -49,7 +49,7 @@ func runStories(t *testing.T, stories map[string]story) {
 
 func TestABackupBeginsWhenNothingIsMissing(t *testing.T) {
 	t.Parallel()
-	ours := backup.Labels("other")
+	ours := backup.ClaimLabels()
 	runStories(t, map[string]story{
 		"the location goes on record before anything else": {instance: fresh(), seen: calm(), want: stepBegin},
 		"then the Job is made":                             {instance: fresh(begins), seen: calm(), want: stepStart},
@@ -137,7 +137,7 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
 		},
 		"a claim that goes": {instance: fresh(), seen: calm(func(s *sight) {
-			s.claim = claimNamed("db-backups", backup.Labels("db"), corev1.ClaimBound)
+			s.claim = claimNamed("db-backups", backup.ClaimLabels(), corev1.ClaimBound)
 			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
 		}), want: stepWait, reason: backup.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
 		"also when only the Job is still to be made": {
@@ -174,7 +174,7 @@ func TestABackupIsFollowed(t *testing.T) {
 		"its volume has no class": {
 			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
 			seen: calm(working(backup.State{Phase: backup.Pending, Reason: backup.ReasonVolumePending}), func(s *sight) {
-				s.claim = claimNamed("db-backups", backup.Labels("db"), corev1.ClaimPending)
+				s.claim = claimNamed("db-backups", backup.ClaimLabels(), corev1.ClaimPending)
 			}),
 		},
 		"its image is not to be had, in words that do not alternate": {

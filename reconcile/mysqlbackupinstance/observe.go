@@ -351,8 +351,8 @@ func toldAt(event corev1.Event) time.Time {
 
 // isOurs says whether these are the labels of what the operator makes for backups, of whichever cluster.
 func isOurs(labels map[string]string) bool {
-	for name, value := range backup.Labels("") {
-		if value != "" && labels[name] != value {
+	for name, value := range backup.ClaimLabels() {
+		if labels[name] != value {
 			return false
 		}
 	}
