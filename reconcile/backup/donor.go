@@ -16,6 +16,9 @@ const (
 	// donorWait is for how long a member is looked for that answers, donorPause the time between two tries.
 	donorWait  = time.Minute
 	donorPause = 2 * time.Second
+	// busyWait is for how long a member is waited for that gives a copy to somebody else, busyPause the time between two tries.
+	busyWait  = 2 * time.Hour
+	busyPause = 30 * time.Second
 	// lookTimeout bounds one look at a member.
 	lookTimeout = 10 * time.Second
 )
@@ -32,8 +35,8 @@ type members struct {
 	connect func(host string) (server, error)
 	// copy takes the copy.
 	copy func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error)
-	// wait and pause bound the search.
-	wait, pause time.Duration
+	// wait and pause bound the search for a member, busyWait and busyPause the patience with one that is busy.
+	wait, pause, busyWait, busyPause time.Duration
 }
 
 // source is the member that is copied, and a connection to it.

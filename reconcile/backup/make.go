@@ -24,7 +24,7 @@ func RunBackup(ctx context.Context, env Environment) (Outcome, error) {
 // members reaches the real ones, with the account for copies.
 func (e Environment) members() members {
 	return members{
-		wait: donorWait, pause: donorPause,
+		wait: donorWait, pause: donorPause, busyWait: busyWait, busyPause: busyPause,
 		connect: func(host string) (server, error) {
 			account, err := e.Layout.Account(mysql.CloneUser)
 			if err != nil {
@@ -75,13 +75,37 @@ func (m making) run(ctx context.Context) (Outcome, error) {
 	if outcome, done, err := m.made(ctx, store); done || err != nil {
 		return outcome, err
 	}
+	return m.copyPatiently(ctx, store, keys)
+}
+
+// copyPatiently waits for a member that is giving a copy to somebody else, such as to a new replica: that may take longer than a Job has
+// patience for attempts. Each time the member is chosen anew.
+func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
+	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
+	defer cancel()
+	for {
+		outcome, err := m.chooseAndCopy(ctx, store, keys)
+		if !clone.IsBusy(err) {
+			return outcome, err
+		}
+		m.meter.stage("waiting for a member that is free to be copied")
+		m.env.Log.Info("the member gives a copy to somebody else; trying again", "member", outcome.Source, "in", m.members.busyPause.String())
+		select {
+		case <-bounded.Done():
+			return outcome, err
+		case <-time.After(m.members.busyPause):
+		}
+	}
+}
+
+func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
 	m.meter.stage("looking for a member to copy")
 	from, err := m.members.choose(ctx, serviceOf(m.env))
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer func() { _ = from.server.Close() }()
-	m.meter.update(func(p *Progress) { p.Source = from.name() })
+	m.meter.update(func(p *Progress) { p.Source, p.Bytes = from.name(), 0 })
 	outcome, err := m.copyTo(ctx, store, keys, from)
 	outcome.Source = from.name()
 	return outcome, err

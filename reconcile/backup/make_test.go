@@ -107,7 +107,7 @@ func newShop(t *testing.T) *shop {
 		Version: "v1", Log: logr.Discard(), Now: time.Now,
 	}
 	s.members = members{
-		wait: 50 * time.Millisecond, pause: time.Millisecond,
+		wait: 50 * time.Millisecond, pause: time.Millisecond, busyWait: 50 * time.Millisecond, busyPause: time.Millisecond,
 		connect: func(string) (server, error) {
 			return fakeMember{host: replica, uuid: "uuid-of-db-1", commits: &s.commits}, nil
 		},
@@ -232,6 +232,31 @@ func TestBackupWaitsForAMemberButNotForEver(t *testing.T) {
 	}
 	if files := s.stored(t); len(files) > 0 {
 		t.Errorf("and leaves %v", files)
+	}
+}
+
+func TestBackupWaitsForAMemberThatIsBusy(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.members.busyWait = time.Minute
+	take, tries := s.members.copy, 0
+	s.members.copy = func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
+		tries++
+		if tries < 3 {
+			return clone.Result{}, fmt.Errorf("copy %s: %w", host, &clone.DonorError{Number: 3634, Message: "too many"})
+		}
+		return take(ctx, host, sink, observer)
+	}
+	s.mustBackup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s = newShop(t)
+	s.members.busyWait, s.members.busyPause = time.Minute, time.Minute
+	s.members.copy = func(context.Context, string, clone.Sink, clone.Observer) (clone.Result, error) {
+		cancel()
+		return clone.Result{}, &clone.DonorError{Number: 3634, Message: "too many"}
+	}
+	if _, err := s.backup(ctx); reasonOf(err) != ReasonInterrupted {
+		t.Errorf("told to end while it waits: %v", err)
 	}
 }
 

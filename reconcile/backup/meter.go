@@ -58,7 +58,7 @@ func (m *meter) sample(at time.Time) {
 	}
 	first, last := m.history[0], m.history[len(m.history)-1]
 	if took := last.at.Sub(first.at); took > 0 {
-		m.progress.BytesPerSecond = int64(float64(last.bytes-first.bytes) / took.Seconds())
+		m.progress.BytesPerSecond = max(0, int64(float64(last.bytes-first.bytes)/took.Seconds())) // a new attempt begins at 0
 	}
 }
 
