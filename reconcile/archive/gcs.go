@@ -35,7 +35,9 @@ func openGCS(ctx context.Context, store *Store, location Location, place place) 
 	}
 	settings := aws.Config{Region: "auto", Credentials: aws.AnonymousCredentials{}}
 	s3Requests(&settings, store.tuning, &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}})
-	store.bucket = newS3Bucket(s3.NewFromConfig(settings, func(options *s3.Options) { options.UsePathStyle, options.BaseEndpoint = true, &endpoint }), place)
+	store.bucket = newS3Bucket(s3.NewFromConfig(settings, func(options *s3.Options) {
+		options.UsePathStyle, options.BaseEndpoint, options.ContinueHeaderThresholdBytes = true, &endpoint, continueFrom
+	}), place)
 	store.classify, store.release = httpKind, closer(client)
 	return nil
 }

@@ -24,6 +24,9 @@ const (
 	keyRegion  = "AWS_REGION"
 	// credentialsAge is how long credentials from files are used before the files are read anew: a Secret that changes is taken up.
 	credentialsAge = time.Minute
+	// continueFrom is from how many bytes on an object is only sent when the store has said that it wants it: one that refuses and
+	// ends the connection would else not be heard.
+	continueFrom = 64 << 10
 	// defaultRegion is what servers other than Amazon's call theirs, if they care.
 	defaultRegion = "us-east-1"
 )
@@ -45,6 +48,7 @@ func openS3(ctx context.Context, store *Store, location Location, place place) e
 	}
 	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) {
 		options.UsePathStyle = pathStyle == "true"
+		options.ContinueHeaderThresholdBytes = continueFrom
 		if endpoint != "" {
 			options.BaseEndpoint = &endpoint
 		}
@@ -96,7 +100,7 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 // s3Requests sets up how requests are sent. Checksums that S3 does not require are left out, because other servers stumble over them: the
 // signature covers the SHA-256 of what is sent anyhow, and what is read is checked against the manifest.
 func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
-	settings.HTTPClient = client
+	settings.HTTPClient = versioned{client}
 	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	settings.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	settings.Retryer = func() aws.Retryer {
@@ -106,6 +110,16 @@ func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 			o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return tuning.backoff(attempt), nil })
 		})
 	}
+}
+
+// versioned says that requests are of HTTP/1.1. The SDK leaves that open, and http.Transport then does not wait for the "100 Continue"
+// that the SDK asks for: it would send all of an object to a store that has long refused it.
+type versioned struct{ *http.Client }
+
+// Do implements aws.HTTPClient.
+func (v versioned) Do(request *http.Request) (*http.Response, error) {
+	request.Proto, request.ProtoMajor, request.ProtoMinor = "HTTP/1.1", 1, 1
+	return v.Client.Do(request)
 }
 
 // damaged says that a request or its answer did not arrive as it was sent, which the SDK does not repeat by itself.
