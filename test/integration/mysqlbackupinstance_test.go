@@ -105,6 +105,9 @@ func (d *depot) checkClaim(t *testing.T, name, size string) {
 	if len(claim.GetOwnerReferences()) > 0 || claim.GetLabels()["app.kubernetes.io/name"] != "mysql-backup" || claim.GetDeletionTimestamp() != nil {
 		t.Errorf("the claim %s would not outlive what it was made for: %v", name, claim.Object["metadata"])
 	}
+	if cluster, found := claim.GetLabels()["app.kubernetes.io/instance"]; found {
+		t.Errorf("the claim %s goes with what belongs to cluster %s", name, cluster)
+	}
 	spec, _ := claim.Object["spec"].(map[string]any)
 	if got := fmt.Sprint(spec["resources"]); got != "map[requests:map[storage:"+size+"]]" {
 		t.Errorf("the claim %s asks for %s, want %s", name, got, size)
