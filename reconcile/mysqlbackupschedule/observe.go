@@ -17,7 +17,8 @@ func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 	seen := look{now: r.now(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
 	made, clusters := r.api.Cached(instances()).List(schedule.Namespace), r.api.Cached(clusters()).List(schedule.Namespace)
-	return seen, seen.read(made, clusters)
+	err := seen.read(made, clusters)
+	return seen, err
 }
 
 // observeLive returns what the API server itself says, and the instances as it has them, by name.
@@ -35,7 +36,8 @@ func (r *reconciler) observeLive(ctx context.Context, seen look) (look, map[stri
 	for _, object := range made {
 		byName[object.GetName()] = object
 	}
-	return seen, byName, seen.read(made, clusters)
+	err = seen.read(made, clusters)
+	return seen, byName, err
 }
 
 // read notes the schedule's instances and what the clusters mean to it.

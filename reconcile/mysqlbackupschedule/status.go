@@ -65,7 +65,7 @@ func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupS
 		status.LastScheduleTime, status.Missed = momentOf(did.at), 0
 	}
 	completed := newestFirst(seen.instances, v1.BackupCompleted)
-	status.Backups = int32(min(len(completed), 1<<30)) //nolint:gosec // bounded
+	status.Backups = int32(min(len(completed), 1<<30))
 	if len(completed) > 0 {
 		status.LastBackup, status.LastSuccessfulTime = completed[0].name, momentOf(completed[0].ended)
 	}

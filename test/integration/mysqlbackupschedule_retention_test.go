@@ -1,0 +1,226 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// complete lets these nights pass, each with a backup that ends well.
+func (d *diary) complete(t *testing.T, nights ...int) {
+	t.Helper()
+	for _, night := range nights {
+		d.strikes(t, d.night(night))
+		d.completes(t, night)
+	}
+}
+
+func TestBackupScheduleRetention(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "retention: {keepLast: 3}")
+	d.operate(t, nil)
+	d.complete(t, 0, 1)
+
+	t.Log("what others made is not the schedule's, whatever its labels say")
+	strangers := map[string]string{
+		"labelled": "labels: {schedule: nightly, cluster: db}}, spec: {cluster: db}",
+		"of-other": "labels: {schedule: nightly, cluster: db}}, spec: {cluster: db, schedule: weekly}",
+		"by-hand":  "annotations: {note: mine}}, spec: {cluster: db, schedule: nightly}",
+	}
+	for name, rest := range strangers {
+		d.make(t, "mysqlbackupinstances", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLBackupInstance, metadata: {name: %s, %s}", schema.MySQLGroup, name, rest))
+		d.over(t, name, mysqlv1.BackupCompleted, d.night(-30))
+	}
+
+	t.Log("the fourth takes the first's place, whose data goes first; somebody else has a finalizer of their own on it")
+	d.patch(t, "mysqlbackupinstances", d.named(0), `{"metadata":{"finalizers":["example.com/mine"]}}`)
+	d.complete(t, 2, 3)
+	soon(t, func(ctx context.Context) string {
+		first, err := d.instance(ctx, d.named(0))
+		if err != nil || first.DeletionTimestamp == nil {
+			return fmt.Sprintf("%s is not on its way out (%v)", d.named(0), err)
+		}
+		return ""
+	})
+	first, err := d.instance(t.Context(), d.named(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(first.Finalizers)
+	same(t, first.Finalizers, []string{backup.FinalizerData, "example.com/mine"})
+	same(t, first.Annotations[backup.AnnotationExpired], "true")
+	says(t, d.told(t, "nightly", "Normal Expired"), d.named(0), "with their data")
+	d.has(t, 0, 1, 2, 3)
+	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool { return status.Backups == 3 })
+	d.patch(t, "mysqlbackupinstances", d.named(0), `{"metadata":{"finalizers":null}}`)
+	d.has(t, 1, 2, 3)
+
+	t.Log("only the latest is wanted; but a cluster is being made from one")
+	graves := d.buries(t)
+	d.serves(t, "copy", "fromBackup: "+d.named(2))
+	d.considers(t)
+	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepLast":1}}}`)
+	d.has(t, 2, 3)
+	d.considers(t)
+	d.stays(t, d.named(2))
+	d.patch(t, "mysqlclusters", "copy", `{"status":{"replicas":0,"readyReplicas":0,"restore":{"phase":"Running"}}}`, "status")
+	d.considers(t)
+	d.stays(t, d.named(2))
+	d.patch(t, "mysqlclusters", "copy", `{"status":{"restore":{"phase":"Completed"}}}`, "status")
+	d.has(t, 3)
+	same(t, graves.all(), []string{d.named(1), d.named(2)})
+
+	t.Log("the last one stays, however long ago, and what others made")
+	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepLast":null,"keepFor":"1h"},"suspend":true}}`)
+	d.strikes(t, d.night(900))
+	d.considers(t)
+	d.stays(t, d.named(3))
+	for name := range strangers {
+		d.stays(t, name)
+	}
+}
+
+func TestBackupScheduleKeepsByAge(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "retention: {keepFor: 60h}")
+	graves := d.buries(t)
+	d.operate(t, nil)
+	d.complete(t, 0, 1, 2)
+	d.strikes(t, d.night(2).Add(13*time.Hour))
+	d.has(t, 0, 1, 2)
+	t.Log("sixty hours after it was complete, between two backups")
+	d.strikes(t, d.night(2).Add(13*time.Hour+time.Second))
+	d.has(t, 1, 2)
+	same(t, graves.all(), []string{d.named(0)})
+}
+
+func TestBackupScheduleForgetsFailures(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "failedHistoryLimit: 2, retention: {keepLast: 1}")
+	graves := d.buries(t)
+	d.operate(t, nil)
+	d.complete(t, 0)
+	for night := range 4 {
+		d.strikes(t, d.night(night+1))
+		d.fails(t, night+1)
+	}
+	d.has(t, 0, 3, 4)
+	same(t, len(graves.all()), 0)
+	schedule := d.is(t, "LastBackupFailed", nil)
+	same(t, schedule.Status.Backups, int32(1))
+	same(t, schedule.Status.LastBackup, d.named(0))
+}
+
+// TestBackupScheduleSparesWhatWasMarked has the rules change between the mark and the deletion.
+func TestBackupScheduleSparesWhatWasMarked(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "")
+	o := d.operate(t, nil)
+	d.complete(t, 0, 1)
+	d.considers(t)
+	o.finish(t)
+	d.patch(t, "mysqlbackupinstances", d.named(0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
+	d.operate(t, nil)
+	soon(t, func(ctx context.Context) string {
+		found, err := d.instance(ctx, d.named(0))
+		if err != nil {
+			return err.Error()
+		}
+		if _, marked := found.Annotations[backup.AnnotationExpired]; marked {
+			return "it is still marked"
+		}
+		return ""
+	})
+	d.stays(t, d.named(0))
+}
+
+// TestBackupScheduleSurvivesEveryCrash kills the operator at each write of three nights with retention, once before the API server has got it
+// and once before the operator has got the answer. Whoever takes over makes each backup once, and deletes what is to go and nothing else.
+func TestBackupScheduleSurvivesEveryCrash(t *testing.T) {
+	t.Parallel()
+	clean := newDiary(t, "retention: {keepLast: 1}")
+	undisturbed := clean.operate(t, nil)
+	clean.threeNights(t)
+	writes := undisturbed.wire.written()
+	if len(writes) < 9 {
+		t.Fatalf("three nights take more writes than these: %v", writes)
+	}
+	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
+	for number := range writes {
+		for _, sent := range []bool{false, true} {
+			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
+				d := newDiary(t, "retention: {keepLast: 1}")
+				doomed := d.operate(t, nil)
+				doomed.wire.dieAt(number+1, sent)
+				d.succeededBy(t, doomed)
+				d.threeNights(t)
+				if doomed.wire.isDead() {
+					deaths.Add(1)
+				}
+			}
+		}
+	}
+	sideBySide(t, 8, stories)
+	if died := int(deaths.Load()); died < len(stories)*3/4 {
+		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
+	}
+}
+
+// succeededBy starts another operator as soon as one has died.
+func (d *diary) succeededBy(t *testing.T, doomed *operating) {
+	t.Helper()
+	dead := make(chan struct{})
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	go func() {
+		defer close(dead)
+		for !doomed.wire.isDead() && ctx.Err() == nil {
+			timer := time.NewTimer(20 * time.Millisecond)
+			<-timer.C
+		}
+		if ctx.Err() == nil {
+			d.operate(t, nil)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-dead
+	})
+}
+
+// threeNights lets three nights pass, and wants to find one instance made in each, of which the last is left.
+func (d *diary) threeNights(t *testing.T) {
+	t.Helper()
+	graves := d.buries(t)
+	made := map[string]string{}
+	for night := range 3 {
+		d.strikes(t, d.night(night))
+		soon(t, func(ctx context.Context) string {
+			found, err := d.instance(ctx, d.named(night))
+			if err != nil {
+				return err.Error()
+			}
+			made[found.Name] = string(found.UID)
+			return ""
+		})
+		d.completes(t, night)
+	}
+	d.has(t, 2)
+	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool {
+		return status.Backups == 1 && len(status.Active) == 0 && status.LastScheduleTime != nil && status.LastScheduleTime.Time.Equal(d.night(2))
+	})
+	same(t, graves.all(), []string{d.named(0), d.named(1)})
+	last, err := d.of("mysqlbackupinstances").Get(t.Context(), d.named(2), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, string(last.GetUID()), made[d.named(2)])
+}
