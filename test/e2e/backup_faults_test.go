@@ -225,7 +225,7 @@ func (p *place) onNode(node string, command ...string) {
 	p.t.Helper()
 	ctx, cancel := p.context(changeLimit)
 	defer cancel()
-	arguments := append([]string{"run", "./devcluster", "on", node, "--"}, command...)
+	arguments := append([]string{"run", "./devcluster", "--dir", filepath.Dir(p.kubectl.Config), "on", node, "--"}, command...)
 	if output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil {
 		p.t.Fatalf("on %s: %s: %v: %s", node, strings.Join(command, " "), err, output)
 	}
