@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,10 +23,10 @@ func TestBackupComesOutAsItWentIn(t *testing.T) {
 		options    WriteOptions
 		identities []age.Identity
 	}{
-		"in one part":                  {size: 1 << 20, options: WriteOptions{PartSize: 1 << 30}},
-		"in many parts":                {size: 10 << 20, options: WriteOptions{PartSize: 1 << 20}},
-		"encrypted":                    {size: 9 << 20, options: WriteOptions{PartSize: 2 << 20, Recipients: []age.Recipient{identity.Recipient()}}, identities: []age.Identity{newIdentity(t), identity}},
-		"with a limit on the bandwith": {size: 1 << 20, options: WriteOptions{Limit: 64 << 20}},
+		"in one part":               {size: 1 << 20, options: WriteOptions{PartSize: 1 << 30}},
+		"in many parts":             {size: 10 << 20, options: WriteOptions{PartSize: 1 << 20}},
+		"encrypted":                 {size: 9 << 20, options: WriteOptions{PartSize: 2 << 20, Recipients: []age.Recipient{identity.Recipient()}}, identities: []age.Identity{newIdentity(t), identity}},
+		"with a limit on bandwidth": {size: 1 << 20, options: WriteOptions{Limit: 64 << 20}},
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +273,7 @@ func TestRemove(t *testing.T) {
 			t.Fatalf("remove: %v", err)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "shop/orders/nightly")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(nightlyIn(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 	if err := Verify(t.Context(), beside, kept, ReadOptions{}); err != nil {
@@ -316,7 +315,8 @@ type stopping struct {
 }
 
 func (s *stopping) remove(ctx context.Context, name string) error {
-	if s.left--; s.left < 0 {
+	s.left--
+	if s.left < 0 {
 		return errors.New("interrupted")
 	}
 	return s.bucket.remove(ctx, name)
@@ -357,7 +357,8 @@ type failing struct {
 }
 
 func (f *failing) Write(clone.File, int64, []byte) error {
-	if f.after--; f.after < 0 {
+	f.after--
+	if f.after < 0 {
 		return f.err
 	}
 	return nil

@@ -56,7 +56,7 @@ func (s *Store) sweep(ctx context.Context) error {
 func (s *Store) read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	body := s.open(ctx, name)
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
-	if err = errors.Join(err, body.Close()); err != nil {
+	if err := errors.Join(err, body.Close()); err != nil {
 		return nil, err
 	}
 	if int64(len(content)) > limit {

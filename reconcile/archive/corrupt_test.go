@@ -155,7 +155,7 @@ func TestSwappedPartsAreNoticed(t *testing.T) {
 	dir := t.TempDir()
 	store := volumeAt(t, dir)
 	_, manifest := backedUp(t, store, WriteOptions{PartSize: 1 << 20}, 12<<20)
-	folder := filepath.Join(dir, "shop/orders/nightly")
+	folder := nightlyIn(dir)
 	for i := range manifest.Parts {
 		for j := range i {
 			first, second := filepath.Join(folder, manifest.Parts[i].Name), filepath.Join(folder, manifest.Parts[j].Name)

@@ -72,8 +72,7 @@ func inContext(ctx context.Context, err error, url string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	var malformed *streamError
-	if errors.As(err, &malformed) {
+	if malformed, ok := errors.AsType[*streamError](err); ok {
 		return &CorruptError{URL: url, Reason: malformed.Error()}
 	}
 	return err
@@ -115,7 +114,7 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 	object := f.store.open(ctx, part.Name)
 	defer object.close()
 	stored := &hashedReader{from: object, hash: sha256.New()}
-	chunks, err := f.chunks(ctx, part, stored)
+	chunks, err := f.chunks(part, stored)
 	switch {
 	case errors.Is(err, errStopped):
 		return err
@@ -125,8 +124,7 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 		}
 		return object.err
 	case err != nil:
-		var none *age.NoIdentityMatchError
-		if errors.As(err, &none) {
+		if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
 			return &KeyError{Reason: "none of the identities decrypts the backup; it is encrypted for " + strings.Join(f.manifest.Encryption.Recipients, ", ")}
 		}
 		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s: chunk %d: %v", part.Name, chunks+1, err)}
@@ -139,8 +137,8 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 }
 
 // chunks hands on all chunks of a part and counts them.
-func (f *fetcher) chunks(ctx context.Context, part Part, stored io.Reader) (int, error) {
-	var packed io.Reader = stored
+func (f *fetcher) chunks(part Part, stored io.Reader) (int, error) {
+	packed := stored
 	if f.manifest.Encryption.Scheme != "" {
 		decrypted, err := age.Decrypt(stored, f.identities...)
 		if err != nil {
@@ -156,7 +154,7 @@ func (f *fetcher) chunks(ctx context.Context, part Part, stored io.Reader) (int,
 		err = readFrame(packed, one)
 		if isEnd(err) {
 			f.pool.giveBack(one)
-			return n, drain(ctx, stored)
+			return n, drain(stored)
 		}
 		if err != nil {
 			f.pool.giveBack(one)
@@ -171,7 +169,7 @@ func (f *fetcher) chunks(ctx context.Context, part Part, stored io.Reader) (int,
 }
 
 // drain makes sure that a stream is at its end.
-func drain(_ context.Context, from io.Reader) error {
+func drain(from io.Reader) error {
 	n, err := io.Copy(io.Discard, from)
 	if err == nil && n > 0 {
 		return fmt.Errorf("%d bytes follow the end", n)
@@ -189,7 +187,7 @@ type hashedReader struct {
 func (r *hashedReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.size += int64(n)
-	r.hash.Write(p[:n])
+	_, _ = r.hash.Write(p[:n]) // never fails: hash.Hash
 	return n, err
 }
 

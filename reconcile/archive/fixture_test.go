@@ -23,6 +23,9 @@ func impatient() tuning {
 	return tuning{attempts: 3, pause: 10 * time.Millisecond, longest: 50 * time.Millisecond, stall: time.Second}
 }
 
+// nightlyIn is the folder of volumeAt's store.
+func nightlyIn(dir string) string { return filepath.Join(dir, "shop", "orders", "nightly") }
+
 func owner(instance string) Identity {
 	return Identity{Namespace: "shop", Cluster: "orders", Instance: instance, UID: "uid-of-" + instance}
 }
@@ -56,7 +59,7 @@ func (s tree) Write(file clone.File, offset int64, data []byte) error {
 		content = make([]byte, file.Size)
 	}
 	if end := int(offset) + len(data); len(data) > 0 && end > len(content) {
-		content = append(content, make([]byte, end-len(content))...)
+		content = slices.Concat(content, make([]byte, end-len(content)))
 	}
 	copy(content[min(int(offset), len(content)):], data)
 	s[file.Name] = content
@@ -117,9 +120,9 @@ func (b both) Remove(name string) error {
 }
 
 // copyOf makes the calls of a small copy: first passes, then changes, then the redo log.
-func copyOf(sink clone.Sink, random *rand.Rand, bytes int) error {
+func copyOf(sink clone.Sink, random *rand.Rand, size int) error {
 	const page = 16 << 10
-	files := []clone.File{{Name: "ibdata1", Size: int64(bytes / 4)}, {Name: "shop/orders.ibd", Size: int64(bytes / 2)}, {Name: "#innodb_undo/undo_001", Size: int64(bytes / 4)}, {Name: "empty", Size: 0}}
+	files := []clone.File{{Name: "ibdata1", Size: int64(size / 4)}, {Name: "shop/orders.ibd", Size: int64(size / 2)}, {Name: "#innodb_undo/undo_001", Size: int64(size / 4)}, {Name: "empty", Size: 0}}
 	for _, file := range files {
 		if file.Size == 0 {
 			if err := sink.Write(file, 0, nil); err != nil {

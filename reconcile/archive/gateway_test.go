@@ -73,7 +73,9 @@ func runGateway(t *testing.T, program, root string) gateway {
 		if time.Now().After(deadline) {
 			t.Fatalf("the S3 gateway does not listen: %v", err)
 		}
-		time.Sleep(50 * time.Millisecond)
+		if err := pause(t.Context(), 50*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

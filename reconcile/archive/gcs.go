@@ -51,10 +51,10 @@ func googleTokens(ctx context.Context, location Location, client *http.Client) (
 		return nil, err
 	}
 	if key == "" {
-		return oauth2.ReuseTokenSource(nil, podIdentity{client: client}), nil
+		return oauth2.ReuseTokenSource(nil, podIdentity{ctx: ctx}), nil
 	}
-	source := serviceAccount{ctx: func() context.Context { return ctx }, dir: location.CredentialsDir}
-	if _, err := source.config(); err != nil {
+	source := serviceAccount{ctx: ctx, dir: location.CredentialsDir}
+	if _, err := source.source(); err != nil {
 		return nil, err
 	}
 	return oauth2.ReuseTokenSource(nil, source), nil
@@ -62,11 +62,12 @@ func googleTokens(ctx context.Context, location Location, client *http.Client) (
 
 // serviceAccount makes tokens with the Secret's key, read anew for each.
 type serviceAccount struct {
-	ctx func() context.Context
+	ctx context.Context //nolint:containedctx // oauth2.TokenSource has none; it has the client that speaks to Google
 	dir string
 }
 
-func (s serviceAccount) config() (func() (*oauth2.Token, error), error) {
+// source reads the key.
+func (s serviceAccount) source() (oauth2.TokenSource, error) {
 	key, err := readKey(s.dir, keyServiceAccount)
 	if err != nil {
 		return nil, err
@@ -75,25 +76,26 @@ func (s serviceAccount) config() (func() (*oauth2.Token, error), error) {
 	if err != nil {
 		return nil, errors.New("read " + keyServiceAccount + ": it is no key of a Google service account in JSON")
 	}
-	return parsed.TokenSource(s.ctx()).Token, nil
+	return parsed.TokenSource(s.ctx), nil
 }
 
 // Token implements oauth2.TokenSource.
 func (s serviceAccount) Token() (*oauth2.Token, error) {
-	token, err := s.config()
+	source, err := s.source()
 	if err != nil {
 		return nil, &credentialsError{cause: err}
 	}
-	return token()
+	return source.Token()
 }
 
 // podIdentity makes tokens of what the Pod runs as; it is looked for when the first one is needed.
-type podIdentity struct{ client *http.Client }
+type podIdentity struct {
+	ctx context.Context //nolint:containedctx // as above
+}
 
 // Token implements oauth2.TokenSource.
 func (p podIdentity) Token() (*oauth2.Token, error) {
-	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, p.client) //nolint:contextcheck // oauth2.TokenSource has none
-	found, err := google.FindDefaultCredentials(ctx, gcsScope)
+	found, err := google.FindDefaultCredentials(p.ctx, gcsScope)
 	if err != nil {
 		return nil, &credentialsError{cause: err}
 	}

@@ -43,17 +43,14 @@ func httpKind(err error) Kind {
 
 // answer is a store's own word for what is wrong, and the status it came with; empty and 0 where it did not come to that.
 func answer(err error) (code string, status int) {
-	var response *azcore.ResponseError
-	if errors.As(err, &response) {
+	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return response.ErrorCode, response.StatusCode
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code = api.ErrorCode()
 	}
-	var aws *awshttp.ResponseError
-	if errors.As(err, &aws) {
-		status = aws.HTTPStatusCode()
+	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		status = response.HTTPStatusCode()
 	}
 	return code, status
 }

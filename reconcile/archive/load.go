@@ -143,8 +143,6 @@ func checksumOf(content []byte) string {
 
 // check refuses a manifest that could not be read safely, whoever wrote it.
 func check(manifest Manifest) error {
-	partName := regexp.MustCompile(`^part-[0-9]{5,}-[0-9a-f]{8}\.tar\.zst(\.age)?$`)
-	hash := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	if manifest.Format < 1 {
 		return fmt.Errorf("format %d", manifest.Format)
 	}
@@ -157,6 +155,13 @@ func check(manifest Manifest) error {
 	if scheme := manifest.Encryption.Scheme; scheme != "" && scheme != encryption {
 		return fmt.Errorf("encryption %q", scheme)
 	}
+	return checkParts(manifest)
+}
+
+// checkParts refuses parts that could not be.
+func checkParts(manifest Manifest) error {
+	partName := regexp.MustCompile(`^part-\d{5,}-[0-9a-f]{8}\.tar\.zst(\.age)?$`)
+	hash := regexp.MustCompile(`^[0-9a-f]{64}$`)
 	if len(manifest.Parts) == 0 {
 		return errors.New("it has no parts")
 	}

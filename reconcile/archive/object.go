@@ -95,6 +95,9 @@ func (r *reader) close() {
 
 // pause waits, unless the context ends.
 func pause(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -145,9 +146,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 
 // cutAnswer sends half of an answer that announces all of itself.
 func cutAnswer(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2]) // it breaks anyhow
 	_ = http.NewResponseController(w).Flush()                 // likewise

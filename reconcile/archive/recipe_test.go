@@ -61,7 +61,7 @@ func followRecipe(t *testing.T, recipe, key string, recipients []age.Recipient) 
 	if _, _, err := writer.Finish(t.Context(), manifestOf()); err != nil {
 		t.Fatal(err)
 	}
-	backup, target := filepath.Join(dir, "shop/orders/nightly"), filepath.Join(t.TempDir(), "data")
+	backup, target := nightlyIn(dir), filepath.Join(t.TempDir(), "data")
 	if output, err := exec.CommandContext(t.Context(), "sh", recipe, backup, target, key).CombinedOutput(); err != nil {
 		t.Fatalf("restore: %v\n%s", err, output)
 	}

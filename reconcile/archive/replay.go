@@ -47,24 +47,36 @@ func parseEntry(path string) (entry, error) {
 	if err := checkName(name); err != nil {
 		return entry{}, err
 	}
-	parsed := entry{name: name}
-	number, word, changes := strings.Cut(head, "@")
-	var err error
-	if changes {
-		parsed.verb = verbChange
-		parsed.offset, err = strconv.ParseInt(word, 10, 64)
-	} else {
-		number, word, _ = strings.Cut(head, "-")
-		parsed.verb = verb(word)
+	parsed, err := parseChange(head)
+	if err != nil {
+		return entry{}, fmt.Errorf("entry %q is no change: %w", path, err)
 	}
-	if err == nil {
-		parsed.number, err = strconv.ParseInt(number, 10, 64)
-	}
-	known := parsed.verb == verbChange || parsed.verb == verbCreate || parsed.verb == verbRename || parsed.verb == verbRemove
-	if err != nil || !known || parsed.number < 1 || parsed.offset < 0 {
-		return entry{}, fmt.Errorf("entry %q is no change", path)
-	}
+	parsed.name = name
 	return parsed, nil
+}
+
+// parseChange reads NUMBER@OFFSET or NUMBER-VERB.
+func parseChange(head string) (entry, error) {
+	end := strings.IndexAny(head, "@-")
+	if end < 0 {
+		return entry{}, errors.New("it says neither where nor what")
+	}
+	number, err := strconv.ParseInt(head[:end], 10, 64)
+	if err != nil || number < 1 {
+		return entry{}, fmt.Errorf("number %q", head[:end])
+	}
+	if head[end] == '@' {
+		offset, err := strconv.ParseInt(head[end+1:], 10, 64)
+		if err != nil || offset < 0 {
+			return entry{}, fmt.Errorf("offset %q", head[end+1:])
+		}
+		return entry{verb: verbChange, number: number, offset: offset}, nil
+	}
+	word := verb(head[end+1:])
+	if word != verbCreate && word != verbRename && word != verbRemove {
+		return entry{}, fmt.Errorf("verb %q", word)
+	}
+	return entry{verb: word, number: number}, nil
 }
 
 // player makes calls to a clone.Sink out of a tar stream.
@@ -105,16 +117,10 @@ func (p *player) play(header *tar.Header) error {
 	if err != nil {
 		return &streamError{reason: err.Error()}
 	}
-	if one.verb != verbData {
-		if p.number++; one.number != p.number {
-			return &streamError{reason: fmt.Sprintf("entry %q comes when change %d is due", header.Name, p.number)}
-		}
+	if err := p.fits(one, header); err != nil {
+		return err
 	}
-	size, used := p.sizes[keyOf(one.name)]
-	exists := used && size != absentFile
-	if (one.verb == verbData && used) || (one.verb == verbCreate && (exists || !used)) || (one.verb != verbData && one.verb != verbCreate && !exists) {
-		return &streamError{reason: fmt.Sprintf("entry %q does not fit what came before", header.Name)}
-	}
+	size := p.sizes[keyOf(one.name)]
 	switch one.verb {
 	case verbData, verbCreate:
 		p.sizes[keyOf(one.name)] = header.Size
@@ -126,6 +132,30 @@ func (p *player) play(header *tar.Header) error {
 	case verbRemove:
 		p.sizes[keyOf(one.name)] = absentFile
 		return p.sink.Remove(one.name)
+	}
+	return nil
+}
+
+// fits says whether an entry can follow what came before: changes are counted, and what is changed is there.
+func (p *player) fits(one entry, header *tar.Header) error {
+	if one.verb != verbData {
+		p.number++
+		if one.number != p.number {
+			return &streamError{reason: fmt.Sprintf("entry %q comes when change %d is due", header.Name, p.number)}
+		}
+	}
+	size, used := p.sizes[keyOf(one.name)]
+	fits := false
+	switch one.verb {
+	case verbData:
+		fits = !used
+	case verbCreate:
+		fits = used && size == absentFile
+	case verbChange, verbRename, verbRemove:
+		fits = used && size != absentFile
+	}
+	if !fits {
+		return &streamError{reason: fmt.Sprintf("entry %q does not fit what came before", header.Name)}
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func (b *s3Bucket) sweep(ctx context.Context) error {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if kind := httpKind(err); err != nil && (kind == KindRefused || kind == KindInvalid) {
-			return nil //nolint:nilerr // see above
+			return nil
 		}
 		if err != nil {
 			return err

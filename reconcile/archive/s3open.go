@@ -119,17 +119,15 @@ type versioned struct{ *http.Client }
 // Do implements aws.HTTPClient.
 func (v versioned) Do(request *http.Request) (*http.Response, error) {
 	request.Proto, request.ProtoMajor, request.ProtoMinor = "HTTP/1.1", 1, 1
-	return v.Client.Do(request)
+	return v.Client.Do(request) //nolint:gosec // it goes where the user who owns the data wants it to go
 }
 
 // damaged says that a request or its answer did not arrive as it was sent, which the SDK does not repeat by itself.
 func damaged(err error) aws.Ternary {
-	var answer *smithy.DeserializationError
-	if errors.As(err, &answer) {
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) && slices.Contains([]string{"BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}, api.ErrorCode()) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && slices.Contains([]string{"BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}, api.ErrorCode()) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
@@ -76,6 +77,9 @@ func open(ctx context.Context, location Location, tuning tuning) (*Store, error)
 		err = openGCS(ctx, store, location, place)
 	case "azblob":
 		err = openAzure(ctx, store, location, place)
+	}
+	if _, ok := errors.AsType[*StoreError](err); ok {
+		return nil, err
 	}
 	if err != nil {
 		return nil, &StoreError{Kind: KindInvalid, Op: "open " + store.url, Err: err}

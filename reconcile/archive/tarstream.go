@@ -92,10 +92,7 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if r.first == nil || r.first.name != file.Name {
-		return r.changed(file.Name, offset, data)
-	}
-	if offset < r.first.written || offset >= r.first.size {
+	if !r.continues(file.Name, offset) {
 		return r.changed(file.Name, offset, data)
 	}
 	if err := r.pad(offset); err != nil {
@@ -110,6 +107,11 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 		return nil
 	}
 	return r.changed(file.Name, offset+within, data[within:])
+}
+
+// continues says whether bytes belong to the entry that is being written.
+func (r *recorder) continues(name string, offset int64) bool {
+	return r.first != nil && r.first.name == name && offset >= r.first.written && offset < r.first.size
 }
 
 // begin opens the entry of a file that does not exist: data/NAME, unless there ever was one of that name.

@@ -205,7 +205,7 @@ func (v volume) makeFolder() error {
 		return nil
 	}
 	made := ""
-	for _, element := range strings.Split(v.folder, "/") {
+	for element := range strings.SplitSeq(v.folder, "/") {
 		parent := path.Join(".", made)
 		made = path.Join(made, element)
 		err := v.root.Mkdir(made, 0o750)

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"encoding/pem"
 	"io"
 	"net"
@@ -34,14 +35,14 @@ func slowly(t *testing.T, to string) string {
 			if err != nil {
 				return
 			}
-			go relay(conn, strings.TrimPrefix(to, "http://"))
+			go relay(t.Context(), conn, strings.TrimPrefix(to, "http://"))
 		}
 	}()
 	return "http://" + listener.Addr().String()
 }
 
 // relay passes on what comes on a connection, slowly in the one direction.
-func relay(client net.Conn, to string) {
+func relay(ctx context.Context, client net.Conn, to string) {
 	server, err := net.Dial("tcp", to)
 	if err != nil {
 		_ = client.Close()
@@ -59,6 +60,8 @@ func relay(client net.Conn, to string) {
 			_ = server.Close()
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		if pause(ctx, 50*time.Millisecond) != nil {
+			return
+		}
 	}
 }

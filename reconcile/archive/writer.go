@@ -328,10 +328,10 @@ func (l *limiter) step() int {
 }
 
 // wait returns when so many more bytes may pass.
-func (l *limiter) wait(ctx context.Context, bytes int) error {
-	if l.rate == nil || bytes == 0 {
+func (l *limiter) wait(ctx context.Context, count int) error {
+	if l.rate == nil || count == 0 {
 		return nil
 	}
-	reservation := l.rate.ReserveN(time.Now(), bytes)
+	reservation := l.rate.ReserveN(time.Now(), count)
 	return pause(ctx, reservation.Delay())
 }

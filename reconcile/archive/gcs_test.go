@@ -1,0 +1,123 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// Google's XML API is S3 with another way to say who one is. Here a real S3 server is behind a proxy that demands Google's way: a token, and no
+// header of Amazon's.
+func TestGCS(t *testing.T) {
+	t.Parallel()
+	gateway := startGateway(t)
+	issuer := httptest.NewServer(http.HandlerFunc(issueToken))
+	t.Cleanup(issuer.Close)
+	asGoogle := newProxy(t, gateway.url, func(s3 http.Handler) *httptest.Server { return httptest.NewServer(demandToken(s3)) }, resign(t))
+	location := func(issuerURL string) Location {
+		return Location{
+			URL:            "gs://" + gatewayBucket + "/google?endpoint=" + asGoogle.server.URL,
+			CredentialsDir: secretDir(t, map[string]string{keyServiceAccount: serviceAccountKey(t, issuerURL)}),
+		}
+	}
+	t.Run("conforms", func(t *testing.T) {
+		t.Parallel()
+		conforms(t, opened(t, location(issuer.URL)))
+	})
+	t.Run("key revoked", func(t *testing.T) {
+		t.Parallel()
+		revoked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":"invalid_grant"}`) // the client may be gone
+		}))
+		t.Cleanup(revoked.Close)
+		var failed *StoreError
+		if _, err := Begin(t.Context(), opened(t, location(revoked.URL)), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindRefused {
+			t.Errorf("begin: %v", err)
+		}
+	})
+	t.Run("no key", func(t *testing.T) {
+		t.Parallel()
+		broken := location(issuer.URL)
+		broken.CredentialsDir = secretDir(t, map[string]string{keyServiceAccount: "{}"})
+		var failed *StoreError
+		if _, err := Open(t.Context(), broken); !errors.As(err, &failed) || failed.Kind != KindInvalid {
+			t.Errorf("open: %v", err)
+		}
+	})
+}
+
+const testToken = "a-token-of-the-test"
+
+func issueToken(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil || r.PostForm.Get("assertion") == "" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"access_token":"`+testToken+`","token_type":"Bearer","expires_in":3600}`) // the client may be gone
+}
+
+func demandToken(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name := range r.Header {
+			if strings.HasPrefix(strings.ToLower(name), "x-amz-") {
+				refuse(w, http.StatusBadRequest, "InvalidHeader")
+				return
+			}
+		}
+		if r.Header.Get("Authorization") != "Bearer "+testToken {
+			refuse(w, http.StatusUnauthorized, "AuthenticationRequired")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// resign replaces the token by a signature that the server behind takes.
+func resign(t *testing.T) func(*http.Request) {
+	t.Helper()
+	signer := v4.NewSigner()
+	return func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Set("X-Amz-Content-Sha256", "UNSIGNED-PAYLOAD")
+		credentials := aws.Credentials{AccessKeyID: gatewayAccess, SecretAccessKey: gatewaySecret}
+		if err := signer.SignHTTP(context.WithoutCancel(r.Context()), credentials, r, "UNSIGNED-PAYLOAD", "s3", "us-east-1", time.Now()); err != nil {
+			t.Errorf("sign: %v", err)
+		}
+	}
+}
+
+func serviceAccountKey(t *testing.T, issuer string) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "backup@example.iam.gserviceaccount.com", "token_uri": issuer, "private_key_id": "1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
