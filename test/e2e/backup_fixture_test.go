@@ -13,9 +13,14 @@ import (
 // backupLimit bounds one backup of a test's small data, retries included.
 const backupLimit = 4 * time.Minute
 
+// namespaceLimit bounds the end of a namespace with members: half of their grace period, and some.
+const namespaceLimit = 5 * time.Minute
+
 // seed fills a database with tables of several kinds, about as many MiB as asked for.
 func (p *place) seed(db *sql.DB, mebibytes int) {
 	p.t.Helper()
+	// Nodes hear of a Service's new member a moment after the cluster is Ready.
+	p.waitValue(db, "SELECT 1", "1", 30*time.Second)
 	p.exec(db,
 		"CREATE DATABASE shop CHARACTER SET utf8mb4",
 		"CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, body VARBINARY(1000) NOT NULL, at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6), KEY (at))",

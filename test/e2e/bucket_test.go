@@ -56,7 +56,11 @@ func TestBackupToBucket(t *testing.T) {
 	t.Log("the namespace is gone, the bucket is not")
 	elsewhere := newPlace(t)
 	elsewhere.password = "elsewhere"
-	p.run("delete", "namespace", p.namespace, "--wait", "--timeout=180s")
+	p.run("delete", "namespace", p.namespace, "--wait=false")
+	p.wait("the namespace to be gone", namespaceLimit, func(ctx context.Context) (bool, string) {
+		seen, err := p.kubectl.Run(ctx, "get", "namespace", p.namespace, "--ignore-not-found", "-o", "name")
+		return err == nil && seen == "", seen
+	})
 	elsewhere.mustApply(secret(elsewhere.password))
 	elsewhere.mustApply(elsewhere.manifest("replicas: 2", "fromBackupURL: "+folder, "restore: {secret: bucket, encryptionSecret: key}"))
 	elsewhere.waitReady("False CredentialsNotFound", changeLimit)

@@ -94,6 +94,9 @@ func (p *place) tearDown() {
 			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), text)
 		}
 	}
+	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is minutes.
+	_, _ = p.kubectl.Run(ctx, "delete", "mc,mb,mbi", "--all", "-n", p.namespace, "--wait=false", "--ignore-not-found")
+	_, _ = p.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "-n", p.namespace, "--timeout=90s")
 	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s", "--ignore-not-found"); err != nil {
 		p.t.Errorf("the namespace does not go away: %v", err)
 	}
