@@ -86,7 +86,9 @@ func randomCalls(t *testing.T, sink clone.Sink, random *rand.Rand, now tree) {
 		if !exists {
 			sizes[name] = random.Int64N(100_000)
 		}
-		switch action := random.IntN(10); {
+		switch action := random.IntN(11); {
+		case action == 10:
+			err = sink.Write(clone.File{Name: name, Size: sizes[name]}, random.Int64N(140_000), nil)
 		case action < 7:
 			data := pageOf(random, random.IntN(40_000))
 			err = sink.Write(clone.File{Name: name, Size: sizes[name]}, random.Int64N(140_000), data)

@@ -237,6 +237,23 @@ func TestMaliciousStreamsAreRefused(t *testing.T) {
 	}
 }
 
+// An entry that claims to be sparse could fill any disk out of a few bytes.
+func TestSparseEntriesAreRefused(t *testing.T) {
+	t.Parallel()
+	var stream bytes.Buffer
+	writer := tar.NewWriter(&stream)
+	// The writer would not write it: the record gets its name afterwards.
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: "data/a", Mode: 0o600, PAXRecords: map[string]string{"GNU_sparse.size": "999999999999", "GNU_sparse.map": "0,0"}}
+	if err := errors.Join(writer.WriteHeader(header), writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	content := bytes.ReplaceAll(stream.Bytes(), []byte("GNU_sparse"), []byte("GNU.sparse"))
+	var malformed *streamError
+	if err := replay(bytes.NewReader(content), &failing{after: 1000, err: errors.New("far too much")}); !errors.As(err, &malformed) {
+		t.Errorf("replayed: %v", err)
+	}
+}
+
 func tarOf(t *testing.T, headers []*tar.Header) io.Reader {
 	t.Helper()
 	var stream bytes.Buffer
@@ -299,10 +316,11 @@ func FuzzManifest(f *testing.F) {
 func FuzzReplay(f *testing.F) {
 	var stream bytes.Buffer
 	recorder := newRecorder(&stream, testTime())
-	if err := copyOf(recorderSink{recorder}, seeded(1), 64<<10); err != nil {
-		f.Fatal(err)
-	}
-	if err := recorder.finish(); err != nil {
+	sink := recorderSink{recorder}
+	small := clone.File{Name: "shop/a.ibd", Size: 20}
+	err := errors.Join(sink.Write(small, 0, []byte("rows")), sink.Write(clone.File{Name: "b"}, 0, nil), sink.Write(small, 2, []byte("changed")),
+		sink.Rename("b", "c"), sink.Remove("c"), sink.Write(clone.File{Name: "c", Size: 1}, 0, []byte("x")), recorder.finish())
+	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(stream.Bytes())

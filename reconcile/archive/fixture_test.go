@@ -58,7 +58,7 @@ func (s tree) Write(file clone.File, offset int64, data []byte) error {
 	if !exists {
 		content = make([]byte, file.Size)
 	}
-	if end := int(offset) + len(data); len(data) > 0 && end > len(content) {
+	if end := int(offset) + len(data); end > len(content) {
 		content = slices.Concat(content, make([]byte, end-len(content)))
 	}
 	copy(content[min(int(offset), len(content)):], data)
@@ -142,6 +142,10 @@ func copyOf(sink clone.Sink, random *rand.Rand, size int) error {
 		}
 	}
 	if err := sink.Rename("empty", "shop/empty.ibd"); err != nil {
+		return err
+	}
+	// A file that grew at the donor: nothing but its length is said.
+	if err := sink.Write(files[1], files[1].Size+4*page, nil); err != nil {
 		return err
 	}
 	redo := clone.File{Name: "#innodb_redo/#ib_redo0", Size: 1 << 20}

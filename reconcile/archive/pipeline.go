@@ -198,7 +198,7 @@ func (s *shipper) drop(cause error) {
 		return
 	}
 	_ = s.current.pipe.CloseWithError(cause) // never fails: io.PipeWriter
-	<-s.current.result
+	<-s.current.result                       //nolint:errcheck // the cause is known
 	s.current = nil
 }
 

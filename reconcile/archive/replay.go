@@ -110,7 +110,7 @@ func replay(from io.Reader, sink clone.Sink) error {
 
 // play does what one entry says.
 func (p *player) play(header *tar.Header) error {
-	if header.Typeflag != tar.TypeReg {
+	if header.Typeflag != tar.TypeReg || sparse(header) {
 		return &streamError{reason: fmt.Sprintf("entry %q is no plain file", header.Name)}
 	}
 	one, err := parseEntry(header.Name)
@@ -134,6 +134,16 @@ func (p *player) play(header *tar.Header) error {
 		return p.sink.Remove(one.name)
 	}
 	return nil
+}
+
+// sparse says that an entry has more bytes than the stream has for it: a small stream could fill any disk.
+func sparse(header *tar.Header) bool {
+	for key := range header.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 // fits says whether an entry can follow what came before: changes are counted, and what is changed is there.
