@@ -243,7 +243,7 @@ func TestSparseEntriesAreRefused(t *testing.T) {
 	var stream bytes.Buffer
 	writer := tar.NewWriter(&stream)
 	// The writer would not write it: the record gets its name afterwards.
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: "data/a", Mode: 0o600, PAXRecords: map[string]string{"GNU_sparse.size": "999999999999", "GNU_sparse.map": "0,0"}}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: "data/a", Mode: 0o600, PAXRecords: map[string]string{"GNU_sparse.size": "999999999999", "GNU_sparse.numblocks": "1", "GNU_sparse.map": "0,0"}}
 	if err := errors.Join(writer.WriteHeader(header), writer.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 		}
 	}
 	if len(data) == 0 {
-		return nil
+		return r.extend(file.Name, offset)
 	}
 	if !r.continues(file.Name, offset) {
 		return r.changed(file.Name, offset, data)
@@ -112,6 +112,23 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 // continues says whether bytes belong to the entry that is being written.
 func (r *recorder) continues(name string, offset int64) bool {
 	return r.first != nil && r.first.name == name && offset >= r.first.written && offset < r.first.size
+}
+
+// extend records that a file is at least so long: as a change without content. Whether it is already need not be known.
+func (r *recorder) extend(name string, length int64) error {
+	if length == 0 || (r.first != nil && r.first.name == name && length <= r.first.size) {
+		return nil
+	}
+	if err := r.settle(); err != nil {
+		return err
+	}
+	r.number++
+	return r.header(changeName(r.number, length, name), 0)
+}
+
+// changeName is the entry of bytes of a file from an offset on.
+func changeName(number, offset int64, name string) string {
+	return fmt.Sprintf("%s%012d@%d/%s", changesFolder, number, offset, name)
 }
 
 // begin opens the entry of a file that does not exist: data/NAME, unless there ever was one of that name.
@@ -226,7 +243,7 @@ func (r *recorder) endChange() error {
 		return nil
 	}
 	r.number++
-	if err := r.header(fmt.Sprintf("%s%012d@%d/%s", changesFolder, r.number, r.change.offset, r.change.name), int64(len(r.change.data))); err != nil {
+	if err := r.header(changeName(r.number, r.change.offset, r.change.name), int64(len(r.change.data))); err != nil {
 		return err
 	}
 	_, err := r.tar.Write(r.change.data)
