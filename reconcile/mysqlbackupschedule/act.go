@@ -1,10 +1,10 @@
 package mysqlbackupschedule
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -86,7 +86,7 @@ func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedul
 	if err != nil {
 		return err
 	}
-	_, err = r.api.Patch(ctx, instances(), object, annotating(backup.AnnotationReplaced, "true"))
+	_, err = r.api.Patch(ctx, instances(), object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{backup.AnnotationReplaced: "true"}}})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *reconciler) clear(ctx context.Context, seen look, did *done) error {
 		}
 	}
 	each(asked.spare, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, annotating(backup.AnnotationExpired, nil))
+		_, err := r.api.Patch(ctx, instances(), object, sparing(object, seen.schedule.Spec.DeletionPolicy))
 		return err
 	})
 	each(asked.condemn, func(object *unstructured.Unstructured) error {
@@ -139,21 +139,24 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 
 // condemning marks an instance as expired and has its end wait until its data is gone. The finalizers of others stay.
 func condemning(object *unstructured.Unstructured) map[string]any {
-	changes := annotating(backup.AnnotationExpired, "true")
 	finalizers := object.GetFinalizers()
 	if !slices.Contains(finalizers, backup.FinalizerData) {
 		finalizers = append(finalizers, backup.FinalizerData)
 	}
-	metadata := map[string]any{"finalizers": finalizers}
-	if given, ok := changes["metadata"].(map[string]any); ok {
-		maps.Copy(metadata, given)
-	}
-	return map[string]any{"metadata": metadata}
+	return map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{backup.AnnotationExpired: "true"}, "finalizers": finalizers,
+	}}
 }
 
-// annotating sets an annotation, or removes it.
-func annotating(name string, value any) map[string]any {
-	return map[string]any{"metadata": map[string]any{"annotations": map[string]any{name: value}}}
+// sparing takes the mark back, and with it the finalizer, unless the data goes with the instance by policy: its own, or else its
+// schedule's. A finalizer that stayed would take the data along when somebody deletes the instance by hand.
+func sparing(object *unstructured.Unstructured, schedules v1.DeletionPolicy) map[string]any {
+	metadata := map[string]any{"annotations": map[string]any{backup.AnnotationExpired: nil}}
+	own, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
+	if cmp.Or(v1.DeletionPolicy(own), schedules) != v1.DeleteData {
+		metadata["finalizers"] = slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == backup.FinalizerData })
+	}
+	return map[string]any{"metadata": metadata}
 }
 
 // desired is the instance for a time. It has the schedule's settings as they are now, so that what it says of itself stays true when the

@@ -138,6 +138,9 @@ func TestBackupScheduleSparesWhatWasMarked(t *testing.T) {
 		if _, marked := found.Annotations[backup.AnnotationExpired]; marked {
 			return "it is still marked"
 		}
+		if len(found.Finalizers) > 0 {
+			return fmt.Sprintf("its data would go with it: %v", found.Finalizers)
+		}
 		return ""
 	})
 	d.stays(t, d.named(0))

@@ -1,0 +1,53 @@
+package mysqlbackupschedule
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// TestWhatIsSparedIsAsItWas: with the mark goes the finalizer that came with it. Otherwise the data would go when somebody deletes the
+// instance by hand, whose data stays.
+func TestWhatIsSparedIsAsItWas(t *testing.T) {
+	t.Parallel()
+	const foreign = "somebody.example.com/else"
+	for name, test := range map[string]struct {
+		own, schedules v1.DeletionPolicy
+		want           string
+	}{
+		"the data stays by default":                           {want: foreign},
+		"its own policy keeps the data":                       {own: v1.RetainData, schedules: v1.DeleteData, want: foreign},
+		"the schedule's keeps it":                             {schedules: v1.RetainData, want: foreign},
+		"its own lets the data go, with the mark or not":      {own: v1.DeleteData, want: foreign + " " + backup.FinalizerData},
+		"the schedule's does, and it says nothing for itself": {schedules: v1.DeleteData, want: foreign + " " + backup.FinalizerData},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+			if test.own != "" {
+				object.Object["spec"] = map[string]any{"deletionPolicy": string(test.own)}
+			}
+			object.SetFinalizers([]string{foreign, backup.FinalizerData})
+			changes := sparing(object, test.schedules)
+			annotations, _, _ := unstructured.NestedMap(changes, "metadata", "annotations")
+			if value, there := annotations[backup.AnnotationExpired]; !there || value != nil {
+				t.Errorf("the mark stays: %v", changes)
+			}
+			same(t, strings.Join(finalizersAfter(object, changes), " "), test.want)
+		})
+	}
+}
+
+// finalizersAfter is what an object has when a merge patch has changed it.
+func finalizersAfter(object *unstructured.Unstructured, changes map[string]any) []string {
+	metadata, _ := changes["metadata"].(map[string]any)
+	if given, ok := metadata["finalizers"].([]string); ok {
+		return slices.Clone(given)
+	}
+	return object.GetFinalizers()
+}
