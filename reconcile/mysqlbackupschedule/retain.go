@@ -64,7 +64,8 @@ func (k keeping) condemns(one instance, newer int, now time.Time) (bool, time.Ti
 }
 
 // retain decides what to clear away. Of each cluster the latest completed backup always stays: a schedule that was given another cluster
-// must not delete the last backup of the one before. So does a backup that a cluster is being made from.
+// must not delete the last backup of the one before. So does a backup that a cluster is being made from, and one that ended in the future:
+// either the clock was ahead then, and newer ones must not be measured by it, or it is behind now, and it is newer than it seems.
 func retain(seen look) sweep {
 	found := sweep{}
 	spec := seen.schedule.Spec
@@ -83,14 +84,18 @@ func retain(seen look) sweep {
 }
 
 func expiry(seen look, rules keeping) sweep {
-	found := sweep{}
+	found, newer := sweep{}, 0
 	latest := map[string]bool{}
-	for newer, one := range newestFirst(seen.instances, v1.BackupCompleted) {
+	for _, one := range newestFirst(seen.instances, v1.BackupCompleted) {
 		goes, later := rules.condemns(one, newer, seen.now)
-		if !latest[one.cluster] || seen.restoring[one.name] {
+		inFuture := one.ended.After(seen.now.Add(clockTolerance))
+		if !latest[one.cluster] || seen.restoring[one.name] || inFuture {
 			goes, later = false, time.Time{}
 		}
-		latest[one.cluster] = true
+		if !inFuture {
+			latest[one.cluster] = true
+			newer++
+		}
 		switch {
 		case goes && one.ready:
 			found.remove = append(found.remove, one.name)

@@ -57,6 +57,7 @@ func but(day int, change func(*instance)) func(*look) {
 func marked(one *instance)         { one.condemned, one.ready = true, true }
 func markedByHalf(one *instance)   { one.condemned = true }
 func deleted(one *instance)        { one.deleting = true }
+func endedIn2040(one *instance)    { one.ended = one.ended.AddDate(14, 0, 0) }
 func ofOtherCluster(one *instance) { one.cluster = "other" }
 
 func TestRetain(t *testing.T) {
@@ -102,6 +103,15 @@ func TestRetain(t *testing.T) {
 		},
 		"the schedule had another cluster: its last backup stays": {
 			seen: story(t, now, nights(t, 1, 2, 3, 4), keepLast(1), but(1, ofOtherCluster), but(2, ofOtherCluster)), condemn: []int{3, 1},
+		},
+		"the clock is back by five days: nothing that ended later is to go, whatever it is worth": {
+			seen: story(t, "2026-06-05 12:00", nights(t, 1, 2, 3, 4, 5, 6, 7, 8, 9), keepLast(2)), condemn: []int{3, 2, 1},
+		},
+		"a backup that ended while the clock was years ahead is none that newer ones are measured by": {
+			seen: story(t, now, nights(t, 7, 8, 9), keepLast(1), but(7, endedIn2040)), condemn: []int{8},
+		},
+		"nor the latest one, without which all others may go": {
+			seen: story(t, now, nights(t, 7, 8, 9), keepFor("1h"), but(7, endedIn2040)), condemn: []int{8},
 		},
 		"three failed ones are kept": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
 		"or as many as one likes":    {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
