@@ -352,6 +352,19 @@ func TestExtractEndsWithItsSink(t *testing.T) {
 	}
 }
 
+// However early it ends, nothing of it goes on: with -race this fails where a worker is still decompressing.
+func TestExtractLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	store := volumeAt(t, t.TempDir())
+	_, manifest := backedUp(t, store, WriteOptions{PartSize: 64 << 20}, 24<<20)
+	full := errors.New("the volume is full")
+	for after := range 30 {
+		if err := Extract(t.Context(), store, manifest, ReadOptions{}, &failing{after: after, err: full}); !errors.Is(err, full) {
+			t.Fatalf("extract: %v", err)
+		}
+	}
+}
+
 type failing struct {
 	nowhere
 	after int

@@ -85,6 +85,9 @@ func (p *pool) finish() {
 	close(p.order)
 }
 
+// wait returns when no worker works any more; finish comes before it.
+func (p *pool) wait() { p.group.Wait() }
+
 // next returns the chunk that was submitted first, worked on; io.EOF after the last one. Give it back when it is no longer needed.
 func (p *pool) next() (*chunk, error) {
 	select {

@@ -61,6 +61,7 @@ func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadO
 	}
 	cancel(err) // what still runs has nobody to work for; the first error counts
 	fetching.Wait()
+	pool.wait() // a worker may still be at a chunk, with the decoder
 	if err == nil {
 		return fetcher.err
 	}
