@@ -11,7 +11,7 @@ import (
 )
 
 // slowly makes a transfer of the tests' data take long enough for a fault in the middle.
-const slowly = "bandwidthLimit: 6Mi"
+const slowly = "bandwidthLimit: 12Mi"
 
 // TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it: each backup is complete in the end, and clients go on.
 func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
@@ -225,7 +225,7 @@ func (p *place) onNode(node string, command ...string) {
 	p.t.Helper()
 	ctx, cancel := p.context(changeLimit)
 	defer cancel()
-	arguments := append([]string{"run", "./devcluster", "--dir", filepath.Dir(p.kubectl.Config), "on", node, "--"}, command...)
+	arguments := append([]string{"run", "./devcluster", "on", "--dir", filepath.Dir(p.kubectl.Config), node, "--"}, command...)
 	if output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil {
 		p.t.Fatalf("on %s: %s: %v: %s", node, strings.Join(command, " "), err, output)
 	}
