@@ -50,13 +50,13 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 		return err
 	}
 	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
-	options := azcore.ClientOptions{Transport: client, Retry: azureRetries(store.tuning)}
+	options := azcore.ClientOptions{Transport: discreet{client}, Retry: azureRetries(store.tuning)}
 	var made *container.Client
 	switch {
 	case keys[keyAccountKey] != "":
 		made, err = withAccountKey(address, account, keys[keyAccountKey], options)
 	case keys[keySAS] != "":
-		made, err = container.NewClientWithNoCredential(address+"?"+strings.TrimPrefix(keys[keySAS], "?"), &container.ClientOptions{ClientOptions: options})
+		made, err = withSignature(address, keys[keySAS], options)
 	default:
 		made, err = withPodIdentity(address, options)
 	}
@@ -77,6 +77,14 @@ func withAccountKey(address, account, key string, options azcore.ClientOptions) 
 		return nil, errors.New("read credentials: " + keyAccountKey + " is no key of a storage account")
 	}
 	return container.NewClientWithSharedKeyCredential(address, credential, &container.ClientOptions{ClientOptions: options})
+}
+
+func withSignature(address, token string, options azcore.ClientOptions) (*container.Client, error) {
+	whole := address + "?" + strings.TrimPrefix(token, "?")
+	if _, err := url.Parse(whole); err != nil {
+		return nil, errors.New("read credentials: " + keySAS + " is no shared access signature") // the cause would quote it
+	}
+	return container.NewClientWithNoCredential(whole, &container.ClientOptions{ClientOptions: options})
 }
 
 // withPodIdentity uses workload identity, or the node's managed identity.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,18 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 		ReadBufferSize:        wireBuffer,
 		WriteBufferSize:       wireBuffer,
 	}}, nil
+}
+
+// discreet sends requests whose URLs have credentials among their options, and does not tell these when one fails.
+type discreet struct{ *http.Client }
+
+// Do implements policy.Transporter of Azure's SDK.
+func (d discreet) Do(request *http.Request) (*http.Response, error) {
+	response, err := d.Client.Do(request) //nolint:gosec // it goes where the user who owns the data wants it to go
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		failed.URL, _, _ = strings.Cut(failed.URL, "?")
+	}
+	return response, err
 }
 
 // authorities are the system's CAs and that of the credentials; nil means the system's.

@@ -1,0 +1,63 @@
+package archive
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A shared access signature is part of every request's URL; what is told of a request that failed ends up in status, events and logs.
+func TestSignaturesAreNotTold(t *testing.T) {
+	t.Parallel()
+	const signature = "c2lnbmF0dXJl"
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(cut))
+	t.Cleanup(server.Close)
+	for name, endpoint := range map[string]string{"refused": "http://" + closedPort(t), "cut": server.URL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys := map[string]string{keyAccount: "account", keySAS: "?sv=2025-01-05&sig=" + signature}
+			store := opened(t, Location{URL: "azblob://backups/azure?endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)})
+			_, _, err := Load(t.Context(), store)
+			if err == nil || strings.Contains(err.Error(), signature) {
+				t.Errorf("load: %v", err)
+			}
+			if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindUnavailable {
+				t.Errorf("load: %v", err)
+			}
+		})
+	}
+}
+
+func TestMalformedSignatureIsNotTold(t *testing.T) {
+	t.Parallel()
+	keys := map[string]string{keyAccount: "account", keySAS: "sv=2025-01-05\nsig=c2lnbmF0dXJl"}
+	_, err := open(t.Context(), Location{URL: "azblob://backups/azure", CredentialsDir: secretDir(t, keys)}, impatient())
+	if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindInvalid || strings.Contains(err.Error(), "c2lnbmF0dXJl") {
+		t.Errorf("open: %v", err)
+	}
+}
+
+func closedPort(t *testing.T) string {
+	t.Helper()
+	var sockets net.ListenConfig
+	listener, err := sockets.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return listener.Addr().String()
+}
