@@ -186,7 +186,10 @@ func missed(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus)
 		}
 		return fmt.Sprintf("%s passed without a backup; only the latest, %s, is made up for", times(found.missed), said(did.at))
 	}
-	if after.Missed <= seen.schedule.Status.Missed && after.Missed < maxMissed {
+	before := seen.schedule.Status
+	// Beyond maxMissed the next time alone tells that another one has passed.
+	another := after.Missed > before.Missed || after.Missed == maxMissed && !timeOf(after.NextScheduleTime).Equal(timeOf(before.NextScheduleTime))
+	if !another {
 		return ""
 	}
 	switch found.hold {

@@ -1,0 +1,50 @@
+package mysqlbackupschedule
+
+import (
+	"testing"
+	"time"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// looks has an operator look at a schedule at these distances from a time, and returns how often it told of times that were missed.
+func looks(t *testing.T, seen look, at ...time.Duration) int {
+	t.Helper()
+	began, told := seen.now, 0
+	for _, distance := range at {
+		seen.now = began.Add(distance)
+		found, did := decide(seen), done{}
+		after := statusOf(seen, found, did, nil)
+		for _, event := range tell(seen, found, did, after) {
+			if event.Reason == reasonMissed {
+				told++
+			}
+		}
+		seen.schedule.Status = after
+	}
+	return told
+}
+
+// TestMissedTimesAreToldOnce: every change of the backup that is under way, such as its progress, has its schedule looked at.
+func TestMissedTimesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	minutely := func(seen *look) { seen.times = reads(t, "* * * * *", "") }
+	busy := func(now string) look {
+		return story(t, now, minutely, lastAt(t, "2026-06-02 03:00"), has(t, "2026-06-02 03:00", v1.BackupStarted))
+	}
+	for name, test := range map[string]struct {
+		seen look
+		at   []time.Duration
+		want int
+	}{
+		"one":                     {busy("2026-06-02 03:01"), []time.Duration{0, time.Second, 2 * time.Second}, 1},
+		"two":                     {busy("2026-06-02 03:01"), []time.Duration{0, time.Second, time.Minute, time.Minute + time.Second}, 2},
+		"more than are counted":   {busy("2026-06-02 12:00"), []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, 1},
+		"and another one of them": {busy("2026-06-02 12:00"), []time.Duration{0, time.Second, time.Minute, time.Minute + time.Second}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			same(t, looks(t, test.seen, test.at...), test.want)
+		})
+	}
+}
