@@ -95,10 +95,10 @@ func TestBackupScheduleKeepsByAge(t *testing.T) {
 	graves := d.buries(t)
 	d.operate(t, nil)
 	d.complete(t, 0, 1, 2)
-	d.strikes(t, d.night(2).Add(13*time.Hour))
+	d.strikes(t, d.night(2).Add(12*time.Hour+backupTakes))
 	d.has(t, 0, 1, 2)
 	t.Log("sixty hours after it was complete, between two backups")
-	d.strikes(t, d.night(2).Add(13*time.Hour+time.Second))
+	d.strikes(t, d.night(2).Add(12*time.Hour+backupTakes+time.Second))
 	d.has(t, 1, 2)
 	same(t, graves.all(), []string{d.named(0)})
 }

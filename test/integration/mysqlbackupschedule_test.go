@@ -56,7 +56,7 @@ func TestBackupScheduleMakesABackupWhenItsTimeHasCome(t *testing.T) {
 		return status.Backups == 1 && len(status.Active) == 0
 	})
 	same(t, schedule.Status.LastBackup, made.Name)
-	moments(t, "the last success", schedule.Status.LastSuccessfulTime, d.night(0).Add(time.Hour))
+	moments(t, "the last success", schedule.Status.LastSuccessfulTime, d.night(0).Add(backupTakes))
 
 	t.Log("the next one fails, which the schedule says, and it goes on")
 	d.strikes(t, d.night(1).Add(time.Second))
