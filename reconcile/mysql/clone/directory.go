@@ -57,6 +57,18 @@ func NewDirectory(root string) (*Directory, error) {
 	return d, nil
 }
 
+// InProgress says whether a folder is a Directory that has been begun and not finished.
+func InProgress(root string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(inProgressFile)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look into data directory: %w", err)
+	}
+	return true, nil
+}
+
 // begin marks the directory as incomplete, durably, before anything else is in it.
 func (d *Directory) begin() error {
 	for _, folder := range []string{statusFolder, "mysql"} {

@@ -44,10 +44,13 @@ func TestDirectory(t *testing.T) {
 	do(directory.Write(File{Name: "b/u.ibd", Size: 10}, 0, []byte("0")))
 	do(directory.Write(File{Name: "gone", Size: 3}, 0, []byte("x")))
 	do(directory.Remove("gone"))
-	if _, err := os.Stat(filepath.Join(root, inProgressFile)); err != nil {
-		t.Error(err)
+	if begun, err := InProgress(root); !begun || err != nil {
+		t.Errorf("in progress: %t (%v)", begun, err)
 	}
 	do(directory.Finish())
+	if begun, err := InProgress(root); begun || err != nil {
+		t.Errorf("finished, and in progress: %t (%v)", begun, err)
+	}
 	want := map[string]string{"b/u.ibd": "0\x002!4\x00\x00\x00\x00\x00\x00\x00", "empty": "\x00\x00\x00", fixFile: "", replaceFile: ""}
 	got := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(listing(t, root))) {
