@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,6 +58,8 @@ func (e Environment) open(ctx context.Context) (*archive.Store, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read credentials: %w", err)
 		}
+		// kubelet's own begin so; it makes them for a Secret that is missing, too.
+		entries = slices.DeleteFunc(entries, func(one os.DirEntry) bool { return strings.HasPrefix(one.Name(), "..") })
 		if len(entries) == 0 {
 			return nil, retry(ReasonCredentialsNotFound, "read credentials: there are none: make the Secret that the destination names, with the keys of its kind of store")
 		}

@@ -487,9 +487,16 @@ func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identity
 func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	s.env.CredentialsDir = filepath.Join(t.TempDir(), "optional")
-	if _, err := s.backup(t.Context()); reasonOf(err) != ReasonCredentialsNotFound {
-		t.Errorf("%v", err)
+	// What kubelet mounts for a Secret that is optional and missing.
+	mounted := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(mounted, "..2026_11_21"), 0o750), os.Symlink("..2026_11_21", filepath.Join(mounted, "..data"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{mounted, filepath.Join(t.TempDir(), "none")} {
+		s.env.CredentialsDir = dir
+		if _, err := s.backup(t.Context()); reasonOf(err) != ReasonCredentialsNotFound {
+			t.Errorf("%v", err)
+		}
 	}
 }
 

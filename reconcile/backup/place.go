@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
 // place is where a backup is restored to.
@@ -27,7 +28,17 @@ type memberVolume struct{ layout agent.Layout }
 
 func (v memberVolume) look() (agent.Holding, error) { return agent.LookAtVolume(v.layout) }
 func (v memberVolume) begin() (string, error)       { return agent.BeginRestore(v.layout) }
+
+// finish makes sure that it is a whole copy that gets recorded: two Pods may have been at work here for a moment, one of them thought to be
+// dead, and the other one has begun anew.
 func (v memberVolume) finish(from agent.RestoredFrom) error {
+	begun, err := clone.InProgress(v.layout.RestoringDir())
+	if err != nil {
+		return err
+	}
+	if begun {
+		return retry(ReasonRestoreFailed, "finish the restore: somebody else has begun another one in %s", v.layout.RestoringDir())
+	}
 	return agent.FinishRestore(v.layout, from)
 }
 
@@ -51,7 +62,25 @@ func (f folder) look() (agent.Holding, error) {
 	if isMount(f.path) {
 		return agent.Holding{}, refused(ReasonRestoreFailed, "restore into %s: it is the root of a file system, which nothing can be renamed to: name a folder in it", f.path)
 	}
-	return agent.Holding{Contents: agent.VolumeEmpty, What: "nothing"}, nil
+	return agent.Holding{Contents: agent.VolumeEmpty, What: "nothing"}, f.unfinished()
+}
+
+// unfinished refuses what is beside the place, unless it is certainly a restore that was broken off, or nothing that anybody could miss.
+func (f folder) unfinished() error {
+	begun, err := clone.InProgress(f.beside())
+	if err != nil || begun {
+		return err
+	}
+	err = filepath.WalkDir(f.beside(), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			err = refused(ReasonDataExists, "restore into %s: %s, which is used meanwhile, holds %s and is no restore that was broken off: move it away, or, if it is the restored data, rename it", f.path, f.beside(), filepath.Base(path))
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 func (f folder) free() (int64, error) {
@@ -63,6 +92,9 @@ func (f folder) free() (int64, error) {
 }
 
 func (f folder) begin() (string, error) {
+	if err := f.unfinished(); err != nil {
+		return "", err
+	}
 	if err := os.RemoveAll(f.beside()); err != nil {
 		return "", fmt.Errorf("remove the unfinished restore: %w", err)
 	}

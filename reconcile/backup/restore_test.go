@@ -390,6 +390,69 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 	}
 }
 
+// What is beside the place goes only if it is certain that a restore left it unfinished.
+func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	_, env := backedUp(t)
+	env.Layout = agent.Layout{}
+	env.Into = filepath.Join(t.TempDir(), "data")
+	beside := filepath.Join(env.Into+".restoring", "shop", "orders.ibd")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(beside), 0o750), os.WriteFile(beside, []byte("rows"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	outcome, err := restoreTo(t.Context(), env)
+	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonDataExists || status != ExitRefused {
+		t.Errorf("%+v with exit status %d", ended, status)
+	}
+	if rows, err := os.ReadFile(beside); string(rows) != "rows" || err != nil {
+		t.Errorf("%q, %v", rows, err)
+	}
+	// One that was broken off.
+	if err := os.RemoveAll(env.Into + ".restoring"); err != nil {
+		t.Fatal(err)
+	}
+	into, err := newDirectory(env.Into + ".restoring")
+	if err := errors.Join(err, into.Write(clone.File{Name: "shop/half.ibd", Size: 10}, 0, nil), into.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restoreTo(t.Context(), env); err != nil {
+		t.Fatal(err)
+	}
+	checkData(t, env.Into)
+}
+
+// hurried begins another restore in the same place while the first one is about to finish.
+type hurried struct{ place }
+
+func (p hurried) finish(from agent.RestoredFrom) error {
+	root, err := p.begin()
+	if err != nil {
+		return err
+	}
+	another, err := newDirectory(root)
+	if err != nil {
+		return err
+	}
+	return errors.Join(another.Write(clone.File{Name: "ibdata1", Size: 10}, 0, []byte("half")), another.Close(), p.place.finish(from))
+}
+
+func TestHalfARestoreIsNotTakenForTheWholeOne(t *testing.T) {
+	t.Parallel()
+	_, env := backedUp(t)
+	r := restoring{env: env, meter: &meter{}, place: hurried{env.place()}, directory: newDirectory}
+	if _, err := r.run(t.Context()); reasonOf(err) != ReasonRestoreFailed {
+		t.Errorf("%v", err)
+	}
+	checkNoData(t, env)
+	if held, err := agent.LookAtVolume(env.Layout); err != nil || held.Contents != agent.VolumeUnfinished {
+		t.Errorf("%+v, %v", held, err)
+	}
+	if _, err := restoreTo(t.Context(), env); err != nil {
+		t.Fatal(err)
+	}
+	checkData(t, env.Layout.DataDir())
+}
+
 func TestRestoreToldToEndIsContinued(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
