@@ -93,14 +93,18 @@ func (r *reconciler) expand(ctx context.Context, seen sight) error {
 	return err
 }
 
-// start makes the Job.
+// start makes the Job, unless the API server knows of a Pod of a former one that the cache does not: two would write to one place.
 func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight) error {
+	left, err := r.podsOf(ctx, instance, true)
+	if err != nil || countWriting(left) > 0 {
+		return err
+	}
 	job := backup.BackupJob(backup.BackupOrder{
 		Namespace: instance.Namespace, Cluster: seen.name, Instance: instance.Name, UID: string(instance.UID),
 		Port: seen.cluster.Spec.Port, Location: seen.location, BandwidthLimit: seen.settings.BandwidthLimit.Value(),
 		Deadline: int64(math.Ceil(deadlineOf(instance, seen).Sub(seen.now).Seconds())), Image: r.image,
 	})
-	_, err := r.api.Create(ctx, owner, job)
+	_, err = r.api.Create(ctx, owner, job)
 	if apierrors.IsAlreadyExists(err) {
 		return r.refuseForeignJob(ctx, owner, *job.Name)
 	}

@@ -47,6 +47,9 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 	if seen.transfer.Phase == backup.Succeeded {
 		return ended(instance, seen)
 	}
+	if seen.transfer.Phase != backup.Failed && outlived(seen) {
+		return decision{stepFail, unended(seen)}
+	}
 	if _, replaced := instance.Annotations[backup.AnnotationReplaced]; replaced {
 		return replace(seen)
 	}
@@ -60,6 +63,8 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 	switch {
 	case found != nil:
 		return decision{stepWait, *found}
+	case seen.pods > 0:
+		return decision{stepWait, problem{backup.ReasonScheduled, "a Pod of its former Job, which may still write, has not ended; another Job is made when it has: if its node is gone, delete the node", false}}
 	case instance.Status.Location == nil:
 		return decision{step: stepBegin}
 	}
@@ -77,6 +82,28 @@ func overdue(seen sight, found *problem) problem {
 	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limit)
 	if found != nil {
 		message += "; at last: " + found.message
+	}
+	return problem{backup.ReasonDeadlineExceeded, message, true}
+}
+
+// outlived says that a Job is there long after its deadline. Kubernetes ends it then, but not before its Pods have ended, and a Pod whose
+// node is gone never does. Nothing else may wait for it for ever: no further backup of its schedule would be made.
+func outlived(seen sight) bool {
+	if seen.job == nil || seen.job.Spec.ActiveDeadlineSeconds == nil {
+		return false
+	}
+	began := seen.job.CreationTimestamp.Time
+	if at := seen.job.Status.StartTime; at != nil {
+		began = at.Time
+	}
+	return seen.now.Sub(began) > time.Duration(*seen.job.Spec.ActiveDeadlineSeconds)*time.Second+patience
+}
+
+func unended(seen sight) problem {
+	limit := time.Duration(*seen.job.Spec.ActiveDeadlineSeconds) * time.Second
+	message := fmt.Sprintf("its Job %s was to end within %s, and has not: is the node of its Pod gone?", seen.job.Name, limit)
+	if said := cleanMessage(seen.transfer.Message); said != "" {
+		message += " " + said
 	}
 	return problem{backup.ReasonDeadlineExceeded, message, true}
 }

@@ -159,7 +159,23 @@ func TestABackupHasItsTime(t *testing.T) {
 		},
 		"also with all it needs: the deadline is the user's word": {instance: fresh(), seen: calm(late), want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true},
 		"a Job that is there is Kubernetes' to end":               {instance: fresh(begins), seen: calm(late, working(backup.State{Phase: backup.Running})), want: stepFollow},
-		"what is complete is complete":                            {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
+		"but its Pods may not end: the node is gone": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Running, Message: "Pod x is told to end"}), due(3600, time.Hour+patience+time.Second)),
+			want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is told to end"},
+		},
+		"which they are given time for": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Running}), due(3600, time.Hour+patience)), want: stepFollow,
+		},
+		"nor a Job that somebody deletes and somebody else holds": {
+			instance: fresh(begins, isReplaced), seen: calm(working(backup.State{Phase: backup.Pending}), due(3600, time.Hour+patience+time.Second)),
+			want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true,
+		},
+		"one that failed says why itself": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Failed, Reason: backup.ReasonCopyFailed}), due(3600, 24*time.Hour)),
+			want: stepFail, reason: backup.ReasonCopyFailed, stalled: true,
+		},
+		"and one that succeeded has":   {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
+		"what is complete is complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
 	})
 }
 
@@ -196,6 +212,9 @@ func TestABackupIsFollowed(t *testing.T) {
 		"somebody deletes its Job": {
 			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Pending}), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: backup.ReasonScheduled, says: []string{"another one is made"},
+		},
+		"but not beside a Pod of it, which may still write": {
+			instance: fresh(begins), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: backup.ReasonScheduled, says: []string{"has not ended"},
 		},
 		"and another one is made": {instance: fresh(begins), seen: calm(), want: stepStart},
 		"it was refused": {

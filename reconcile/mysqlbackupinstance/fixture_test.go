@@ -65,6 +65,14 @@ func working(state backup.State) func(*sight) {
 	}
 }
 
+// due gives the Job a deadline in seconds, and looks at it so long after it began.
+func due(seconds int64, since time.Duration) func(*sight) {
+	return func(seen *sight) {
+		seen.job.Spec.ActiveDeadlineSeconds = &seconds
+		seen.now = seen.job.CreationTimestamp.Add(since)
+	}
+}
+
 func good() *backup.Outcome {
 	return &backup.Outcome{
 		Reason: backup.ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5",

@@ -55,7 +55,7 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 	if err := r.observeTransfer(ctx, instance, &seen, false); err != nil {
 		return seen, err
 	}
-	if needsProof(seen.transfer) {
+	if needsProof(seen) {
 		// The cache of Jobs may be ahead of that of Pods. What nothing follows is decided by what the API server says.
 		if err := r.observeTransfer(ctx, instance, &seen, true); err != nil {
 			return seen, err
@@ -78,9 +78,10 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 	return seen, err
 }
 
-// needsProof says that a Job ended without a success that can be read.
-func needsProof(state backup.State) bool {
-	return state.Phase == backup.Failed || state.Phase == backup.Succeeded && state.Outcome == nil
+// needsProof says that a Job ended without a success that can be read, or does not end.
+func needsProof(seen sight) bool {
+	state := seen.transfer
+	return state.Phase == backup.Failed || state.Phase == backup.Succeeded && state.Outcome == nil || state.Phase != backup.Succeeded && outlived(seen)
 }
 
 // observeTransfer looks at the backup's Job and its Pods, in the caches or live.
@@ -94,11 +95,7 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	if err != nil {
 		return err
 	}
-	for _, pod := range found {
-		if isAtWork(pod) && isBackupPod(pod) {
-			seen.pods++
-		}
-	}
+	seen.pods = countWriting(found)
 	if job == nil {
 		seen.transfer = lastWord(instance, found)
 		return nil
@@ -194,6 +191,17 @@ func ofJob(all []corev1.Pod, job *batchv1.Job) []corev1.Pod {
 func isBackupPod(pod corev1.Pod) bool {
 	controller := metav1.GetControllerOfNoCopy(&pod)
 	return controller == nil || strings.HasSuffix(controller.Name, "-"+jobSuffix)
+}
+
+// countWriting counts the Pods that may still write.
+func countWriting(all []corev1.Pod) int {
+	count := 0
+	for _, pod := range all {
+		if isAtWork(pod) && isBackupPod(pod) {
+			count++
+		}
+	}
+	return count
 }
 
 func isAtWork(pod corev1.Pod) bool {

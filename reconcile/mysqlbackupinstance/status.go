@@ -49,12 +49,19 @@ func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanc
 	status := carried(instance)
 	counted(&status, seen)
 	message := "its Pod is at work"
-	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); condition != nil && condition.Reason == backup.ReasonCopying {
-		message = condition.Message
+	samePod := instance.Status.Attempts == status.Attempts
+	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); samePod && condition != nil && condition.Reason == backup.ReasonCopying {
+		message = condition.Message // it may not answer once
 	}
-	if said := seen.progress; said != nil {
-		status.Source = orElse(said.Source, status.Source)
+	said := seen.progress
+	if said != nil {
 		message = doing(*said)
+	}
+	if seen.transfer.Message != "" { // it is told to end, and does not
+		message = seen.transfer.Message
+	}
+	if said != nil {
+		status.Source = orElse(said.Source, status.Source)
 		// Written when there is something new for people, and not with every byte.
 		fresh, old := measured(*said), instance.Status.Progress
 		if old == nil || old.Percent != fresh.Percent || !says(instance.Status, message) {

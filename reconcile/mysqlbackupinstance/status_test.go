@@ -104,6 +104,14 @@ func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
 	}
 }
 
+func TestAPodThatDoesNotEndSaysSo(t *testing.T) {
+	t.Parallel()
+	status := followed(fresh(begins), calm(working(backup.State{Phase: backup.Running, Message: "Pod x is told to end"})))
+	if !says(status, "Pod x is told to end") {
+		t.Errorf("the conditions are %+v", status.Conditions)
+	}
+}
+
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
