@@ -52,7 +52,7 @@ func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
-		return restoreStep{restoreWatch, status, underWay("waits for the Pod of a former attempt to end")}
+		return restoreStep{restoreWatch, status, underWay("waits for the Pod of a former attempt to end; if its node is gone, delete the node")}
 	case seen.lacking != nil:
 		return stuck(status, *seen.lacking)
 	}
@@ -146,6 +146,8 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 		return problem{state.Reason, state.Message + "; check spec.image, and that the node may pull it", true}
 	case state.Phase == backup.Pending && state.Waiting != "":
 		return problem{cmp.Or(state.Reason, backup.ReasonRestoring), state.Message, false}
+	case state.Phase == backup.Running && state.Message != "": // it is told to end, and does not
+		return underWay(state.Message)
 	case state.Phase == backup.Pending && state.Reason != "":
 		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
 		return underWay(fmt.Sprintf("restores %s to %s; the last attempt ended with %s: %s", sourceOf(cluster), namesOf(cluster).volume(0), state.Reason, state.Message))
