@@ -70,6 +70,9 @@ func TestAnyCopyComesOutAsItWentIn(t *testing.T) {
 			if difference := extracted(t, store, manifest).differs(expected); difference != "" {
 				t.Error(difference)
 			}
+			if size := expected.size(); manifest.Data.Size != size {
+				t.Errorf("the manifest tells of %d bytes, and there are %d", manifest.Data.Size, size)
+			}
 		})
 	}
 }

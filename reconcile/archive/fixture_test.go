@@ -81,6 +81,14 @@ func (s tree) Remove(name string) error {
 	return nil
 }
 
+func (s tree) size() int64 {
+	var sum int64
+	for _, content := range s {
+		sum += int64(len(content))
+	}
+	return sum
+}
+
 // differs tells the first difference of two trees.
 func (s tree) differs(other tree) string {
 	names := slices.Sorted(maps.Keys(s))

@@ -18,7 +18,7 @@ type Identity struct {
 }
 
 // Manifest describes a backup. Whoever finishes a backup fills in what is known of the copy; Writer.Finish fills in Format, Product,
-// Backup, Started, Completed, Data.Raw, Compression, Encryption and Parts.
+// Backup, Started, Completed, Data.Size, Data.Raw, Compression, Encryption and Parts.
 type Manifest struct {
 	Format  int      `json:"format"`
 	Product string   `json:"product"`
@@ -60,9 +60,11 @@ type GTIDs struct {
 
 // Data is how much was copied.
 type Data struct {
-	// Bytes and Files are what the donor sent: see clone.Result.
+	// Bytes and Files are what the donor sent: see clone.Result. Pages that changed meanwhile are sent twice.
 	Bytes int64 `json:"bytes"`
 	Files int   `json:"files"`
+	// Size is how long all files are together: what they take where they are restored to.
+	Size int64 `json:"size"`
 	// Raw is the length, in bytes, of the tar stream before compression.
 	Raw int64 `json:"raw"`
 }

@@ -46,8 +46,8 @@ func checkName(name string) error {
 type recorder struct {
 	tar      *tar.Writer
 	modified time.Time
-	// files has every name there ever was; true while the file exists.
-	files map[fileKey]bool
+	// files has every name there ever was with how long the file is; absentFile for one that has gone.
+	files map[fileKey]int64
 	// first is the file whose entry is being written.
 	first *firstPass
 	// change collects Writes that follow on one another.
@@ -71,7 +71,7 @@ type change struct {
 
 func newRecorder(out io.Writer, modified time.Time) *recorder {
 	return &recorder{
-		tar: tar.NewWriter(out), modified: modified.UTC().Truncate(time.Second), files: map[fileKey]bool{},
+		tar: tar.NewWriter(out), modified: modified.UTC().Truncate(time.Second), files: map[fileKey]int64{},
 		change: change{data: make([]byte, 0, changeLimit)}, zeros: make([]byte, 64<<10),
 	}
 }
@@ -84,13 +84,15 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 	if file.Size < 0 || offset < 0 || offset > math.MaxInt64-int64(len(data)) {
 		return fmt.Errorf("write %s: size %d, offset %d", file.Name, file.Size, offset)
 	}
-	if !r.files[keyOf(file.Name)] {
+	if !r.exists(file.Name) {
 		if err := r.begin(file); err != nil {
 			return err
 		}
 	}
+	length := r.files[keyOf(file.Name)]
+	r.files[keyOf(file.Name)] = max(length, offset+int64(len(data)))
 	if len(data) == 0 {
-		return r.extend(file.Name, offset)
+		return r.extend(file.Name, length, offset)
 	}
 	if !r.continues(file.Name, offset) {
 		return r.changed(file.Name, offset, data)
@@ -114,16 +116,33 @@ func (r *recorder) continues(name string, offset int64) bool {
 	return r.first != nil && r.first.name == name && offset >= r.first.written && offset < r.first.size
 }
 
-// extend records that a file is at least so long: as a change without content. Whether it is already need not be known.
-func (r *recorder) extend(name string, length int64) error {
-	if length == 0 || (r.first != nil && r.first.name == name && length <= r.first.size) {
+// exists says whether there is a file.
+func (r *recorder) exists(name string) bool {
+	length, used := r.files[keyOf(name)]
+	return used && length != absentFile
+}
+
+// size is how long all files are together.
+func (r *recorder) size() int64 {
+	var sum int64
+	for _, length := range r.files {
+		if length != absentFile {
+			sum += length
+		}
+	}
+	return sum
+}
+
+// extend records that a file has become longer: as a change without content.
+func (r *recorder) extend(name string, from, to int64) error {
+	if to <= from {
 		return nil
 	}
 	if err := r.settle(); err != nil {
 		return err
 	}
 	r.number++
-	return r.header(changeName(r.number, length, name), 0)
+	return r.header(changeName(r.number, to, name), 0)
 }
 
 // changeName is the entry of bytes of a file from an offset on.
@@ -142,7 +161,7 @@ func (r *recorder) begin(file clone.File) error {
 		r.number++
 		name = fmt.Sprintf("%s%012d-create/%s", changesFolder, r.number, file.Name)
 	}
-	r.files[key] = true
+	r.files[key] = file.Size
 	r.first = &firstPass{name: file.Name, size: file.Size}
 	return r.header(name, file.Size)
 }
@@ -172,13 +191,13 @@ func (r *recorder) rename(from, to string) error {
 	if err := errors.Join(checkName(from), checkName(to)); err != nil {
 		return err
 	}
-	if !r.files[keyOf(from)] {
+	if !r.exists(from) {
 		return fmt.Errorf("rename %s to %s: there is no such file in the copy", from, to)
 	}
 	if from == to {
 		return nil
 	}
-	r.files[keyOf(from)], r.files[keyOf(to)] = false, true
+	r.files[keyOf(from)], r.files[keyOf(to)] = absentFile, r.files[keyOf(from)]
 	return r.operation("rename", from, to)
 }
 
@@ -187,10 +206,10 @@ func (r *recorder) remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if !r.files[keyOf(name)] {
+	if !r.exists(name) {
 		return nil
 	}
-	r.files[keyOf(name)] = false
+	r.files[keyOf(name)] = absentFile
 	return r.operation("remove", name, "")
 }
 

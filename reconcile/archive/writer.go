@@ -201,7 +201,8 @@ func (w *Writer) Finish(ctx context.Context, manifest Manifest) (Manifest, strin
 func (w *Writer) complete(manifest Manifest) Manifest {
 	manifest.Format, manifest.Product, manifest.Backup = Format, Product, w.options.Identity
 	manifest.Started, manifest.Completed = w.started, time.Now().UTC().Truncate(time.Second)
-	manifest.Data.Raw, manifest.Parts, manifest.Compression = w.packer.raw, w.shipper.parts, compression
+	manifest.Data.Size, manifest.Data.Raw = w.recorder.size(), w.packer.raw
+	manifest.Parts, manifest.Compression = w.shipper.parts, compression
 	manifest.Encryption = Encryption{}
 	if len(w.options.Recipients) > 0 {
 		manifest.Encryption = Encryption{Scheme: encryption, Recipients: recipientNames(w.options.Recipients)}

@@ -135,7 +135,7 @@ func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome
 func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
 	return Outcome{
 		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
-		Checksum: checksum, DataSize: manifest.Data.Bytes, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
+		Checksum: checksum, DataSize: manifest.Data.Size, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
 	}
 }
 

@@ -178,7 +178,7 @@ func TestBackupTellsWhatItMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	if outcome.Source != "db-1" || outcome.ServerVersion != "9.7.4" || outcome.UID != "0a1b" || outcome.Instance != "nightly-1" ||
-		outcome.DataSize != manifest.Data.Bytes || outcome.Size != manifest.Stored() || outcome.Size == 0 || !strings.HasPrefix(outcome.Checksum, "sha256:") {
+		outcome.DataSize != manifest.Data.Size || outcome.Size != manifest.Stored() || outcome.Size == 0 || !strings.HasPrefix(outcome.Checksum, "sha256:") {
 		t.Errorf("it says %+v of %+v", outcome, manifest)
 	}
 	// Looked at as a Service, as a member, before the redo log, and once the moment of the copy had passed; one more is about to commit then.

@@ -30,7 +30,7 @@ type Outcome struct {
 	GTIDsLeftOut bool   `json:"gtidsLeftOut,omitempty"`
 	// Checksum is that of the manifest: sha256:….
 	Checksum string `json:"checksum,omitempty"`
-	// DataSize is how many bytes were copied, Size how many the archive takes.
+	// DataSize is how many bytes the files of the copy have together, Size how many the archive takes.
 	DataSize int64 `json:"dataSize,omitempty"`
 	Size     int64 `json:"size,omitempty"`
 	// UID is that of the instance whose backup it is, Instance its name, as the manifest has them.

@@ -316,10 +316,31 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 	}
 }
 
-// smallVolume has no room.
-type smallVolume struct{ place }
+// smallVolume has room for so much.
+type smallVolume struct {
+	place
+	room int64
+}
 
-func (smallVolume) free() (int64, error) { return 1000, nil }
+func (v smallVolume) free() (int64, error) { return v.room, nil }
+
+// What changed at the member while it was copied was sent twice, and takes its place once.
+func TestRestoreTakesNoMoreRoomThanTheData(t *testing.T) {
+	t.Parallel()
+	s, env := backedUp(t)
+	manifest, err := s.load(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Data.Bytes < manifest.Data.Size*3/2 {
+		t.Fatalf("of %d bytes only %d were sent", manifest.Data.Size, manifest.Data.Bytes)
+	}
+	fitting := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), manifest.Data.Size}, directory: newDirectory}
+	if _, err := fitting.run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	checkData(t, env.Layout.DataDir())
+}
 
 // fullDirectory takes a little, then nothing.
 type fullDirectory struct {
@@ -338,7 +359,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	before := sumOf(t, env.Layout.Volume)
-	small := restoring{env: env, meter: &meter{}, place: smallVolume{env.place()}, directory: newDirectory}
+	small := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
 	outcome, err := small.run(t.Context())
 	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonVolumeTooSmall || status != ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
 		t.Errorf("known before: %+v with exit status %d", ended, status)

@@ -162,7 +162,7 @@ type MySQLBackupInstanceStatus struct {
 	Attempts int32 `json:"attempts,omitempty"`
 	// Progress is how far a running backup has come.
 	Progress *TransferProgress `json:"progress,omitempty"`
-	// DataSize is how many bytes were copied from the member, Size how many the archive takes at its destination.
+	// DataSize is how many bytes the files copied from the member have, Size how many the archive takes at its destination.
 	DataSize int64 `json:"dataSize,omitempty"`
 	Size     int64 `json:"size,omitempty"`
 	// SizeSummary is Size for people: 1.2Gi.
