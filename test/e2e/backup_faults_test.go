@@ -174,27 +174,33 @@ func flipByte(t *testing.T, folder string) {
 	}
 }
 
-// TestDestinationFull backs up to a volume that is too small: the backup fails and says so, leaves nothing, and members go on.
+// TestDestinationFull backs up to a volume that is too small: that is told, and once there is room the next attempt is good.
 func TestDestinationFull(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.start(1)
 	p.seed(p.open(p.cluster, p.password), 40)
-	p.smallVolume("small", 16)
+	enlarge := p.smallVolume("small", 16)
 	p.mustApply(p.instance("too-much", "destination: {claim: small}"))
-	t.Log(p.waitBackup("too-much", "Failed DestinationFull", backupLimit))
+	t.Log(p.waitBackup("too-much", "Started DestinationFull", changeLimit))
+	enlarge(256)
+	t.Log(p.waitBackup("too-much", "Completed", backupLimit))
 	p.settled(1)
 }
 
-// smallVolume makes a claim whose volume really ends: a file system in memory.
-func (p *place) smallVolume(name string, mebibytes int) {
+// smallVolume makes a claim whose volume really ends, a file system in memory, and returns what enlarges it.
+func (p *place) smallVolume(name string, mebibytes int) (enlarge func(mebibytes int)) {
 	p.t.Helper()
 	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
 	folder := filepath.Join("/var/lib", p.namespace+"-"+name)
 	p.onNode(node, "mkdir", "-p", folder)
 	p.onNode(node, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=0777", mebibytes), "tmpfs", folder)
 	p.t.Cleanup(func() {
-		p.run("delete", "pv", p.namespace+"-"+name, "--ignore-not-found", "--wait=false")
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), changeLimit)
+		defer cancel()
+		if _, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+name, "--ignore-not-found", "--wait=false"); err != nil {
+			p.t.Error(err)
+		}
 	})
 	p.mustApply(fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolume
@@ -218,6 +224,10 @@ spec:
   accessModes: [ReadWriteOnce]
   resources: {requests: {storage: 1Gi}}
 `, p.namespace, name, folder, node))
+	return func(mebibytes int) {
+		p.t.Helper()
+		p.onNode(node, "mount", "-o", fmt.Sprintf("remount,size=%dm", mebibytes), folder)
+	}
 }
 
 // onNode runs a command inside a node of the dev cluster.
