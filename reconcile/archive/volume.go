@@ -182,7 +182,8 @@ func (v volume) sweep(context.Context) error {
 	}
 	left := 0
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), partialSuffix) {
+		whole, isPartial := strings.CutSuffix(entry.Name(), partialSuffix)
+		if !isPartial || !ours(whole) {
 			left++
 			continue
 		}

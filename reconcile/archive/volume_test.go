@@ -73,8 +73,18 @@ func TestLeftoversOfAWriteAreSwept(t *testing.T) {
 	if err := os.WriteFile(leftover, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	foreign := filepath.Join(dir, "shop/orders/nightly/thesis"+partialSuffix)
+	if err := os.WriteFile(foreign, []byte("somebody else's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	_, manifest := backedUp(t, store, WriteOptions{}, 1<<20)
-	if files := filesOf(t, dir); len(files) != len(manifest.Parts)+2 {
+	if files := filesOf(t, dir); len(files) != len(manifest.Parts)+3 {
+		t.Errorf("left: %q", files)
+	}
+	if err := Remove(t.Context(), store, owner("nightly")); err != nil {
+		t.Fatal(err)
+	}
+	if files := filesOf(t, dir); len(files) != 1 || files[0] != foreign {
 		t.Errorf("left: %q", files)
 	}
 }
