@@ -2,44 +2,43 @@ package backup
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// StatusProgress is the progress as a status has it. What is through is never more than 99 percent: 100 is said by the outcome.
+// whole is one hundred percent. A status never says so of what is under way: the data may grow, the end takes its time, and only the
+// outcome tells that it is over.
+const whole = 100
+
+// StatusProgress is the progress as a status has it. What nobody can mean, such as a negative number, is nothing.
 func StatusProgress(progress Progress) v1.TransferProgress {
-	status := v1.TransferProgress{Bytes: progress.Bytes, TotalBytes: progress.TotalBytes, BytesPerSecond: progress.BytesPerSecond}
-	if progress.TotalBytes > 0 {
-		status.Percent = int32(max(0, min(99, float64(progress.Bytes)/float64(progress.TotalBytes)*100)))
+	status := v1.TransferProgress{Bytes: max(0, progress.Bytes), TotalBytes: max(0, progress.TotalBytes), BytesPerSecond: max(0, progress.BytesPerSecond)}
+	status.Summary = Size(status.Bytes)
+	if status.TotalBytes > 0 {
+		status.Percent = int32(min(float64(status.Bytes)/float64(status.TotalBytes)*whole, whole-1))
+		status.Summary = fmt.Sprintf("%d%% of %s", status.Percent, Size(status.TotalBytes))
 	}
-	status.Summary = summary(progress, status.Percent)
+	if status.BytesPerSecond > 0 {
+		status.Summary += ", " + Size(status.BytesPerSecond) + "/s"
+	}
 	return status
 }
 
-// summary says it for people: "42% of 1.2Gi, 180Mi/s", or "310Mi, 180Mi/s" where the whole is not known.
-func summary(progress Progress, percent int32) string {
-	text := Size(progress.Bytes)
-	if progress.TotalBytes > 0 {
-		text = fmt.Sprintf("%d%% of %s", percent, Size(progress.TotalBytes))
-	}
-	if progress.BytesPerSecond > 0 {
-		text += ", " + Size(progress.BytesPerSecond) + "/s"
-	}
-	return text
-}
-
-// Size writes bytes for people in Kubernetes' binary units, with two digits at least: 980, 1.2Gi, 180Mi.
+// Size writes a number of bytes for people, as Kubernetes writes quantities: 980, 1.2Gi, 180Mi.
 func Size(bytes int64) string {
-	value, unit := float64(bytes), ""
-	for _, next := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
-		if value < 1024 {
-			break
-		}
-		value, unit = value/1024, next
+	const kibi = 1024
+	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+	value, unit := float64(bytes), 0
+	for math.Round(value*10)/10 >= kibi && unit < len(units)-1 {
+		value /= kibi
+		unit++
 	}
-	if unit == "" || value >= 10 {
-		return fmt.Sprintf("%.0f%s", value, unit)
+	digits := 1
+	if unit == 0 || value >= 100 { // 180Mi says as much as 180.3Mi
+		digits = 0
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", value), ".0") + unit
+	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', digits, 64), ".0") + units[unit]
 }

@@ -123,12 +123,25 @@ func TestStatusProgressIsForPeople(t *testing.T) {
 		"total not known": {Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
 		"on the way":      {Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
 		"more than said":  {Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
+		"nonsense":        {Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
 		"huge":            {Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
 	}
 	for name, test := range tests {
 		got := StatusProgress(test.progress)
 		if got.Percent != test.percent || got.Summary != test.summary {
 			t.Errorf("%s: %d%%, %q; want %d%%, %q", name, got.Percent, got.Summary, test.percent, test.summary)
+		}
+	}
+}
+
+func TestSizesAreForPeople(t *testing.T) {
+	t.Parallel()
+	for bytes, want := range map[int64]string{
+		0: "0", 980: "980", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 180 << 20: "180Mi", 1288490189: "1.2Gi", 1 << 40: "1Ti",
+		1<<20 - 1: "1Mi", 1 << 30: "1Gi", 99<<30 + 1<<29: "99.5Gi", 1 << 62: "4Ei",
+	} {
+		if got := Size(bytes); got != want {
+			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
 		}
 	}
 }

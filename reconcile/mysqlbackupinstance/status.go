@@ -63,9 +63,9 @@ func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanc
 	if said != nil {
 		status.Source = orElse(said.Source, status.Source)
 		// Written when there is something new for people, and not with every byte.
-		fresh, old := measured(*said), instance.Status.Progress
+		fresh, old := backup.StatusProgress(*said), instance.Status.Progress
 		if old == nil || old.Percent != fresh.Percent || !says(instance.Status, message) {
-			status.Progress = fresh
+			status.Progress = &fresh
 		}
 	}
 	setProblem(&status, problem{backup.ReasonCopying, message, false}, seen.now)
@@ -103,9 +103,9 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	over(&status, seen, v1.BackupCompleted)
 	said := seen.transfer.Outcome
 	status.Source, status.ServerVersion, status.GTIDExecuted = orElse(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
-	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, size(said.Size)
-	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: hundred, Summary: "100% of " + size(said.DataSize)}
-	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", size(said.DataSize), orElse(status.Source, "the cluster"), status.SizeSummary, status.Duration)
+	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, backup.Size(said.Size)
+	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + backup.Size(said.DataSize)}
+	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", backup.Size(said.DataSize), orElse(status.Source, "the cluster"), status.SizeSummary, status.Duration)
 	if said.GTIDsLeftOut {
 		message += "; its GTID set is too long to be shown here, the backup's manifest has it"
 	}
@@ -125,8 +125,7 @@ func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBa
 		status.Source = orElse(said.Source, status.Source)
 	}
 	if last := instance.Status.Progress; last != nil {
-		stopped := *measured(backup.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
-		stopped.Percent = last.Percent
+		stopped := backup.StatusProgress(backup.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
 		status.Progress = &stopped
 	}
 	setProblem(&status, problem{why.reason, why.message, true}, seen.now)
@@ -141,6 +140,9 @@ func over(status *v1.MySQLBackupInstanceStatus, seen sight, phase v1.BackupPhase
 		status.Duration = duration(at.Sub(status.StartTime.Time))
 	}
 }
+
+// duration writes a time span for people: 1m12s.
+func duration(span time.Duration) string { return max(0, span).Round(time.Second).String() }
 
 func orElse(text, other string) string {
 	if text == "" {

@@ -112,39 +112,6 @@ func TestAPodThatDoesNotEndSaysSo(t *testing.T) {
 	}
 }
 
-func TestMeasured(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		said backup.Progress
-		want v1.TransferProgress
-	}{
-		"nothing yet":          {want: v1.TransferProgress{Summary: "0"}},
-		"the total not known":  {said: backup.Progress{Bytes: 5 << 20}, want: v1.TransferProgress{Bytes: 5 << 20, Summary: "5Mi"}},
-		"on the way":           {said: backup.Progress{Bytes: 42, TotalBytes: 100, BytesPerSecond: 7}, want: v1.TransferProgress{Bytes: 42, TotalBytes: 100, Percent: 42, BytesPerSecond: 7, Summary: "42% of 100, 7/s"}},
-		"more than the total":  {said: backup.Progress{Bytes: 120, TotalBytes: 100}, want: v1.TransferProgress{Bytes: 120, TotalBytes: 100, Percent: 99, Summary: "99% of 100"}},
-		"what nobody can mean": {said: backup.Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, want: v1.TransferProgress{Summary: "0"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(test.want, *measured(test.said)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
-func TestSize(t *testing.T) {
-	t.Parallel()
-	for bytes, want := range map[int64]string{
-		0: "0", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 180 << 20: "180Mi", 1288490189: "1.2Gi", 1 << 40: "1Ti",
-		1<<20 - 1: "1Mi", 1 << 30: "1Gi", 99<<30 + 1<<29: "99.5Gi", 1 << 62: "4096Pi",
-	} {
-		if got := size(bytes); got != want {
-			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
-		}
-	}
-}
-
 // TestWhatHasStartedStaysSo: a Pod that was at work makes a backup Started, also when nobody saw it run and the next one waits.
 func TestWhatHasStartedStaysSo(t *testing.T) {
 	t.Parallel()
