@@ -73,7 +73,7 @@ func runCRDs(ctx context.Context, p process) error {
 }
 
 func (o crdsOptions) installer(p process) (crds.Installer, error) {
-	log, err := o.log.logger(p.err)
+	log, err := o.log.loggerForAll(p.err)
 	if err != nil {
 		return crds.Installer{}, err
 	}

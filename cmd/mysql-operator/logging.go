@@ -22,13 +22,22 @@ func (o *logOptions) register(flags *pflag.FlagSet) {
 	flags.StringVar(&o.format, "log-format", "json", "json or console")
 }
 
-// logger returns a logger that writes to out, and sends there what client-go logs through klog. klog is one for the whole process.
+// logger returns a logger that writes to out.
 func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
 	core, err := o.core(out)
 	if err != nil {
 		return logr.Discard(), err
 	}
-	logger := newLogger(core)
+	return newLogger(core), nil
+}
+
+// loggerForAll is logger for what speaks to Kubernetes: what client-go logs through klog, which is one for the whole process, is sent there
+// as well.
+func (o *logOptions) loggerForAll(out io.Writer) (logr.Logger, error) {
+	logger, err := o.logger(out)
+	if err != nil {
+		return logger, err
+	}
 	//nolint:forbidigo // the one place where klog, which client-go logs through, is led into our log
 	klog.SetLoggerWithOptions(logger.WithName("client"), klog.ContextualLogger(true))
 	return logger, nil

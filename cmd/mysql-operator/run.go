@@ -70,7 +70,7 @@ func runOperator(ctx context.Context, p process) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	log, err := o.log.logger(p.err)
+	log, err := o.log.loggerForAll(p.err)
 	if err != nil {
 		return err
 	}
