@@ -23,7 +23,11 @@ func (e Environment) place() place {
 	if e.Layout.Volume != "" {
 		return memberVolume{layout: e.Layout}
 	}
-	return folder{path: filepath.Clean(e.Into)}
+	into, err := filepath.Abs(e.Into)
+	if err != nil {
+		into = filepath.Clean(e.Into) // there is no current directory, which looking at it will tell
+	}
+	return folder{path: into}
 }
 
 // directory is a clone.Directory.

@@ -411,6 +411,20 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 	}
 }
 
+func TestRestoreByHandIntoTheCurrentDirectory(t *testing.T) { //nolint:paralleltest // it changes the process's directory
+	_, env := backedUp(t)
+	root := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(root, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(root)
+	env.Layout, env.Into = agent.Layout{}, "."
+	if _, err := restoreTo(t.Context(), env); err != nil {
+		t.Error(err)
+	}
+	checkData(t, root)
+}
+
 // What is beside the place goes only if it is certain that a restore left it unfinished.
 func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 	t.Parallel()
