@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -293,14 +294,19 @@ func (b *burials) round(ctx context.Context, d *diary) {
 			continue
 		}
 		item.SetFinalizers(slices.DeleteFunc(finalizers, func(one string) bool { return one == backup.FinalizerData }))
-		if _, err := d.of("mysqlbackupinstances").Update(ctx, &item, metav1.UpdateOptions{}); err != nil {
-			continue
-		}
-		if _, expired := item.GetAnnotations()[backup.AnnotationExpired]; expired {
-			b.mu.Lock()
-			b.expired = append(b.expired, item.GetName())
-			b.mu.Unlock()
-		}
+		b.bury(ctx, d, &item)
+	}
+}
+
+// bury takes the finalizer off and notes it in one: whoever sees that an instance is gone finds it noted.
+func (b *burials) bury(ctx context.Context, d *diary, item *unstructured.Unstructured) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := d.of("mysqlbackupinstances").Update(ctx, item, metav1.UpdateOptions{}); err != nil {
+		return
+	}
+	if _, expired := item.GetAnnotations()[backup.AnnotationExpired]; expired {
+		b.expired = append(b.expired, item.GetName())
 	}
 }
 
