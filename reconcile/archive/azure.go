@@ -29,6 +29,8 @@ const (
 type azureBucket struct {
 	client *container.Client
 	place  place
+	// pieceSize is how many bytes are sent at a time.
+	pieceSize int64
 }
 
 // openAzure makes a Store of a container.
@@ -63,7 +65,7 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 	if err != nil {
 		return err
 	}
-	store.bucket, store.classify, store.release = azureBucket{client: made, place: place}, httpKind, closer(client)
+	store.bucket, store.classify, store.release = azureBucket{client: made, place: place, pieceSize: int64(store.tuning.piece)}, httpKind, closer(client)
 	return nil
 }
 
@@ -97,7 +99,7 @@ func withPodIdentity(address string, options azcore.ClientOptions) (*container.C
 }
 
 func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error {
-	_, err := b.blob(name).UploadStream(ctx, body, &blockblob.UploadStreamOptions{BlockSize: uploadPiece, Concurrency: uploadsAtOnce})
+	_, err := b.blob(name).UploadStream(ctx, body, &blockblob.UploadStreamOptions{BlockSize: b.pieceSize, Concurrency: uploadsAtOnce})
 	return err
 }
 

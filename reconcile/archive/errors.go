@@ -37,11 +37,6 @@ func (e *StoreError) Error() string {
 // Unwrap is the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// Retryable says whether the same may work later without anybody having changed the destination's settings.
-func (e *StoreError) Retryable() bool {
-	return e.Kind == KindUnavailable || e.Kind == KindFull || e.Kind == KindClockSkew
-}
-
 // remedy is what a person can do.
 func (k Kind) remedy() string {
 	switch k {

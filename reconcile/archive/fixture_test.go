@@ -20,7 +20,7 @@ import (
 
 // impatient is for tests: nothing that fails takes long to do so.
 func impatient() tuning {
-	return tuning{attempts: 3, pause: 10 * time.Millisecond, longest: 50 * time.Millisecond, stall: time.Second}
+	return tuning{attempts: 3, pause: 10 * time.Millisecond, longest: 50 * time.Millisecond, piece: 5 << 20, stall: time.Second}
 }
 
 // nightlyIn is the folder of volumeAt's store.
@@ -38,7 +38,12 @@ func volumeAt(t *testing.T, dir string) *Store {
 
 func opened(t *testing.T, location Location) *Store {
 	t.Helper()
-	store, err := open(t.Context(), location, impatient())
+	return openedWith(t, location, impatient())
+}
+
+func openedWith(t *testing.T, location Location, tuning tuning) *Store {
+	t.Helper()
+	store, err := open(t.Context(), location, tuning)
 	if err != nil {
 		t.Fatalf("open %s: %v", location.URL, err)
 	}
@@ -160,10 +165,10 @@ func copyOf(sink clone.Sink, random *rand.Rand, size int) error {
 	return sink.Write(redo, 0, pageOf(random, 100_000))
 }
 
-// pageOf makes bytes a third of which can be compressed, like rows.
+// pageOf makes bytes an eighth of which can be compressed.
 func pageOf(random *rand.Rand, size int) []byte {
 	content := make([]byte, size+8)
-	for i := 0; i < size*2/3; i += 8 {
+	for i := 0; i < size*7/8; i += 8 {
 		binary.LittleEndian.PutUint64(content[i:], random.Uint64())
 	}
 	return content[:size]

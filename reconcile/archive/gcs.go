@@ -37,7 +37,7 @@ func openGCS(ctx context.Context, store *Store, location Location, place place) 
 	s3Requests(&settings, store.tuning, &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}})
 	store.bucket = newS3Bucket(s3.NewFromConfig(settings, func(options *s3.Options) {
 		options.UsePathStyle, options.BaseEndpoint, options.ContinueHeaderThresholdBytes = true, &endpoint, continueFrom
-	}), place)
+	}), place, store.tuning.piece)
 	store.classify, store.release = httpKind, closer(client)
 	return nil
 }

@@ -19,8 +19,7 @@ import (
 )
 
 const (
-	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many of these at once: what a piece has to be
-	// repeated from is in memory. S3 takes 10,000 pieces of at least 5 MiB each ("Amazon S3 multipart upload limits").
+	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many of these at once. S3 takes 10,000 pieces of at least 5 MiB each ("Amazon S3 multipart upload limits").
 	uploadPiece   = 8 << 20
 	uploadsAtOnce = 2
 	// abortLimit bounds how long giving up an upload may take, which happens after the context's end, too.
@@ -31,12 +30,14 @@ const (
 type s3Bucket struct {
 	client *s3.Client
 	place  place
+	// pieceSize is how many bytes are sent at a time.
+	pieceSize int
 	// buffers are for pieces; there are as many as can be in use.
 	buffers chan []byte
 }
 
-func newS3Bucket(client *s3.Client, place place) *s3Bucket {
-	b := &s3Bucket{client: client, place: place, buffers: make(chan []byte, uploadsAtOnce+1)}
+func newS3Bucket(client *s3.Client, place place, pieceSize int) *s3Bucket {
+	b := &s3Bucket{client: client, place: place, pieceSize: pieceSize, buffers: make(chan []byte, uploadsAtOnce+1)}
 	for range uploadsAtOnce + 1 {
 		b.buffers <- nil
 	}
@@ -47,9 +48,9 @@ func newS3Bucket(client *s3.Client, place place) *s3Bucket {
 func (b *s3Bucket) piece(body io.Reader) ([]byte, error) {
 	buffer := <-b.buffers
 	if buffer == nil {
-		buffer = make([]byte, uploadPiece)
+		buffer = make([]byte, b.pieceSize)
 	}
-	n, err := io.ReadFull(body, buffer[:uploadPiece])
+	n, err := io.ReadFull(body, buffer[:b.pieceSize])
 	return buffer[:n], err
 }
 

@@ -16,9 +16,9 @@ import (
 )
 
 // s3Size makes a backup of two parts, the first of which is stored in pieces.
-const s3Size = 14 << 20
+const s3Size = 6 << 20
 
-func twoParts() WriteOptions { return WriteOptions{PartSize: uploadPiece + 1} }
+func twoParts() WriteOptions { return WriteOptions{PartSize: int64(impatient().piece) + 1} }
 
 // faultBed is a gateway with a folder for each story.
 type faultBed struct {
@@ -26,12 +26,12 @@ type faultBed struct {
 	folders atomic.Int64
 }
 
-// folder returns a proxy before a folder of its own.
-func (b *faultBed) folder(t *testing.T) (*proxy, *Store, *Store) {
+// folder returns a proxy before a folder of its own, a store behind it, and one that is there directly.
+func (b *faultBed) folder(t *testing.T, tuning tuning) (*proxy, *Store, *Store) {
 	t.Helper()
 	through := newProxy(t, b.url, httptest.NewServer, nil)
 	name := fmt.Sprintf("folder-%d", b.folders.Add(1))
-	return through, opened(t, b.location(t, through.server.URL, name)), opened(t, b.location(t, b.url, name))
+	return through, openedWith(t, b.location(t, through.server.URL, name), tuning), opened(t, b.location(t, b.url, name))
 }
 
 func TestS3(t *testing.T) {
@@ -80,7 +80,7 @@ func conforms(t *testing.T, store *Store) {
 	options := twoParts()
 	options.Recipients = []age.Recipient{identity.Recipient()}
 	expected, manifest := backedUp(t, store, options, s3Size)
-	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= uploadPiece {
+	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= int64(impatient().piece) {
 		t.Fatalf("the backup has other parts than wanted: %+v", manifest.Parts)
 	}
 	loaded, _, err := Load(t.Context(), store)
@@ -122,7 +122,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
 		t.Skip("it is told at once")
 	}
 	for number := 0; ; number++ {
-		proxy, store, direct := bed.folder(t)
+		proxy, store, direct := bed.folder(t, impatient())
 		proxy.breakAt(one, number, number+1)
 		_, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
 		if err != nil {
@@ -142,7 +142,9 @@ func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
 func lasting(t *testing.T, bed *faultBed, one fault, kind Kind) {
 	t.Helper()
 	for number := 0; ; number++ {
-		proxy, store, direct := bed.folder(t)
+		hasty := impatient()
+		hasty.attempts = 2 // no number of them helps
+		proxy, store, direct := bed.folder(t, hasty)
 		proxy.breakAt(one, number, 1<<30)
 		manifest, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
 		if err == nil {
@@ -216,7 +218,7 @@ func reading(t *testing.T, bed *faultBed, one fault, kind Kind) {
 	if one == faultGarbled || one == faultCutUp {
 		t.Skip("nothing is sent")
 	}
-	proxy, store, _ := bed.folder(t)
+	proxy, store, _ := bed.folder(t, impatient())
 	expected, manifest := backedUp(t, store, twoParts(), s3Size)
 	read := func(number, until int) (tree, error) {
 		proxy.breakAt(one, number, until)

@@ -52,7 +52,7 @@ func openS3(ctx context.Context, store *Store, location Location, place place) e
 		if endpoint != "" {
 			options.BaseEndpoint = &endpoint
 		}
-	}), place)
+	}), place, store.tuning.piece)
 	store.classify, store.release = httpKind, closer(client)
 	return nil
 }

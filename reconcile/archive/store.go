@@ -39,6 +39,8 @@ type tuning struct {
 	attempts int
 	// pause is the first wait between two of them; each next one is twice as long, up to longest.
 	pause, longest time.Duration
+	// piece is how many bytes of an object are sent at a time: what has to be sent again is in memory.
+	piece int
 	// stall is for how long a connection may move no byte at all before it is given up.
 	stall time.Duration
 }
@@ -54,7 +56,7 @@ func (t tuning) backoff(tries int) time.Duration {
 
 // patient is for production: a request is given up after half a minute of failures that come at once, or after six stalls.
 func patient() tuning {
-	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, stall: time.Minute}
+	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, piece: uploadPiece, stall: time.Minute}
 }
 
 // Open makes a Store. It reaches the destination only as far as finding credentials takes. Errors: *StoreError.
