@@ -174,31 +174,50 @@ func flipByte(t *testing.T, folder string) {
 	}
 }
 
-// TestDestinationFull backs up to a volume that is too small: that is told, and once there is room the next attempt is good.
-func TestDestinationFull(t *testing.T) {
+// TestFullVolumes backs up to a volume that is too small: that is told, and once there is room the next attempt is good.
+func TestFullVolumes(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.start(1)
 	p.seed(p.open(p.cluster, p.password), 40)
 	enlarge := p.smallVolume("small", 16)
+	p.mustApply(fmt.Sprintf(`apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: small
+spec:
+  storageClassName: small-%s
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+`, p.namespace))
 	p.mustApply(p.instance("too-much", "destination: {claim: small}"))
 	t.Log(p.waitBackup("too-much", "Started DestinationFull", changeLimit))
 	enlarge(256)
 	t.Log(p.waitBackup("too-much", "Completed", backupLimit))
 	p.settled(1)
+
+	t.Log("the same on the other side: a member's volume that is too small for the backup")
+	want := p.checksums(p.open(p.cluster, p.password))
+	p.loseCluster()
+	enlarge = p.smallVolume("data-"+p.cluster+"-0", 64)
+	p.mustApply(p.manifest("fromBackup: too-much", "replicas: 1", "storageClassName: small-"+p.namespace))
+	t.Log(p.waitReady("False VolumeTooSmall", changeLimit))
+	enlarge(512)
+	p.settled(1)
+	p.sameTables(p.open(p.cluster, p.password), want)
 }
 
-// smallVolume makes a claim whose volume really ends, a file system in memory, and returns what enlarges it.
-func (p *place) smallVolume(name string, mebibytes int) (enlarge func(mebibytes int)) {
+// smallVolume makes a volume for a claim that really ends, a file system in memory, and returns what enlarges it.
+func (p *place) smallVolume(claim string, mebibytes int) (enlarge func(mebibytes int)) {
 	p.t.Helper()
 	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
-	folder := filepath.Join("/var/lib", p.namespace+"-"+name)
+	folder := filepath.Join("/var/lib", p.namespace+"-"+claim)
 	p.onNode(node, "mkdir", "-p", folder)
 	p.onNode(node, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=0777", mebibytes), "tmpfs", folder)
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), changeLimit)
 		defer cancel()
-		if _, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+name, "--ignore-not-found", "--wait=false"); err != nil {
+		if _, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+claim, "--ignore-not-found", "--wait=false"); err != nil {
 			p.t.Error(err)
 		}
 	})
@@ -214,16 +233,7 @@ spec:
   claimRef: {namespace: %[1]s, name: %[2]s}
   local: {path: %[3]s}
   nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%[4]s]}]}]}}
----
-apiVersion: v1
-kind: PersistentVolumeClaim
-metadata:
-  name: %[2]s
-spec:
-  storageClassName: small-%[1]s
-  accessModes: [ReadWriteOnce]
-  resources: {requests: {storage: 1Gi}}
-`, p.namespace, name, folder, node))
+`, p.namespace, claim, folder, node))
 	return func(mebibytes int) {
 		p.t.Helper()
 		p.onNode(node, "mount", "-o", fmt.Sprintf("remount,size=%dm", mebibytes), folder)
