@@ -1,0 +1,38 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// TestBackupInstanceWaitsForTheFormerPod deletes the Job of a backup while its Pod is at work. Kubernetes gives that a while to end, and
+// until it has no other is made, which would write to the same place.
+func TestBackupInstanceWaitsForTheFormerPod(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.operate(t, nil)
+	d.back(t, "one", "cluster: db")
+	former := d.pod(t, "one", "backup")
+	d.bind(t, former)
+	d.runs(t, former, "")
+	d.until(t, "one", mysqlv1.BackupStarted, backup.ReasonCopying)
+	d.remove(t, "jobs", "one-backup")
+	soon(t, func(ctx context.Context) string {
+		found, err := d.instance(ctx, "one")
+		if said := readyOf(found).Message; err != nil || !strings.Contains(said, "has not ended") {
+			return fmt.Sprintf("it does not wait for the former Pod, but: %s (%v)", said, err)
+		}
+		return ""
+	})
+	d.gone(t, "jobs", "one-backup")
+
+	t.Log("then there is another one")
+	d.ends(t, former, backup.ExitRetry, d.outcome(t, "one", backup.ReasonInterrupted, "told to end"))
+	d.succeeds(t, "one")
+}
