@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -98,5 +99,37 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	stranger.RootCAs = security.RootCAs
 	if _, err := ask(stranger, Host("shop", "db")); err == nil {
 		t.Error("the operator of another cluster's CA is answered")
+	}
+	nobody := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.RootCAs}
+	if _, err := ask(nobody, Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "certificate required") {
+		t.Errorf("who shows no certificate gets further than that: %v", err)
+	}
+}
+
+// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little.
+func TestConnectionsOfStrangersAreFew(t *testing.T) {
+	t.Parallel()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go Environment{Layout: layoutWith(t, someAuthority(t)), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{})
+	for range maxConnections {
+		idle, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer idle.Close()
+	}
+	further, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer further.Close()
+	if err := further.SetReadDeadline(time.Now().Add(readHeaderTimeout / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := further.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("one more is not closed at once: %v", err)
 	}
 }
