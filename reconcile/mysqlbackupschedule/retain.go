@@ -18,7 +18,8 @@ type sweep struct {
 	condemn []string
 	// spare are backups that are marked although they are to be kept.
 	spare []string
-	// remove are marked backups to be deleted, and forget failed instances, which have no data.
+	// remove are marked backups to be deleted, and forget failed instances. Those have no backup; what an attempt left that was killed, or
+	// could not clear up, stays.
 	remove, forget []string
 	// next is when age alone will condemn the next one; zero for never.
 	next time.Time
