@@ -190,7 +190,18 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 			manifest.Plugins = append(manifest.Plugins, plugin.Name)
 		}
 	}
-	return writer.Finish(ctx, manifest)
+	manifest, checksum, err := writer.Finish(ctx, manifest)
+	return manifest, checksum, spoiled(err)
+}
+
+// spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it anew.
+func spoiled(err error) error {
+	_, incomplete := errors.AsType[*archive.IncompleteError](err)
+	_, corrupt := errors.AsType[*archive.CorruptError](err)
+	if incomplete || corrupt {
+		return retry(ReasonCopyFailed, "store the backup: %w", err)
+	}
+	return err
 }
 
 // observer follows the stages, and notes between which two sets of transactions the copy is: what was committed before its moment is in it,

@@ -194,6 +194,8 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		"a file that cannot be":      {&clone.UnsupportedError{}, ReasonCopyFailed, ExitRefused},
 		"the donor is gone":          {&netError{}, ReasonDonorUnavailable, ExitRetry},
 		"told to end":                {context.Canceled, ReasonInterrupted, ExitRetry},
+		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), ReasonCopyFailed, ExitRetry},
+		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), ReasonCopyFailed, ExitRetry},
 		"said by the program":        {refused(ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), ReasonVolumeTooSmall, ExitRefused},
 		"several, of which one knew": {errors.Join(errors.New("and another"), store(archive.KindFull)), ReasonDestinationFull, ExitRetry},
 		"anything else":              {errors.New("who knows"), ReasonRestoreFailed, ExitRetry},
