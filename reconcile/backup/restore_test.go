@@ -411,7 +411,8 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 	}
 }
 
-func TestRestoreByHandIntoTheCurrentDirectory(t *testing.T) { //nolint:paralleltest // it changes the process's directory
+// It changes the process's directory, and so runs alone.
+func TestRestoreByHandIntoTheCurrentDirectory(t *testing.T) {
 	_, env := backedUp(t)
 	root := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(root, 0o750); err != nil {
