@@ -119,7 +119,7 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer idle.Close()
+		t.Cleanup(func() { _ = idle.Close() })
 	}
 	further, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {

@@ -105,11 +105,17 @@ func expiry(seen look, rules keeping) sweep {
 		case one.condemned:
 			found.spare = append(found.spare, one.name)
 		}
-		if !later.IsZero() && (found.next.IsZero() || later.Before(found.next)) {
-			found.next = later
-		}
+		found.next = earlier(found.next, later)
 	}
 	return found
+}
+
+// earlier returns the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // newestFirst returns the instances of a phase that are not on their way out, those that ended last first.

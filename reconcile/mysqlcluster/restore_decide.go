@@ -134,7 +134,12 @@ func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 // watched says how a Job is that has not ended.
 func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	state := seen.state
-	if seen.claim != nil && state.Phase == backup.Pending {
+	going := fmt.Sprintf("restores %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
+	if state.Phase == backup.Running {
+		// It only has something to say when it is told to end, and does not.
+		return underWay(cmp.Or(state.Message, going+"; status.restore.progress tells how far it is"))
+	}
+	if seen.claim != nil {
 		if found := diagnoseVolume(*seen.claim); found != nil {
 			return *found
 		}
@@ -142,17 +147,15 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	switch {
 	case seen.refused != "":
 		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
-	case state.Phase == backup.Pending && state.Reason == backup.ReasonImagePullFailed:
+	case state.Reason == backup.ReasonImagePullFailed:
 		return problem{state.Reason, state.Message + "; check spec.image, and that the node may pull it", true}
-	case state.Phase == backup.Pending && state.Waiting != "":
+	case state.Waiting != "":
 		return problem{cmp.Or(state.Reason, backup.ReasonRestoring), state.Message, false}
-	case state.Phase == backup.Running && state.Message != "": // it is told to end, and does not
-		return underWay(state.Message)
-	case state.Phase == backup.Pending && state.Reason != "":
+	case state.Reason != "":
 		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
-		return underWay(fmt.Sprintf("restores %s to %s; the last attempt ended with %s: %s", sourceOf(cluster), namesOf(cluster).volume(0), state.Reason, state.Message))
+		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
 	}
-	return underWay(fmt.Sprintf("restores %s to %s; status.restore.progress tells how far it is", sourceOf(cluster), namesOf(cluster).volume(0)))
+	return underWay(going + "; status.restore.progress tells how far it is")
 }
 
 // decideFailed waits after a failure, until something has changed or some time has passed.
