@@ -58,7 +58,7 @@ test-unit: ## run the unit tests: seconds once warm
 .PHONY: test-integration
 test-integration: ## run the tests on a real API server and etcd, with the race detector
 	hack/need gcc=gcc,libc6-dev
-	CGO_ENABLED=1 go test -race -count=1 -timeout=30m $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
+	CGO_ENABLED=1 go test -race -count=1 -timeout=45m $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
 	hack/test-module devcluster/kubernetes
 
 .PHONY: test-e2e
