@@ -64,7 +64,7 @@ func compressTo(file string, write func(io.Writer) error) (float64, error) {
 	return float64(info.Size()) / mebibyte, nil
 }
 
-// tarFolder writes what a physical backup has: all files but binary and relay logs, which are no part of one, and temporary tablespaces.
+// tarFolder writes what a physical backup has: all files but logs, of which next to nothing is part of one, and temporary tablespaces.
 func tarFolder(root string, w io.Writer) error {
 	archive := tar.NewWriter(w)
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -77,7 +77,7 @@ func tarFolder(root string, w io.Writer) error {
 }
 
 func skipped(name string) bool {
-	for _, pattern := range []string{"binlog.*", "*-bin.*", "*relay*", "ibtmp*", "temp_*.ibt"} {
+	for _, pattern := range []string{"binlog.*", "*-bin.*", "*relay*", "ibtmp*", "temp_*.ibt", "#ib_redo*"} {
 		if matched, _ := filepath.Match(pattern, name); matched {
 			return true
 		}
