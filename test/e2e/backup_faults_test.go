@@ -211,7 +211,7 @@ spec:
 func (p *place) smallVolume(claim string, mebibytes int) (enlarge func(mebibytes int)) {
 	p.t.Helper()
 	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
-	folder := filepath.Join("/var/lib", p.namespace+"-"+claim)
+	folder := "/var/lib/" + p.namespace + "-" + claim
 	p.onNode(node, "mkdir", "-p", folder)
 	p.onNode(node, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=0777", mebibytes), "tmpfs", folder)
 	p.t.Cleanup(func() {

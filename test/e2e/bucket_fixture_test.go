@@ -116,7 +116,7 @@ func (b *bucket) url(folder string) string {
 // secret is the manifest of the Secret with the server's credentials and CA.
 func (b *bucket) secret(name, key string) string {
 	indented := ""
-	for _, line := range strings.Split(strings.TrimSpace(b.ca), "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(b.ca), "\n") {
 		indented += "    " + line + "\n"
 	}
 	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData:\n  AWS_ACCESS_KEY_ID: %s\n  AWS_SECRET_ACCESS_KEY: %s\n  ca.crt: |\n%s", name, bucketUser, key, indented)

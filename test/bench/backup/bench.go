@@ -74,8 +74,8 @@ const settings = "  config: {innodb_buffer_pool_size: 512M, innodb_redo_log_capa
 // cluster makes a cluster and waits until it is Ready.
 func (b *bench) cluster(ctx context.Context, name string, replicas int, lines ...string) error {
 	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec:\n  secret: root\n  replicas: %d\n  storage: 16Gi\n", name, replicas) + settings
-	for _, line := range lines {
-		manifest += "  " + line + "\n"
+	if len(lines) > 0 {
+		manifest += "  " + strings.Join(lines, "\n  ") + "\n"
 	}
 	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
 		return err
