@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -22,6 +23,8 @@ const (
 	keyAccount    = "AZURE_STORAGE_ACCOUNT"
 	keyAccountKey = "AZURE_STORAGE_KEY"
 	keySAS        = "AZURE_STORAGE_SAS_TOKEN"
+	// optionAccount names the storage account in a URL, so that a Pod with an identity needs no Secret.
+	optionAccount = "storage_account"
 )
 
 // azureBucket is a folder in a container of Azure Blob Storage. Blocks of uploads that were broken off are dropped by the store itself
@@ -43,11 +46,11 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 	if err != nil {
 		return err
 	}
-	account := firstOf(keys[keyAccount], os.Getenv(keyAccount))
-	endpoint := place.option("endpoint")
-	if account == "" {
-		return fmt.Errorf("no storage account: add %s to the Secret", keyAccount)
+	account := firstOf(place.option(optionAccount), keys[keyAccount], os.Getenv(keyAccount))
+	if err := checkAccount(account); err != nil {
+		return err
 	}
+	endpoint := place.option("endpoint")
 	if err := checkEndpoint(endpoint); err != nil {
 		return err
 	}
@@ -66,6 +69,17 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 		return err
 	}
 	store.bucket, store.classify, store.release = azureBucket{client: made, place: place, pieceSize: int64(store.tuning.piece)}, httpKind, closer(client)
+	return nil
+}
+
+// checkAccount refuses what is no name of a storage account (Azure documentation, "Storage account overview"): it becomes part of a host's.
+func checkAccount(account string) error {
+	if account == "" {
+		return fmt.Errorf("no storage account: add ?%s=… to the URL, or %s to the Secret", optionAccount, keyAccount)
+	}
+	if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(account) {
+		return fmt.Errorf("%q is no name of a storage account: it has 3 to 24 lower-case letters and digits", account)
+	}
 	return nil
 }
 
@@ -95,7 +109,19 @@ func withPodIdentity(address string, options azcore.ClientOptions) (*container.C
 	if err != nil {
 		return nil, fmt.Errorf("find the identity of the Pod: %w", err)
 	}
-	return container.NewClient(address, credential, &container.ClientOptions{ClientOptions: options})
+	return container.NewClient(address, explainedTokens{credential}, &container.ClientOptions{ClientOptions: options})
+}
+
+// explainedTokens marks failures to find an identity.
+type explainedTokens struct{ azcore.TokenCredential }
+
+// GetToken implements azcore.TokenCredential.
+func (e explainedTokens) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := e.TokenCredential.GetToken(ctx, options)
+	if err != nil {
+		return token, &credentialsError{cause: err}
+	}
+	return token, nil
 }
 
 func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error {

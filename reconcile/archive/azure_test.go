@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fakeAzure answers the handful of Blob service requests that a Store sends, as its REST reference describes them.
@@ -22,11 +23,13 @@ type fakeAzure struct {
 	blocks map[string][]byte
 	refuse string
 	status int
+	// authorized is how every request's Authorization must begin.
+	authorized string
 }
 
 func newFakeAzure(t *testing.T) (*fakeAzure, Location) {
 	t.Helper()
-	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}}
+	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "SharedKey account:"}
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
 	keys := map[string]string{keyAccount: "account", keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
@@ -45,7 +48,7 @@ func (f *fakeAzure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	_, exists := f.blobs[name]
 	switch {
-	case f.refuse != "" || !strings.HasPrefix(r.Header.Get("Authorization"), "SharedKey account:"):
+	case f.refuse != "" || !strings.HasPrefix(r.Header.Get("Authorization"), f.authorized):
 		f.fail(w, max(f.status, http.StatusForbidden), firstOf(f.refuse, "AuthenticationFailed"))
 	case query.Get("comp") == "list":
 		f.list(w, query.Get("prefix"))
@@ -113,6 +116,64 @@ func TestAzure(t *testing.T) {
 	t.Parallel()
 	_, location := newFakeAzure(t)
 	conforms(t, opened(t, location))
+}
+
+// A Pod with an identity needs no Secret: the URL names the account. Here it is the identity of the machine, which a server nearby vouches for
+// (Azure documentation, "How to use managed identities for App Service": IDENTITY_ENDPOINT), and the service takes nothing but its token.
+func TestAzureWithThePodsIdentity(t *testing.T) {
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("resource") != "https://storage.azure.com" {
+			t.Errorf("a token is asked for with %s", r.URL.RawQuery)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_on":"%d"}`, testToken, time.Now().Add(time.Hour).Unix()) // the client may be gone
+	}))
+	t.Cleanup(issuer.Close)
+	t.Setenv("IDENTITY_ENDPOINT", issuer.URL)
+	t.Setenv("IDENTITY_HEADER", "a header of the test")
+	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "Bearer " + testToken}
+	server := httptest.NewTLSServer(fake)
+	t.Cleanup(server.Close)
+	ca := secretDir(t, map[string]string{"ca.crt": string(pemOf(server.Certificate().Raw))})
+	conforms(t, opened(t, Location{URL: "azblob://backups/azure?storage_account=account&endpoint=" + server.URL, CredentialsDir: ca}))
+}
+
+func TestAzureAccounts(t *testing.T) {
+	t.Parallel()
+	key := map[string]string{keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
+	with := func(account string) map[string]string {
+		return map[string]string{keyAccount: account, keyAccountKey: key[keyAccountKey]}
+	}
+	for name, story := range map[string]struct {
+		options string
+		secret  map[string]string
+		host    string
+		refused string
+	}{
+		"of the Secret":            {secret: with("mine"), host: "mine.blob.core.windows.net"},
+		"of the URL":               {options: "?storage_account=yours", secret: key, host: "yours.blob.core.windows.net"},
+		"of both: that of the URL": {options: "?storage_account=yours", secret: with("mine"), host: "yours.blob.core.windows.net"},
+		"of nobody":                {secret: key, refused: "add ?storage_account=… to the URL, or AZURE_STORAGE_ACCOUNT to the Secret"},
+		"no name of one":           {options: "?storage_account=example.com/", secret: key, refused: `"example.com/" is no name of a storage account`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, err := open(t.Context(), Location{URL: "azblob://backups/azure" + story.options, CredentialsDir: secretDir(t, story.secret)}, impatient())
+			if told, ok := errors.AsType[*StoreError](err); story.refused != "" && (!ok || told.Kind != KindInvalid || !strings.Contains(err.Error(), story.refused)) {
+				t.Errorf("open: %v", err)
+			}
+			if story.refused != "" {
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			bucket, ok := store.bucket.(azureBucket)
+			if !ok || !strings.HasPrefix(bucket.client.URL(), "https://"+story.host+"/backups") {
+				t.Errorf("it goes to %v", bucket.client.URL())
+			}
+		})
+	}
 }
 
 func TestAzureRefuses(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *Store) explain(ctx context.Context, op string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 	}
-	return &StoreError{Kind: s.classify(err), Op: op, Err: err}
+	return &StoreError{Kind: s.classify(err), Op: settled(op), Err: inPlainWords(err)}
 }
 
 // bodyError marks an error as that of the body that is being stored, and none of the store.

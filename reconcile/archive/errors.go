@@ -13,6 +13,9 @@ const (
 	KindRefused Kind = "Refused"
 	// KindNotFound: the bucket, or the volume's folder, does not exist. Trying again is no use before it does.
 	KindNotFound Kind = "NotFound"
+	// KindUntrusted: the certificate of the store is nobody's that is trusted, or for another name. Trying again is no use before that is put
+	// right.
+	KindUntrusted Kind = "Untrusted"
 	// KindFull: no space, or a quota is used up. Trying again is of use once there is space.
 	KindFull Kind = "Full"
 	// KindClockSkew: this machine's clock and the store's are too far apart for signed requests. Trying again is of use once they agree.
@@ -24,8 +27,9 @@ const (
 // StoreError says what went wrong with a destination, and what to do about it.
 type StoreError struct {
 	Kind Kind
-	// Op is what was tried, for example "write part-00001-5f0c2a9d.tar.zst to s3://bucket/shop/db/nightly".
-	Op  string
+	// Op is what was tried, for example "write part-00001 to s3://bucket/shop/db/nightly".
+	Op string
+	// Err is the cause. Its words are the same whenever the same goes wrong.
 	Err error
 }
 
@@ -46,6 +50,8 @@ func (k Kind) remedy() string {
 		return "correct the credentials in the destination's Secret, or what they, or the Pod's identity, are allowed to do"
 	case KindNotFound:
 		return "make the bucket, or correct its name in the URL"
+	case KindUntrusted:
+		return "put the certificates to trust into ca.crt of the destination's Secret, or correct the endpoint in the URL to a name that the certificate is for"
 	case KindFull:
 		return "make room: enlarge the volume or the quota, or delete backups"
 	case KindClockSkew:

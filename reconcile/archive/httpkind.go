@@ -27,6 +27,7 @@ func httpKind(err error) Kind {
 	var azure *azidentity.AuthenticationFailedError
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
 	switch {
 	case errors.As(err, &credentials), errors.As(err, &azure):
 		return KindRefused
@@ -35,8 +36,8 @@ func httpKind(err error) Kind {
 			return KindUnavailable
 		}
 		return KindRefused
-	case errors.As(err, &certificate), errors.As(err, &authority):
-		return KindInvalid
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &name):
+		return KindUntrusted
 	}
 	return kindOf(answer(err))
 }

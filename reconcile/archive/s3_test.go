@@ -254,7 +254,7 @@ func customCA(t *testing.T, bed *faultBed) {
 	proxy := newProxy(t, bed.url, httptest.NewTLSServer, nil)
 	location := bed.location(t, proxy.server.URL, "custom-ca")
 	var failed *StoreError
-	if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindInvalid {
+	if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindUntrusted {
 		t.Errorf("begin without the CA: %v", err)
 	}
 	ca := pemOf(proxy.server.Certificate().Raw)

@@ -13,8 +13,8 @@ import (
 
 // Location says where a backup's own folder is and how to reach it.
 type Location struct {
-	// URL is s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder, azblob://container/folder, or
-	// file:///folder.
+	// URL is s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder,
+	// azblob://container/folder?storage_account=…, or file:///folder.
 	URL string
 	// CredentialsDir has the destination's Secret as files: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION;
 	// service-account.json (gs); AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN; ca.crt (a custom CA, for any).
@@ -127,7 +127,7 @@ func optionsOf(scheme string) ([]string, bool) {
 	case "gs":
 		return []string{"endpoint"}, true
 	case "azblob":
-		return []string{"endpoint"}, true
+		return []string{optionAccount, "endpoint"}, true
 	}
 	return nil, false
 }

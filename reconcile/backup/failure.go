@@ -63,8 +63,8 @@ func judge(err error, otherwise string) (reason string, final bool) {
 	return otherwise, false
 }
 
-// judgeStore is about destinations. Refused credentials are tried again: Secrets are mounted anew each time, and permissions that were just
-// given take minutes to be in force.
+// judgeStore is about destinations. Refused credentials and certificates that are not trusted are tried again: Secrets are mounted anew each
+// time, and permissions that were just given take minutes to be in force.
 func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
 		return ReasonDestinationOccupied, true
@@ -76,7 +76,7 @@ func judgeStore(err error) (string, bool) {
 	switch store.Kind {
 	case archive.KindInvalid:
 		return ReasonDestinationRefused, true
-	case archive.KindRefused, archive.KindNotFound, archive.KindClockSkew:
+	case archive.KindRefused, archive.KindNotFound, archive.KindClockSkew, archive.KindUntrusted:
 		return ReasonDestinationRefused, false
 	case archive.KindFull:
 		return ReasonDestinationFull, false

@@ -101,11 +101,13 @@ func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 	labels := Labels(wanted.cluster)
 	maps.Copy(labels, wanted.labels)
+	ofPod := maps.Clone(labels)
+	maps.Copy(ofPod, wanted.pod.labels)
 	spec := batchv1ac.JobSpec().
 		WithParallelism(1).WithCompletions(1).WithBackoffLimit(backoffLimit).
 		WithPodReplacementPolicy(batchv1.Failed).
 		WithPodFailurePolicy(failurePolicy()).
-		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labels).WithSpec(wanted.pod.spec()))
+		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(ofPod).WithSpec(wanted.pod.spec()))
 	if wanted.deadline > 0 {
 		spec.WithActiveDeadlineSeconds(wanted.deadline)
 	}

@@ -131,6 +131,31 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	}
 }
 
+// Azure's webhook gives an identity to Pods with its label only.
+func TestPodsAskForAzuresIdentity(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		location v1.BackupLocation
+		want     string
+	}{
+		"Azure, a service account": {v1.BackupLocation{URL: "azblob://backups/shop", ServiceAccountName: "cloud"}, "true"},
+		"Azure, a Secret":          {v1.BackupLocation{URL: "azblob://backups/shop", Secret: "azure"}, ""},
+		"another cloud":            {v1.BackupLocation{URL: "s3://backups/shop", ServiceAccountName: "cloud"}, ""},
+	} {
+		deletion := aDeletion()
+		deletion.Location = test.location
+		for _, job := range []batchv1.Job{
+			as[batchv1.Job](t, BackupJob(aBackup(func(o *BackupOrder) { o.Location = test.location }))),
+			as[batchv1.Job](t, RestoreJob(aRestore(func(o *RestoreOrder) { o.Location = test.location }))),
+			as[batchv1.Job](t, DeleteJob(deletion)),
+		} {
+			if got := job.Spec.Template.Labels["azure.workload.identity/use"]; got != test.want || job.Labels["azure.workload.identity/use"] != "" {
+				t.Errorf("%s: the Pods of %s have the label %q, the Job %q", name, job.Name, got, job.Labels["azure.workload.identity/use"])
+			}
+		}
+	}
+}
+
 func TestARestoreCannotWriteToTheBackup(t *testing.T) {
 	t.Parallel()
 	spec := jobs(t)["restore"].Spec.Template.Spec

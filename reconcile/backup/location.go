@@ -11,8 +11,11 @@ import (
 // Identity says which backup; Schedule is empty for one without.
 type Identity struct{ Namespace, Cluster, Schedule, Instance string }
 
-// schemeFile is the scheme of folders in a volume.
-const schemeFile = "file"
+// schemeFile is the scheme of folders in a volume, schemeAzure that of Azure's Blob Storage.
+const (
+	schemeFile  = "file"
+	schemeAzure = "azblob"
+)
 
 // Resolve returns the settings in force for an instance: its own, where it has none its schedule's, then the defaults. The schedule may be
 // nil; the cluster's own storage is the default size of the volume.

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"path"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -58,6 +59,9 @@ const (
 	// memoryRequest and memoryLimit: the programs stay below 128 MiB; the rest is for what the kernel counts of files being written.
 	memoryRequest = "64Mi"
 	memoryLimit   = "192Mi"
+	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
+	// "Service account labels and annotations").
+	workloadIdentity = "azure.workload.identity/use"
 	// probeSize bounds the data directory that is made to learn a version, and thrown away.
 	probeSize = "1Gi"
 )
@@ -65,6 +69,7 @@ const (
 // podParts are put together to the Pod of a transfer.
 type podParts struct {
 	command, image, account string
+	labels                  map[string]string
 	arguments               []string
 	listening               bool
 	first                   []*corev1ac.ContainerApplyConfiguration
@@ -87,6 +92,9 @@ func (p *podParts) cloneAccount(cluster string) {
 // people see, while a Pod that cannot start says so in events only.
 func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	p.account = location.ServiceAccountName
+	if p.account != "" && strings.HasPrefix(location.URL, schemeAzure+"://") {
+		p.labels = map[string]string{workloadIdentity: "true"}
+	}
 	where := FlagURL
 	if readOnly {
 		where = FlagFrom

@@ -25,7 +25,7 @@ const (
 
 	ReasonDestinationOccupied    = "DestinationOccupied"    // another backup's folder; never overwritten
 	ReasonDestinationFull        = "DestinationFull"        // no space, or a quota
-	ReasonDestinationRefused     = "DestinationRefused"     // credentials or permission, a bucket that does not exist, a skewed clock
+	ReasonDestinationRefused     = "DestinationRefused"     // credentials or permission, a bucket that does not exist, a skewed clock, a certificate that is not trusted
 	ReasonDestinationUnavailable = "DestinationUnavailable" // it does not answer, or breaks off
 	ReasonDonorUnavailable       = "DonorUnavailable"       // no member answers
 	ReasonDonorBusy              = "DonorBusy"              // the member gives a copy to somebody else

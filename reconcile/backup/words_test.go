@@ -181,6 +181,7 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		"wrong credentials":          {store(archive.KindRefused), ReasonDestinationRefused, ExitRetry},
 		"no such bucket":             {store(archive.KindNotFound), ReasonDestinationRefused, ExitRetry},
 		"clocks apart":               {store(archive.KindClockSkew), ReasonDestinationRefused, ExitRetry},
+		"a certificate of nobody's":  {store(archive.KindUntrusted), ReasonDestinationRefused, ExitRetry},
 		"full":                       {store(archive.KindFull), ReasonDestinationFull, ExitRetry},
 		"cut off":                    {store(archive.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
 		"no backup":                  {&archive.NotFoundError{}, ReasonBackupNotFound, ExitRefused},

@@ -3,6 +3,7 @@ package mysqlbackupinstance
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/archive"
@@ -10,21 +11,61 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
-const keyAuthorities = "ca.crt"
+const (
+	// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
+	keyAuthorities = "ca.crt"
+	// keyAzureAccount is the key with the name of Azure's storage account.
+	keyAzureAccount = "AZURE_STORAGE_ACCOUNT"
+)
 
-// keySets are, for each scheme of a destination, the sets of keys of which a Secret must hold one whole. A Secret with certificates
-// alone leaves the rest to the Pod's identity.
-func keySets(scheme string) [][]string {
-	switch scheme {
+// storeKeys are the keys that the Secret for a kind of store can have.
+type storeKeys struct {
+	// sets are those that say who one is: one of them whole is enough.
+	sets [][]string
+	// beside are keys that are enough, too, where none of the others is there: the identity is then the Pod's.
+	beside []string
+}
+
+// keysOf are those of a destination. The storage account of Azure may be in the URL instead.
+func keysOf(destination *url.URL) storeKeys {
+	switch destination.Scheme {
 	case "s3":
-		return [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}, {keyAuthorities}}
+		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities}}
 	case "gs":
-		return [][]string{{"service-account.json"}, {keyAuthorities}}
+		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities}}
 	case "azblob":
-		return [][]string{{"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY"}, {"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_SAS_TOKEN"}, {keyAuthorities}}
+		if destination.Query().Get("storage_account") != "" {
+			return storeKeys{sets: [][]string{{"AZURE_STORAGE_KEY"}, {"AZURE_STORAGE_SAS_TOKEN"}}, beside: []string{keyAzureAccount, keyAuthorities}}
+		}
+		sets := [][]string{{keyAzureAccount, "AZURE_STORAGE_KEY"}, {keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}}
+		return storeKeys{sets: sets, beside: []string{keyAzureAccount, keyAuthorities}}
 	}
-	return nil
+	return storeKeys{}
+}
+
+// areIn says whether a Secret has enough of them. Half of a set is not: somebody has forgotten the rest.
+func (k storeKeys) areIn(data map[string][]byte) bool {
+	has := func(key string) bool { return len(data[key]) > 0 }
+	for _, set := range k.sets {
+		if !slices.ContainsFunc(set, func(key string) bool { return !has(key) }) {
+			return true
+		}
+	}
+	for _, key := range slices.Concat(k.sets...) {
+		if has(key) && !slices.Contains(k.beside, key) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(k.beside, has)
+}
+
+// String is for people.
+func (k storeKeys) String() string {
+	wanted := make([]string, 0, len(k.sets)+1)
+	for _, set := range k.sets {
+		wanted = append(wanted, strings.Join(set, " and "))
+	}
+	return strings.Join(append(wanted, strings.Join(k.beside, " or ")+" alone to use the identity of the Pod"), ", or ")
 }
 
 // credentialsObstacle looks at the Secret for the destination.
@@ -40,35 +81,11 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	if err != nil {
 		return nil // LocationOf made it
 	}
-	sets := keySets(parsed.Scheme)
-	if len(sets) == 0 || holdsOne(seen.credentials.data, sets) {
+	keys := keysOf(parsed)
+	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
 		return nil
 	}
-	wanted := make([]string, 0, len(sets))
-	for _, keys := range sets[:len(sets)-1] {
-		wanted = append(wanted, strings.Join(keys, " and "))
-	}
-	return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, strings.Join(wanted, ", or ")), true}
-}
-
-// holdsOne says whether a Secret has one of the sets, and begins none of the others without ending it.
-func holdsOne(data map[string][]byte, sets [][]string) bool {
-	whole, begun := false, false
-	for _, keys := range sets {
-		missing := 0
-		for _, key := range keys {
-			if len(data[key]) == 0 {
-				missing++
-			}
-		}
-		switch {
-		case missing == 0 && (keys[0] != keyAuthorities || !begun):
-			whole = true
-		case missing < len(keys):
-			begun = true
-		}
-	}
-	return whole
+	return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
 }
 
 // keyObstacle looks at the Secret with the encryption key.

@@ -1,0 +1,128 @@
+package archive
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/aws/smithy-go"
+	"golang.org/x/oauth2"
+)
+
+// plainError is an error in words that are the same whenever the same goes wrong. What the SDKs say has the identifiers of requests, times
+// and ports in it: a status that has them changes with every attempt, and hides what was wrong.
+type plainError struct {
+	words string
+	cause error
+}
+
+func (e *plainError) Error() string { return e.words }
+func (e *plainError) Unwrap() error { return e.cause }
+
+func inPlainWords(err error) error { return &plainError{words: words(err), cause: err} }
+
+// words are a store's own for what is wrong, where it came to that.
+func words(err error) string {
+	if missing, ok := errors.AsType[*credentialsError](err); ok {
+		return "get credentials: " + words(missing.cause)
+	}
+	if refused, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && refused.RawResponse != nil {
+		body, _ := runtime.Payload(refused.RawResponse) // the status has to do
+		return tokenWords(body, refused.RawResponse.StatusCode)
+	}
+	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return said(refused.ErrorCode, azureWords(refused), refused.StatusCode)
+	}
+	if refused, ok := errors.AsType[smithy.APIError](err); ok {
+		_, status := answer(err)
+		return said(refused.ErrorCode(), refused.ErrorMessage(), status)
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return server(failed.URL) + ": " + words(failed.Err)
+	}
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
+		return "get a token: " + tokenWords(refused.Body, refused.Response.StatusCode)
+	}
+	return settled(err.Error())
+}
+
+// said is an answer: a code, a sentence and the status, as far as there are.
+func said(code, message string, status int) string {
+	const unknown = "UnknownError" // what Amazon's SDK says for nothing
+	var told []string
+	for _, one := range []string{code, settled(message)} {
+		if one != "" && one != unknown && (len(told) == 0 || told[0] != one) {
+			told = append(told, one)
+		}
+	}
+	text := strings.Join(told, ": ")
+	switch {
+	case text == "":
+		return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
+	case status == 0:
+		return text
+	}
+	return fmt.Sprintf("%s (HTTP %d)", text, status)
+}
+
+// tokenWords read the answer of who gives out tokens (RFC 6749, section 5.2).
+func tokenWords(body []byte, status int) string {
+	var told struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &told) != nil {
+		return said("", "", status)
+	}
+	return said(told.Code, told.Description, status)
+}
+
+// azureWords are the sentence in an answer of Azure's (Blob Storage REST reference, "Status and error codes"). The lines after the first
+// identify the request.
+func azureWords(refused *azcore.ResponseError) string {
+	if refused.RawResponse == nil || refused.RawResponse.Body == nil {
+		return ""
+	}
+	body, err := runtime.Payload(refused.RawResponse)
+	var told struct {
+		Message string `xml:"Message"`
+	}
+	if err != nil || xml.Unmarshal(body, &told) != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(told.Message, "\n")
+	return first
+}
+
+// server is the part of a URL that stays the same, and has no secret in it.
+func server(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return "the store"
+	}
+	return parsed.Scheme + "://" + parsed.Host
+}
+
+// settled leaves out of a text what differs from one attempt to the next.
+func settled(text string) string {
+	for _, passing := range []struct{ what, instead string }{
+		{`\s+`, " "},
+		{`[^\s"]+:\d+->`, ""}, // this end of a connection
+		{`current time \S+ is `, "now is "},
+		{`(RequestID|HostID): [^,]*(, |$)`, ""},
+		{` ?(Trace ID|Correlation ID): \S+`, ""},
+		{` ?Timestamp: \S+ \S+`, ""},
+		{`(part-\d{5})-[0-9a-f]{8}\.tar\.zst(\.age)?`, "$1"},
+	} {
+		text = regexp.MustCompile(passing.what).ReplaceAllString(text, passing.instead)
+	}
+	return strings.TrimSpace(text)
+}
