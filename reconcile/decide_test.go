@@ -288,6 +288,26 @@ func TestRulesCoverWhatTheEngineDoesForAKind(t *testing.T) {
 		Kind:    schema.Kind{Group: "test.example.com", Version: "v1", Kind: "Probe", Plural: "probes"},
 		Watches: []Watch{{Resource: configMaps()}},
 	}
+	granted := grantedBy(controller)
+	for _, needed := range []string{"watch probes.test.example.com", "patch probes/status.test.example.com", "update probes/finalizers.test.example.com", "list configmaps.", "create events.events.k8s.io"} {
+		if !granted[needed] {
+			t.Errorf("the rules do not grant %q", needed)
+		}
+	}
+}
+
+// Who owns nothing needs no right to be an owner.
+func TestRulesOfAKindWithoutChildren(t *testing.T) {
+	t.Parallel()
+	childless := Controller{Kind: schema.Kind{Group: "test.example.com", Version: "v1", Kind: "Probe", Plural: "probes"}, Childless: true}
+	granted := grantedBy(childless)
+	if granted["update probes/finalizers.test.example.com"] || !granted["patch probes/status.test.example.com"] {
+		t.Errorf("it is granted %v", granted)
+	}
+}
+
+// grantedBy are the rules as "VERB RESOURCE.GROUP".
+func grantedBy(controller Controller) map[string]bool {
 	granted := map[string]bool{}
 	for _, rule := range Rules(controller) {
 		for _, resource := range rule.Resources {
@@ -296,9 +316,5 @@ func TestRulesCoverWhatTheEngineDoesForAKind(t *testing.T) {
 			}
 		}
 	}
-	for _, needed := range []string{"watch probes.test.example.com", "patch probes/status.test.example.com", "update probes/finalizers.test.example.com", "list configmaps.", "create events.events.k8s.io"} {
-		if !granted[needed] {
-			t.Errorf("the rules do not grant %q", needed)
-		}
-	}
+	return granted
 }

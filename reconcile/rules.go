@@ -11,10 +11,12 @@ func Rules(controller Controller) []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: reading()},
 		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/status"}, Verbs: []string{"patch"}},
+		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+	}
+	if !controller.Childless {
 		// Children name their owner with blockOwnerDeletion, which some clusters allow only to who may finalize the owner
 		// (Kubernetes documentation, "Admission Controllers": OwnerReferencesPermissionEnforcement).
-		{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/finalizers"}, Verbs: []string{"update"}},
-		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/finalizers"}, Verbs: []string{"update"}})
 	}
 	for _, watch := range controller.Watches {
 		resource := watch.Resource

@@ -75,6 +75,8 @@ type Controller struct {
 	Kind schema.Kind
 	// Watches are the other resources whose changes concern this kind's objects. What is watched is also cached (Client.Cached).
 	Watches []Watch
+	// Childless says that the Reconciler never gives an owner to what it writes, and so needs no right to. Applied children always have one.
+	Childless bool
 	// Rules are the permissions the Reconciler needs beyond those the engine knows of by itself (see the function Rules).
 	Rules []rbacv1.PolicyRule
 	// Metrics makes what the kind measures beyond what the engine does, from the kind's cached objects whenever the metrics are read: what

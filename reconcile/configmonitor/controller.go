@@ -29,9 +29,10 @@ import (
 // what made them are read live, and only while a restart is under way: they need no cache.
 func Controller(kind schema.Kind) reconcile.Controller {
 	return reconcile.Controller{
-		Kind:    kind,
-		Watches: []reconcile.Watch{{Resource: configMaps(), Transform: keepHash, Owners: monitorsOf}},
-		Rules:   rules(),
+		Kind:      kind,
+		Watches:   []reconcile.Watch{{Resource: configMaps(), Transform: keepHash, Owners: monitorsOf}},
+		Childless: true, // it makes nothing
+		Rules:     rules(),
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{api: api, resource: kind.GVR(), now: time.Now}
 		},

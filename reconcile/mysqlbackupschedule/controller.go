@@ -39,6 +39,7 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 			{Resource: instances(), Owners: scheduleOf},
 			{Resource: clusters(), Owners: schedulesOf},
 		},
+		Childless: true, // a backup belongs to nobody
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{schema.MySQLGroup}, Resources: []string{instances().Resource}, Verbs: []string{"create", "patch", "delete"}},
 		},
