@@ -61,6 +61,21 @@ func (t *transfer) identityFile() {
 	t.flags.StringVar(&t.env.IdentityFile, backup.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
 }
 
+// serverSettings registers the flag of what is known of the mysqld that is to start the data.
+func (t *transfer) serverSettings() {
+	t.flags.Func(backup.FlagSetting, "NAME=VALUE: a setting of the cluster that data files rest on, for each of them (in Pods)", func(text string) error {
+		name, value, found := strings.Cut(text, "=")
+		if !found {
+			return fmt.Errorf("%q is not NAME=VALUE", text)
+		}
+		if t.env.ServerSettings == nil {
+			t.env.ServerSettings = map[string]string{}
+		}
+		t.env.ServerSettings[name] = value
+		return nil
+	})
+}
+
 // parse reads the command line; required are the flags that must have a value.
 func (t *transfer) parse(p process, required ...string) error {
 	t.log.register(t.flags)
@@ -207,6 +222,7 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 	t.identity()
 	t.flags.StringVar(&t.env.Layout.Volume, backup.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
 	t.flags.StringVar(&t.env.ProbeDir, backup.FlagProbe, "", "folder in which the cluster's image has left its version (in Pods)")
+	t.serverSettings()
 	t.flags.BoolVar(&t.env.AdoptOnly, backup.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
 	if err := t.parse(p, backup.FlagFrom); err != nil {
 		return err

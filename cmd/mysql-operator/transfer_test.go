@@ -57,6 +57,7 @@ func TestBackupsByHand(t *testing.T) {
 		{"a backup of nothing", []string{"backup", "--url", "file://" + root}, exitUsage, "needs --namespace"},
 		{"deleting nothing in particular", []string{"backup-delete", "--url", "file://" + root}, exitUsage, "needs --uid"},
 		{"too much", []string{"restore", "--from", "file://" + root, "--into", into, "now"}, exitUsage, `"now"`},
+		{"a setting without a value", []string{"restore", "--from", "file://" + root, "--into", into, "--server-setting", "innodb_page_size"}, exitUsage, "NAME=VALUE"},
 		{"verify", []string{"backup", "verify", "--from", "file://" + root}, 0, "whole and intact"},
 		{"verify, from its volume", []string{"backup", "verify", "--from", "file:///nightly-1", "--store-dir", filepath.Dir(root)}, 0, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9"},
 		{"verify another", []string{"backup", "verify", "--from", "file://" + root, "--checksum", "sha256:0"}, backup.ExitRefused, backup.ReasonBackupForeign},

@@ -32,7 +32,8 @@ type Manifest struct {
 	// Compression is "zstd".
 	Compression string     `json:"compression"`
 	Encryption  Encryption `json:"encryption,omitzero"`
-	// Settings are those of the donor that who starts the copy needs, too, by variable name: innodb_page_size, lower_case_table_names, …
+	// Settings are the donor's, by variable name. Who starts the copy needs the same innodb_page_size, lower_case_table_names and
+	// innodb_data_file_path; a backup that does not tell one of them is not compared.
 	Settings map[string]string `json:"settings,omitempty"`
 	// Plugins are those that the donor had loaded and that are no part of mysqld itself.
 	Plugins []string `json:"plugins,omitempty"`

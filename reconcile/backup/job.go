@@ -2,6 +2,7 @@ package backup
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -70,6 +71,9 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 	}
 	if order.BandwidthLimit > 0 {
 		arguments = append(arguments, option(FlagBandwidth, strconv.FormatInt(order.BandwidthLimit, 10)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(order.ServerSettings)) {
+		arguments = append(arguments, option(FlagSetting, name+"="+order.ServerSettings[name]))
 	}
 	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments}
 	parts.place(order.Location, true)

@@ -38,6 +38,7 @@ func jobs(t *testing.T) map[string]batchv1.Job {
 		"restore-from-bucket": as[batchv1.Job](t, RestoreJob(aRestore(func(o *RestoreOrder) {
 			toBucket(&o.Location)
 			o.BackupUID, o.Checksum, o.AdoptOnly, o.BandwidthLimit = "", "", true, 1<<20
+			o.ServerSettings = map[string]string{"lower_case_table_names": "1", "innodb_page_size": "8K"}
 		}))),
 		"delete": as[batchv1.Job](t, DeleteJob(aDeletion())),
 	}

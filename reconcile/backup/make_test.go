@@ -97,6 +97,8 @@ type shop struct {
 	env     Environment
 	members members
 	commits int
+	// settings are those of the members; nil for what a copy says by itself.
+	settings map[string]string
 }
 
 func newShop(t *testing.T) *shop {
@@ -112,7 +114,11 @@ func newShop(t *testing.T) *shop {
 			return fakeMember{host: replica, uuid: "uuid-of-db-1", commits: &s.commits}, nil
 		},
 		copy: func(_ context.Context, _ string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
-			return giveCopy(sink, observer)
+			result, err := giveCopy(sink, observer)
+			if s.settings != nil {
+				result.Settings = s.settings
+			}
+			return result, err
 		},
 	}
 	return s

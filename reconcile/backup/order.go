@@ -43,6 +43,8 @@ type RestoreOrder struct {
 	Image string `json:"-"`
 	// ServerImage is the cluster's MySQL image, which has to be able to start the data.
 	ServerImage string
+	// ServerSettings are the cluster's own settings that data files rest on (DataSettings): the backup's have to be the same.
+	ServerSettings map[string]string `json:",omitempty"`
 	// ServerResources are those of the members: with their requests the Pod comes to a node that takes the first member afterwards. The
 	// volume may not be able to leave that node.
 	ServerResources v1.Resources `json:"-"`

@@ -30,6 +30,7 @@ const (
 	FlagAdoptOnly   = "adopt-only"
 	FlagVolume      = "volume"
 	FlagProbe       = "server-probe"
+	FlagSetting     = "server-setting"
 	FlagBandwidth   = "bandwidth-limit"
 	FlagReport      = "report"
 )

@@ -47,6 +47,7 @@ const (
 	ReasonDataExists         = "DataExists"         // the volume holds data, which is never overwritten
 	ReasonVolumeTooSmall     = "VolumeTooSmall"     // the data does not fit
 	ReasonVersionMismatch    = "VersionMismatch"    // the MySQL image cannot start this backup's data
+	ReasonSettingsMismatch   = "SettingsMismatch"   // the cluster's settings cannot start this backup's data
 	ReasonRestoring          = "Restoring"
 	ReasonRestoreFailed      = "RestoreFailed"
 )

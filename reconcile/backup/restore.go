@@ -144,6 +144,9 @@ func (r restoring) fits(manifest archive.Manifest, keys archive.Keys) error {
 		if err := agent.CanStart(image, manifest.Source.ServerVersion); err != nil {
 			return refused(ReasonVersionMismatch, "%w", err)
 		}
+		if err := fitSettings(manifest.Settings, r.env.ServerSettings); err != nil {
+			return err
+		}
 	}
 	free, err := r.place.free()
 	if err != nil {
@@ -186,6 +189,9 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 	}
 	outcome := outcomeOf(manifest, from.Checksum)
 	outcome.Message = fmt.Sprintf("restored backup %s of cluster %s/%s", manifest.Backup.Instance, manifest.Backup.Namespace, manifest.Backup.Cluster)
+	if r.env.ProbeDir == "" {
+		outcome.Message += startedWith(manifest.Settings)
+	}
 	return outcome, nil
 }
 

@@ -181,11 +181,16 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 			t.Helper()
 			remove(t, filepath.Join(backupDir(*env), "manifest.json"))
 		}, ReasonBackupIncomplete, ExitRefused},
-		"a part is missing":      {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, ReasonBackupIncomplete, ExitRefused},
-		"another instance's":     {func(_ *testing.T, env *Environment) { env.UID = "another" }, ReasonBackupForeign, ExitRefused},
-		"another than it was":    {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, ReasonBackupForeign, ExitRefused},
-		"an older MySQL":         {probed("9.7.3"), ReasonVersionMismatch, ExitRefused},
-		"another series":         {probed("9.8.0"), ReasonVersionMismatch, ExitRefused},
+		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, ReasonBackupIncomplete, ExitRefused},
+		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, ReasonBackupForeign, ExitRefused},
+		"another than it was": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, ReasonBackupForeign, ExitRefused},
+		"an older MySQL":      {probed("9.7.3"), ReasonVersionMismatch, ExitRefused},
+		"another series":      {probed("9.8.0"), ReasonVersionMismatch, ExitRefused},
+		"another page size": {func(t *testing.T, env *Environment) {
+			t.Helper()
+			probed("9.7.4")(t, env)
+			env.ServerSettings = map[string]string{"innodb_page_size": "8K"}
+		}, ReasonSettingsMismatch, ExitRefused},
 		"no MySQL in the image":  {probed(""), ReasonVersionMismatch, ExitRetry},
 		"credentials are wanted": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, ReasonCredentialsNotFound, ExitRetry},
 	}
@@ -230,6 +235,7 @@ func TestRestoreTakesAnImageOfTheSameSeries(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	probed("9.7.5-1debian")(t, &env)
+	env.ServerSettings = map[string]string{"innodb_page_size": "16K"}
 	if _, err := restoreTo(t.Context(), env); err != nil {
 		t.Error(err)
 	}

@@ -189,6 +189,8 @@ func remedy(reason string, seen restoring) string {
 		return "raise spec.storage"
 	case backup.ReasonVersionMismatch:
 		return "change spec.image"
+	case backup.ReasonSettingsMismatch:
+		return "it is tried again at once"
 	case backup.ReasonCredentialsNotFound, backup.ReasonDestinationRefused:
 		return "put the Secret right, or name another one in spec.restore.secret; it is tried again at once, else by itself within half an hour"
 	case backup.ReasonEncryptionKeyNotFound, backup.ReasonEncryptionKeyInvalid:

@@ -25,7 +25,7 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) backup.Resto
 	order := backup.RestoreOrder{
 		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: namesOf(cluster).volume(0),
 		Location: v1.BackupLocation{URL: cluster.Spec.FromBackupURL}, AdoptOnly: adoptOnly,
-		Image: image, ServerImage: cluster.Spec.Image, ServerResources: cluster.Spec.Resources,
+		Image: image, ServerImage: cluster.Spec.Image, ServerResources: cluster.Spec.Resources, ServerSettings: backup.DataSettings(cluster.Spec.Config),
 	}
 	if cluster.Spec.Restore != nil {
 		order.BandwidthLimit = cluster.Spec.Restore.BandwidthLimit.Value()

@@ -153,6 +153,7 @@ func TestDecideRestore(t *testing.T) {
 		"a refusal stays until something changes":              {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
 		"data in the way has two ways out":                     {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete the claims to restore: data-db-0, data-db-1"},
 		"a new Secret is tried at once":                        {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; it is tried again at once"},
 		"nothing new is tried again after a minute":            {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
 		"after many Pods only after half an hour":              {before: failed, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
 		"not while the backup is gone":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
@@ -169,6 +170,19 @@ func TestDecideRestore(t *testing.T) {
 				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.message, want, test.says)
 			}
 		})
+	}
+}
+
+// A setting that data files rest on is a part of the order, so that a restore that was refused for it is tried again at once; others are not.
+func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
+	t.Parallel()
+	with := func(name, value string) string {
+		cluster := fromNightly(func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{name: value} })
+		return backup.Hash(orderOf(cluster, "operator:1", false))
+	}
+	none := backup.Hash(orderOf(fromNightly(), "operator:1", false))
+	if with("max_connections", "500") != none || with("innodb-page-size", "8K") == none || with("lower_case_table_names", "0") == with("lower_case_table_names", "1") {
+		t.Error("the order does not follow the settings that data files rest on, or follows others")
 	}
 }
 
