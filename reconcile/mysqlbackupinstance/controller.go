@@ -22,6 +22,7 @@ package mysqlbackupinstance
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,7 +44,7 @@ func Controller(kind schema.Kind, image string) reconcile.Controller {
 			{Resource: clusters(kind), Owners: waitingFor},
 		},
 		Rules:   rules(kind),
-		Metrics: newMeasures,
+		Metrics: func(instances reconcile.Lister) prometheus.Collector { return newMeasures(instances, time.Now) },
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{api: api, kind: kind, image: image, now: time.Now, memory: newMemory()}
 		},

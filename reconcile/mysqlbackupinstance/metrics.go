@@ -1,11 +1,14 @@
 package mysqlbackupinstance
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -14,18 +17,20 @@ import (
 // and one more for each reason that a backup of theirs has failed for. They end with the instances that they are made of.
 type measures struct {
 	instances reconcile.Lister
+	now       func() time.Time
 
 	lastSuccess, lastDuration, lastData, lastSize *prometheus.Desc
 	completed, failed                             *prometheus.Desc
 }
 
-func newMeasures(instances reconcile.Lister) prometheus.Collector {
+func newMeasures(instances reconcile.Lister, now func() time.Time) prometheus.Collector {
 	describe := func(name, help string, more ...string) *prometheus.Desc {
 		labels := append([]string{"namespace", "cluster", "schedule"}, more...)
 		return prometheus.NewDesc(reconcile.MetricsPrefix+"backup_"+name, help, labels, nil)
 	}
 	return measures{
 		instances:    instances,
+		now:          now,
 		lastSuccess:  describe("last_success_timestamp_seconds", "When the latest completed backup was complete, as Unix time."),
 		lastDuration: describe("last_duration_seconds", "How long the latest completed backup took."),
 		lastData:     describe("last_data_bytes", "How many bytes the latest completed backup copied from its member."),
@@ -48,8 +53,10 @@ type series struct{ namespace, cluster, schedule string }
 // tally is what there is of a series.
 type tally struct {
 	completed int
-	latest    v1.MySQLBackupInstanceStatus
-	failed    map[string]int
+	// latest ended at this time, as far as that can be believed; it may be zero.
+	latest v1.MySQLBackupInstanceStatus
+	at     time.Time
+	failed map[string]int
 }
 
 // Collect implements prometheus.Collector.
@@ -67,10 +74,12 @@ func (m measures) Collect(found chan<- prometheus.Metric) {
 			continue
 		}
 		latest := counted.latest
-		gauge(m.lastSuccess, float64(latest.CompletionTime.Unix()))
 		gauge(m.lastData, float64(latest.DataSize))
 		gauge(m.lastSize, float64(latest.Size))
-		if latest.StartTime != nil {
+		if !counted.at.IsZero() {
+			gauge(m.lastSuccess, float64(counted.at.Unix()))
+		}
+		if latest.StartTime != nil && counted.at.Equal(latest.CompletionTime.Time) {
 			gauge(m.lastDuration, latest.CompletionTime.Sub(latest.StartTime.Time).Seconds())
 		}
 	}
@@ -88,12 +97,13 @@ func (m measures) count() map[series]*tally {
 		if all[of] == nil {
 			all[of] = &tally{failed: map[string]int{}}
 		}
-		all[of].add(instance.Status)
+		all[of].add(instance, m.now())
 	}
 	return all
 }
 
-func (t *tally) add(status v1.MySQLBackupInstanceStatus) {
+func (t *tally) add(instance v1.MySQLBackupInstance, now time.Time) {
+	status := instance.Status
 	if status.Phase == v1.BackupFailed {
 		t.failed[reasonOf(status)]++
 		return
@@ -102,8 +112,8 @@ func (t *tally) add(status v1.MySQLBackupInstanceStatus) {
 		return
 	}
 	t.completed++
-	if t.completed == 1 || status.CompletionTime.After(t.latest.CompletionTime.Time) {
-		t.latest = status
+	if at := backup.Believed(status.CompletionTime.Time, instance.CreationTimestamp.Time, now); t.completed == 1 || at.After(t.at) {
+		t.latest, t.at = status, at
 	}
 }
 

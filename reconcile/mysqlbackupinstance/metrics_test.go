@@ -67,7 +67,7 @@ func TestMeasures(t *testing.T) {
 		finished(4, v1.BackupFailed, "DonorBusy"), finished(5, v1.BackupFailed, "DestinationFull"), fresh(begins), fresh(),
 	)
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(newMeasures(all))
+	registry.MustRegister(newMeasures(all, tomorrow))
 	const labels = `{cluster="db",namespace="shop",schedule="nightly"}`
 	want := map[string]string{
 		"completed":                      labels + " 2",
@@ -77,7 +77,7 @@ func TestMeasures(t *testing.T) {
 		"last_success_timestamp_seconds": labels + fmt.Sprintf(" %v", float64(born().Add(4*time.Minute).Unix())),
 	}
 	for name, series := range want {
-		count := testutil.CollectAndCount(newMeasures(all), "mysql_operator_backup_"+name)
+		count := testutil.CollectAndCount(newMeasures(all, tomorrow), "mysql_operator_backup_"+name)
 		if count != 1 {
 			t.Errorf("%s has %d series, want 1", name, count)
 		}
@@ -108,12 +108,42 @@ func gathered(registry *prometheus.Registry, name, series string) error {
 	return errors.New("there is none")
 }
 
+// A clock that was ahead must not hide that no backup has succeeded since.
+func TestMeasuresDoNotBelieveTheFuture(t *testing.T) {
+	t.Parallel()
+	ahead := finished(1, v1.BackupCompleted, "Completed")
+	future := metav1.NewTime(born().AddDate(3, 0, 0))
+	ahead.Status.CompletionTime = &future
+	const labels = `{cluster="db",namespace="shop",schedule="nightly"}`
+	for name, test := range map[string]struct {
+		all               shelf
+		succeeded, copied string
+		durations         int
+	}{
+		"another one is the latest": {put(t, ahead, finished(2, v1.BackupCompleted, "Completed")), fmt.Sprint(float64(after(3 * time.Minute).Unix())), "2000", 1},
+		"it is the only one":        {put(t, ahead), fmt.Sprint(float64(born().Unix())), "1000", 0},
+	} {
+		registry := prometheus.NewRegistry()
+		registry.MustRegister(newMeasures(test.all, tomorrow))
+		for metric, want := range map[string]string{"last_success_timestamp_seconds": test.succeeded, "last_data_bytes": test.copied} {
+			if err := gathered(registry, metric, labels+" "+want); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if count := testutil.CollectAndCount(newMeasures(test.all, tomorrow), "mysql_operator_backup_last_duration_seconds"); count != test.durations {
+			t.Errorf("%s: %d durations", name, count)
+		}
+	}
+}
+
+func tomorrow() time.Time { return after(24 * time.Hour) }
+
 // TestMeasuresEndWithTheirObjects: what is deleted, or about to be, is not told any more.
 func TestMeasuresEndWithTheirObjects(t *testing.T) {
 	t.Parallel()
 	going := finished(1, v1.BackupCompleted, "Completed")
 	going.DeletionTimestamp = &metav1.Time{Time: born()}
-	if count := testutil.CollectAndCount(newMeasures(put(t, going, fresh()))); count != 0 {
+	if count := testutil.CollectAndCount(newMeasures(put(t, going, fresh()), tomorrow)); count != 0 {
 		t.Errorf("there are %d series of backups that are not there", count)
 	}
 }

@@ -6,13 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 const (
-	// clockTolerance is how far in the future a time that is on record may be to be believed: clocks of machines differ. What is
-	// further ahead was written while a clock was wrong; to wait for it would be to make no backups until then.
-	clockTolerance = 10 * time.Minute
+	// clockTolerance is how far in the future a time that is on record may be to be believed; to wait for one that is further ahead would
+	// be to make no backups until then.
+	clockTolerance = backup.ClockTolerance
 	// maxMissed is how far missed times are counted.
 	maxMissed = 100
 	// longestWait is how long nobody looks at a schedule whose time has not come. Timers run by another clock than the one that tells the
@@ -43,8 +44,8 @@ type instance struct {
 	reason, message string
 	// scheduled is the time it was made for, by its name; zero if its name does not tell.
 	scheduled time.Time
-	// ended is when it was complete or had failed; when it was made, if it does not say.
-	ended time.Time
+	// ended is when it was complete or had failed; made, which is when it was made, if it does not say.
+	ended, made time.Time
 	// deleting says that it is on its way out.
 	deleting bool
 	// condemned says that it is marked as expired, ready that its data will go with it.

@@ -99,7 +99,7 @@ func instanceFrom(schedule string, typed v1.MySQLBackupInstance) instance {
 	_, replaced := typed.Annotations[backup.AnnotationReplaced]
 	one := instance{
 		name: typed.Name, cluster: typed.Status.Cluster, phase: typed.Status.Phase,
-		scheduled: scheduledBy(schedule, typed.Name), ended: typed.CreationTimestamp.Time,
+		scheduled: scheduledBy(schedule, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
 		deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
 		ready: condemned && slices.Contains(typed.Finalizers, backup.FinalizerData),
 	}

@@ -113,6 +113,9 @@ func TestRetain(t *testing.T) {
 		"nor the latest one, without which all others may go": {
 			seen: story(t, now, nights(t, 7, 8, 9), keepFor("1h"), but(7, endedIn2040)), condemn: []int{8},
 		},
+		"the only one whose end can be stays, however old": {
+			seen: story(t, now, nights(t, 1, 2), keepFor("1h"), but(2, endedIn2040)),
+		},
 		"three failed ones are kept": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
 		"or as many as one likes":    {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
 		"or none":                    {seen: story(t, now, failures(t, 1, 2), failedHistory(0)), forget: []int{2, 1}},

@@ -64,7 +64,7 @@ func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupS
 	if !did.at.IsZero() {
 		status.LastScheduleTime, status.Missed = momentOf(did.at), 0
 	}
-	completed := newestFirst(seen.instances, v1.BackupCompleted)
+	completed := newestFirst(seen.believed(), v1.BackupCompleted)
 	status.Backups = int32(min(len(completed), 1<<30))
 	if len(completed) > 0 {
 		status.LastBackup, status.LastSuccessfulTime = completed[0].name, momentOf(completed[0].ended)
@@ -83,7 +83,7 @@ func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *pro
 	if stalled == nil {
 		_, stalled = readKeeping(spec.Retention)
 	}
-	failed, isFailed := latestFailure(seen.instances)
+	failed, isFailed := latestFailure(seen.believed())
 	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse}
 	reconciling := false
 	switch {
@@ -116,6 +116,16 @@ func set(status *v1.MySQLBackupScheduleStatus, condition metav1.Condition, now t
 	condition.ObservedGeneration = status.ObservedGeneration
 	condition.LastTransitionTime = metav1.NewTime(now)
 	reconcile.SetCondition(&status.Conditions, condition)
+}
+
+// believed are the instances with their ends as far as these can be believed: one that is still to come would hide, for as long, all that
+// comes before it.
+func (l look) believed() []instance {
+	all := slices.Clone(l.instances)
+	for i, one := range all {
+		all[i].ended = backup.Believed(one.ended, one.made, l.now)
+	}
+	return all
 }
 
 // latestFailure returns the instance that ended last if it failed by itself: one that was replaced did as the schedule says.

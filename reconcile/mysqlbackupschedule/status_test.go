@@ -48,3 +48,42 @@ func TestMissedTimesAreToldOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAClockAheadHasWritten: the latest backup, and whether it failed, is told by ends that can be.
+func TestWhatAClockAheadHasWritten(t *testing.T) {
+	t.Parallel()
+	const now = "2026-06-10 12:00"
+	for name, test := range map[string]struct {
+		seen        look
+		last, ended string
+		reason      string
+	}{
+		"another one is the latest": {
+			story(t, now, nights(t, 7, 8), but(7, endedIn2040)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
+		},
+		"there is no other: when it was made is known": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.scheduled })), "nightly-2026-06-07-03-00-00", "2026-06-07 03:00", reasonScheduled,
+		},
+		"not even that can be": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.ended })), "nightly-2026-06-07-03-00-00", "", reasonScheduled,
+		},
+		"a failure since is told": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), failures(t, 8)), "nightly-2026-06-07-03-00-00", "", reasonLastBackupFailed,
+		},
+		"a failure then is not the latest": {
+			story(t, now, failures(t, 7), but(7, endedIn2040), nights(t, 8)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			same(t, told.LastBackup, test.last)
+			ended := time.Time{}
+			if test.ended != "" {
+				ended = moment(t, test.ended)
+			}
+			same(t, timeOf(told.LastSuccessfulTime), ended)
+			same(t, told.Conditions[0].Reason, test.reason)
+		})
+	}
+}
