@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	useLittleMemory(os.Getenv)
+	useLittleMemory(os.Getenv, gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := execute(ctx, process{arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
 	stop()
