@@ -8,7 +8,6 @@ const (
 	reasonForbidden        = "Forbidden"
 	reasonRejected         = "Rejected"
 	reasonNoStorageClass   = "NoDefaultStorageClass"
-	reasonExpansion        = "StorageExpansionRefused"
 	reasonPodsNotCreated   = "PodsNotCreated"
 	reasonDataDeleted      = "BackupDataDeleted"
 )

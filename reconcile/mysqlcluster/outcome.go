@@ -13,6 +13,9 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
+// eventRestored is the event of a restore that is complete.
+const eventRestored = "RestoreCompleted"
+
 // blocked is the status of a cluster that cannot go on: everything known stays, but for the reason.
 func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
 	status := carried(cluster)
@@ -76,7 +79,7 @@ func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
 	}
 	if restoreCompleted(after) && !restoreCompleted(before) {
-		say(reconcile.Normal, "RestoreCompleted", restoredNote(*after.Restore))
+		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))
 	}
 	if after.Primary != before.Primary {
 		say(reconcile.Normal, "PrimaryAppointed", fmt.Sprintf("%s is the primary of epoch %d", after.Primary, after.Epoch))
