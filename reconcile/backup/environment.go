@@ -83,13 +83,21 @@ func (e Environment) keys() (keys archive.Keys, wanted bool, err error) {
 		return archive.Keys{}, true, err
 	}
 	if len(recipient) == 0 && len(identity) == 0 {
-		return archive.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age keys into the encryption Secret, public ones under %q, or secret ones, which restoring takes, under %q", KeyRecipient, KeyIdentity)
+		return archive.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
 	}
 	keys, err = archive.ParseKeys(recipient, identity)
 	if err != nil {
 		return archive.Keys{}, true, refused(ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
 	}
 	return keys, true, nil
+}
+
+// keysWanted names the keys that were to be there.
+func (e Environment) keysWanted() string {
+	if e.RecipientFile != "" {
+		return fmt.Sprintf("public keys, under %q,", KeyRecipient)
+	}
+	return fmt.Sprintf("secret keys, under %q,", KeyIdentity)
 }
 
 func keyFile(file string) ([]byte, error) {

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -48,7 +49,7 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	}
 	parts := podParts{command: CommandBackup, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
-	parts.keys(order.Location.EncryptionSecret, KeyRecipient, KeyIdentity)
+	parts.key(order.Location.EncryptionSecret, cmp.Or(order.EncryptionKey, KeyRecipient))
 	parts.serve(order.Cluster)
 	parts.cloneAccount(order.Cluster)
 	return job(transfer{
@@ -77,7 +78,7 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 	}
 	parts := podParts{command: CommandRestore, image: order.Image, arguments: arguments}
 	parts.place(order.Location, true)
-	parts.keys(order.Location.EncryptionSecret, KeyIdentity)
+	parts.key(order.Location.EncryptionSecret, KeyIdentity)
 	parts.serve(order.Cluster)
 	parts.probe(order.ServerImage, order.ServerResources)
 	parts.claim("data", agent.VolumeDir, order.DataClaim, false)

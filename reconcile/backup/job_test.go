@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,7 +120,7 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	all := jobs(t)
 	tests := map[string]map[string][]string{
 		"backup-to-volume":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}},
-		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}, "s3": {}, "keys": {KeyRecipient, KeyIdentity}},
+		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}, "s3": {}, "keys": {KeyRecipient}},
 		"restore":             {"db-tls": {}},
 		"restore-from-bucket": {"db-tls": {}, "s3": {}, "keys": {KeyIdentity}},
 		// It works without the cluster, and without the key.
@@ -154,6 +155,19 @@ func TestPodsAskForAzuresIdentity(t *testing.T) {
 				t.Errorf("%s: the Pods of %s have the label %q, the Job %q", name, job.Name, got, job.Labels["azure.workload.identity/use"])
 			}
 		}
+	}
+}
+
+// Who can make a backup need not be able to read one.
+func TestASecretKeyIsInABackupsPodOnlyWhereThereIsNoOther(t *testing.T) {
+	t.Parallel()
+	job := as[batchv1.Job](t, BackupJob(aBackup(func(o *BackupOrder) { toBucket(&o.Location); o.EncryptionKey = KeyIdentity })))
+	spec := job.Spec.Template.Spec
+	if got := secretsOf(t, spec)["keys"]; !slices.Equal(got, []string{KeyIdentity}) {
+		t.Errorf("it mounts %v", got)
+	}
+	if told := strings.Join(spec.Containers[0].Args, " "); !strings.Contains(told, "--identity-file=") || strings.Contains(told, "--recipient-file=") {
+		t.Errorf("it is told %s", told)
 	}
 }
 

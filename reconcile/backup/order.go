@@ -16,6 +16,9 @@ type BackupOrder struct {
 	// Port is where the cluster's Services answer.
 	Port     int32
 	Location v1.BackupLocation
+	// EncryptionKey is the key of Location's EncryptionSecret that the Pod is given, and no other: KeyRecipient, which is enough to encrypt, or
+	// KeyIdentity where the Secret has no public key. Empty is KeyRecipient.
+	EncryptionKey string `json:",omitempty"`
 	// BandwidthLimit is in bytes per second; 0 is none on a replica and DefaultPrimaryLimit on a primary.
 	BandwidthLimit int64
 	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.

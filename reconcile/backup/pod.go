@@ -111,18 +111,14 @@ func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	}
 }
 
-// keys are those of an encrypted backup: what is not asked for is not in the Pod.
-func (p *podParts) keys(secret string, keys ...string) {
+// key is that of an encrypted backup: what the Secret holds besides is not in the Pod.
+func (p *podParts) key(secret, key string) {
 	if secret == "" {
 		return
 	}
-	source := corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true)
 	files := map[string]string{KeyRecipient: FlagRecipient, KeyIdentity: FlagIdentity}
-	for _, key := range keys {
-		source.WithItems(item(key))
-		p.arguments = append(p.arguments, option(files[key], path.Join(encryptionDir, key)))
-	}
-	p.secret("encryption", encryptionDir, source)
+	p.arguments = append(p.arguments, option(files[key], path.Join(encryptionDir, key)))
+	p.secret("encryption", encryptionDir, corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true).WithItems(item(key)))
 }
 
 // probe learns the version of the cluster's image before any data is touched.

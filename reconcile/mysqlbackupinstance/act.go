@@ -101,7 +101,7 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 	}
 	job := backup.BackupJob(backup.BackupOrder{
 		Namespace: instance.Namespace, Cluster: seen.name, Instance: instance.Name, UID: string(instance.UID),
-		Port: seen.cluster.Spec.Port, Location: seen.location, BandwidthLimit: seen.settings.BandwidthLimit.Value(),
+		Port: seen.cluster.Spec.Port, Location: seen.location, EncryptionKey: keyFor(seen.key), BandwidthLimit: seen.settings.BandwidthLimit.Value(),
 		Deadline: int64(math.Ceil(deadlineOf(instance, seen).Sub(seen.now).Seconds())), Image: r.image,
 	})
 	_, err = r.api.Create(ctx, owner, job)

@@ -88,6 +88,14 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
 }
 
+// keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.
+func keyFor(key secret) string {
+	if _, err := archive.ParseKeys(key.data[backup.KeyRecipient], nil); err != nil && len(key.data[backup.KeyIdentity]) > 0 {
+		return backup.KeyIdentity
+	}
+	return backup.KeyRecipient
+}
+
 // keyObstacle looks at the Secret with the encryption key.
 func keyObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	name := seen.location.EncryptionSecret

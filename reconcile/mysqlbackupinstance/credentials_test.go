@@ -3,6 +3,10 @@ package mysqlbackupinstance
 import (
 	"net/url"
 	"testing"
+
+	"filippo.io/age"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 )
 
 func TestKeysOfDestinations(t *testing.T) {
@@ -46,5 +50,28 @@ func TestKeysOfDestinations(t *testing.T) {
 				t.Errorf("enough is %t, want %t", got, test.want)
 			}
 		})
+	}
+}
+
+func TestWhichKeyABackupsPodIsGiven(t *testing.T) {
+	t.Parallel()
+	own, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, private := []byte(own.Recipient().String()), []byte(own.String())
+	for name, test := range map[string]struct {
+		data map[string][]byte
+		want string
+	}{
+		"it can only encrypt":         {map[string][]byte{backup.KeyRecipient: public}, backup.KeyRecipient},
+		"it could decrypt, too":       {map[string][]byte{backup.KeyRecipient: public, backup.KeyIdentity: private}, backup.KeyRecipient},
+		"nothing else encrypts":       {map[string][]byte{backup.KeyIdentity: private}, backup.KeyIdentity},
+		"nothing but a remark beside": {map[string][]byte{backup.KeyRecipient: []byte("# none yet"), backup.KeyIdentity: private}, backup.KeyIdentity},
+		"there is no key":             {nil, backup.KeyRecipient},
+	} {
+		if got := keyFor(secret{found: true, data: test.data}); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }
