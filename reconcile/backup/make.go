@@ -60,13 +60,6 @@ type making struct {
 func (m making) run(ctx context.Context) (Outcome, error) {
 	defer m.env.beside(ctx, m.meter)()
 	m.meter.stage("looking at the destination")
-	keys, encrypt, err := m.env.keys()
-	if err != nil {
-		return Outcome{}, err
-	}
-	if encrypt && len(keys.Recipients) == 0 {
-		return Outcome{}, refused(ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
-	}
 	store, err := m.env.open(ctx)
 	if err != nil {
 		return Outcome{}, err
@@ -74,6 +67,13 @@ func (m making) run(ctx context.Context) (Outcome, error) {
 	defer func() { _ = store.Close() }()
 	if outcome, done, err := m.made(ctx, store); done || err != nil {
 		return outcome, err
+	}
+	keys, encrypt, err := m.env.keys()
+	if err != nil {
+		return Outcome{}, err
+	}
+	if encrypt && len(keys.Recipients) == 0 {
+		return Outcome{}, refused(ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
 	}
 	return m.copyPatiently(ctx, store, keys)
 }

@@ -379,6 +379,7 @@ func TestBackupThatWasMadeAndNotToldIsToldAgain(t *testing.T) {
 	s := newShop(t)
 	first := s.mustBackup(t)
 	s.members.connect = func(string) (server, error) { return nil, errors.New("the cluster is gone") }
+	s.env.RecipientFile = filepath.Join(t.TempDir(), "gone")
 	if second := s.mustBackup(t); second != first {
 		t.Errorf("first %+v, then %+v", first, second)
 	}

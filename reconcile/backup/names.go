@@ -38,6 +38,10 @@ const (
 // needs another Job.
 const AnnotationOrder = prefix + "order"
 
+// AnnotationAttempts, on the Job of a backup, is how many Pods its former Jobs had. A backup has more than one Job where somebody deleted the
+// first, or where that ended well and did not tell what it made.
+const AnnotationAttempts = prefix + "former-attempts"
+
 // Labels are on everything the operator makes for the backups of a cluster: Jobs, Pods and volumes.
 func Labels(cluster string) map[string]string {
 	return map[string]string{labelName: "mysql-backup", labelInstance: LabelValue(cluster), labelManagedBy: managedBy}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -33,6 +34,10 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 			return v1.MySQLBackupInstanceStatus{}, err
 		}
 		return waiting(instance, seen, starting()), r.start(ctx, owner, instance, seen)
+	case stepAsk:
+		status := waiting(instance, seen, decided.why)
+		status.Attempts = max(status.Attempts, 1) // by which the next Job is known not to be the first
+		return status, r.stop(ctx, instance)
 	case stepStop:
 		return waiting(instance, seen, decided.why), r.stop(ctx, instance)
 	case stepFollow:
@@ -104,6 +109,9 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 		Port: seen.cluster.Spec.Port, Location: seen.location, EncryptionKey: keyFor(seen.key), BandwidthLimit: seen.settings.BandwidthLimit.Value(),
 		Deadline: int64(math.Ceil(deadlineOf(instance, seen).Sub(seen.now).Seconds())), Image: r.image,
 	})
+	if former := instance.Status.Attempts; former > 0 {
+		job.WithAnnotations(map[string]string{backup.AnnotationAttempts: strconv.Itoa(int(former))})
+	}
 	_, err = r.api.Create(ctx, owner, job)
 	if apierrors.IsAlreadyExists(err) {
 		return r.refuseForeignJob(ctx, owner, *job.Name)
@@ -147,7 +155,7 @@ func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.D
 		return 0
 	case stepFollow:
 		return pollEvery
-	case stepWait, stepBegin, stepStart, stepStop:
+	case stepWait, stepBegin, stepStart, stepStop, stepAsk:
 	}
 	left := deadlineOf(instance, seen).Sub(seen.now)
 	return max(time.Second, min(helpEvery, left))

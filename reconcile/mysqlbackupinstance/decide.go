@@ -23,6 +23,8 @@ const (
 	stepStart step = "start"
 	// stepFollow: a Pod is at work.
 	stepFollow step = "follow"
+	// stepAsk: the Job is deleted, so that another one tells what it made.
+	stepAsk step = "ask"
 	// stepStop: the Job is deleted, with its Pod.
 	stepStop step = "stop"
 	// stepComplete and stepFail: it is over.
@@ -113,13 +115,25 @@ func ended(instance v1.MySQLBackupInstance, seen sight) decision {
 	outcome := seen.transfer.Outcome
 	switch {
 	case outcome == nil:
-		return decision{stepFail, unproven(instance, seen.transfer.Message)}
+		return untold(instance, seen)
 	case outcome.Reason != backup.ReasonCompleted, outcome.Checksum == "", outcome.Size <= 0, outcome.DataSize <= 0:
 		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod ended well, but said %q with the checksum %q and the sizes %d and %d", outcome.Reason, outcome.Checksum, outcome.DataSize, outcome.Size))}
 	case outcome.UID != "" && outcome.UID != string(instance.UID):
 		return decision{stepFail, unproven(instance, fmt.Sprintf("its Pod speaks of the backup with the UID %s", outcome.UID))}
 	}
 	return decision{step: stepComplete}
+}
+
+// untold is a Job that succeeded and has nobody left to say what it made: its Pod is gone, with its node for example. Another Job is made, whose
+// Pod looks at the destination first: it finds the whole backup of this very instance there and tells of it, or else makes one. That happens
+// once, and where such a Pod could work; two that have nothing to say are no accident.
+func untold(instance v1.MySQLBackupInstance, seen sight) decision {
+	_, replaced := instance.Annotations[backup.AnnotationReplaced]
+	late := !seen.now.Before(deadlineOf(instance, seen))
+	if seen.former > 0 || replaced || late || clusterObstacle(instance, seen) != nil {
+		return decision{stepFail, unproven(instance, seen.transfer.Message)}
+	}
+	return decision{stepAsk, problem{backup.ReasonScheduled, fmt.Sprintf("its Job succeeded, but what it made is not known (%s); another Pod looks at the destination", cleanMessage(seen.transfer.Message)), false}}
 }
 
 // unproven is a Job that says that all went well, without the Pod's word for it: most likely there is a good backup, but nobody may rely on

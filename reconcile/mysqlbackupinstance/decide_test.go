@@ -229,20 +229,31 @@ func TestABackupIsFollowed(t *testing.T) {
 
 func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 	t.Parallel()
-	unproven := func(state backup.State) story {
-		return story{
+	unproven := func(state backup.State, change ...func(*story)) story {
+		told := story{
 			instance: fresh(begins), seen: calm(working(state)), want: stepFail, reason: backup.ReasonPodsFailed, stalled: true,
 			says: []string{"there may be a good backup", "backup verify --from file:///shop/db/nightly-1 (in the volume of claim db-backups)"},
 		}
+		for _, one := range change {
+			one(&told)
+		}
+		return told
 	}
+	gone := backup.State{Phase: backup.Succeeded, Attempts: 1, Message: "its Pod is gone"}
 	runStories(t, map[string]story{
-		"it says all":          {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
-		"it says nothing":      unproven(backup.State{Phase: backup.Succeeded, Message: "its Pod is gone"}),
-		"it says no checksum":  unproven(succeeded(func(o *backup.Outcome) { o.Checksum = "" })),
-		"it says no size":      unproven(succeeded(func(o *backup.Outcome) { o.Size = 0 })),
-		"it copied nothing":    unproven(succeeded(func(o *backup.Outcome) { o.DataSize = 0 })),
-		"it says that it fell": unproven(succeeded(func(o *backup.Outcome) { o.Reason = backup.ReasonCopyFailed })),
-		"it speaks of another": unproven(succeeded(func(o *backup.Outcome) { o.UID = "uid-0" })),
+		"it says all": {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
+		"it says nothing: another Pod looks": {
+			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: backup.ReasonScheduled, says: []string{"its Pod is gone", "looks at the destination"},
+		},
+		"which says nothing either":    unproven(gone, func(s *story) { s.seen.former = 1 }),
+		"and there is no time to look": unproven(gone, func(s *story) { s.seen.now = after(24 * time.Hour) }),
+		"and its cluster is gone":      unproven(gone, func(s *story) { s.seen.cluster = nil }),
+		"and its time has passed":      unproven(gone, func(s *story) { isReplaced(&s.instance) }),
+		"it says no checksum":          unproven(succeeded(func(o *backup.Outcome) { o.Checksum = "" })),
+		"it says no size":              unproven(succeeded(func(o *backup.Outcome) { o.Size = 0 })),
+		"it copied nothing":            unproven(succeeded(func(o *backup.Outcome) { o.DataSize = 0 })),
+		"it says that it fell":         unproven(succeeded(func(o *backup.Outcome) { o.Reason = backup.ReasonCopyFailed })),
+		"it speaks of another":         unproven(succeeded(func(o *backup.Outcome) { o.UID = "uid-0" })),
 		"it said so just before it was replaced": {
 			instance: fresh(begins, isReplaced), seen: calm(working(succeeded(nil))), want: stepComplete,
 		},

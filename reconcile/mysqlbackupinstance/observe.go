@@ -3,6 +3,7 @@ package mysqlbackupinstance
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type sight struct {
 	// job is the backup's own; nil before it is made. transfer is what it and its Pods tell.
 	job      *batchv1.Job
 	transfer backup.State
+	// former is how many Pods its former Jobs had.
+	former int32
 	// pods is how many Pods of the backup have not ended.
 	pods int
 	// refused is why Kubernetes makes no Pod for the Job, in its own words.
@@ -86,7 +89,7 @@ func needsProof(seen sight) bool {
 
 // observeTransfer looks at the backup's Job and its Pods, in the caches or live.
 func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight, live bool) error {
-	seen.job, seen.transfer, seen.pods = nil, backup.State{}, 0
+	seen.job, seen.transfer, seen.pods, seen.former = nil, backup.State{}, 0, 0
 	job, err := r.ownJob(ctx, instance, live)
 	if err != nil {
 		return err
@@ -104,8 +107,17 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	if err := schema.Decode(job, seen.job); err != nil {
 		return err
 	}
-	seen.transfer = transferOf(seen.job, ofJob(found, seen.job))
+	seen.transfer, seen.former = transferOf(seen.job, ofJob(found, seen.job)), formerAttempts(seen.job)
 	return nil
+}
+
+// formerAttempts is how many Pods were at work before a Job was made.
+func formerAttempts(job *batchv1.Job) int32 {
+	former, err := strconv.ParseInt(job.Annotations[backup.AnnotationAttempts], 10, 32)
+	if err != nil {
+		return 0 // it is the first, or somebody took the annotation away
+	}
+	return int32(former)
 }
 
 // transferOf is what a Job and its Pods tell. While the latest Pod has nothing to say yet, why the one before it failed is worth more.

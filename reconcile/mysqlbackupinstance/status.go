@@ -91,7 +91,7 @@ func says(status v1.MySQLBackupInstanceStatus, message string) bool {
 
 // counted notes how many Pods were at work, and that one has been.
 func counted(status *v1.MySQLBackupInstanceStatus, seen sight) {
-	status.Attempts = max(status.Attempts, seen.transfer.Attempts)
+	status.Attempts = max(status.Attempts, seen.former+seen.transfer.Attempts)
 	if status.Attempts > 0 || seen.transfer.Phase == backup.Running {
 		status.Phase = v1.BackupStarted
 	}
@@ -134,7 +134,7 @@ func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBa
 
 func over(status *v1.MySQLBackupInstanceStatus, seen sight, phase v1.BackupPhase) {
 	at := second(seen.now)
-	status.Attempts = max(status.Attempts, seen.transfer.Attempts)
+	status.Attempts = max(status.Attempts, seen.former+seen.transfer.Attempts)
 	status.Phase, status.CompletionTime = phase, &at
 	if status.StartTime != nil {
 		status.Duration = duration(at.Sub(status.StartTime.Time))

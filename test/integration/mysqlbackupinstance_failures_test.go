@@ -51,9 +51,24 @@ func TestBackupInstanceFails(t *testing.T) {
 		},
 		"without a word": func(t *testing.T) {
 			d.back(t, "mute", "cluster: db")
-			d.ends(t, d.pod(t, "mute", "backup"), backup.ExitDone, "all is well")
+			first := d.pod(t, "mute", "backup")
+			d.ends(t, first, backup.ExitDone, "all is well")
+			d.gone(t, "pods", first)
+			d.ends(t, d.pod(t, "mute", "backup"), backup.ExitDone, "all is well, I said")
 			failed := d.until(t, "mute", mysqlv1.BackupFailed, backup.ReasonPodsFailed)
 			says(t, readyOf(failed).Message, "there may be a good backup", "backup verify --from file:///"+d.namespace+"/db/mute")
+			if failed.Status.Attempts != 2 {
+				t.Errorf("it took %d attempts, want 2", failed.Status.Attempts)
+			}
+		},
+		"its word is lost": func(t *testing.T) {
+			d.back(t, "lost", "cluster: db")
+			pod := d.pod(t, "lost", "backup")
+			d.ends(t, pod, backup.ExitDone, "")
+			d.gone(t, "pods", pod)
+			if done := d.succeeds(t, "lost"); done.Status.Attempts != 2 {
+				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
+			}
 		},
 		"about another backup": func(t *testing.T) {
 			d.back(t, "liar", "cluster: db")
