@@ -7,12 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/kube"
+	"github.com/mysql-operator/mysql-operator/test/program"
 )
 
 const (
@@ -42,13 +41,7 @@ spec:
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
+	program.Main("demo", run)
 	fmt.Println("demo: ok")
 }
 

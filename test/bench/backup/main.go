@@ -11,12 +11,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
+	"github.com/mysql-operator/mysql-operator/test/program"
 )
 
 // options say how much to measure.
@@ -33,13 +32,7 @@ func main() {
 	flag.DurationVar(&o.window, "window", 15*time.Second, "how long throughput without a backup is measured before each of them")
 	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where MySQL's own client programs are")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-backup:", err)
-		os.Exit(1)
-	}
+	program.Main("bench-backup", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 // measured is how long each way took, in seconds, for the same data.
@@ -61,11 +54,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
-	beside, err := machine.Proc.Beside(ctx)
-	if err != nil {
+	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", machine.Proc.Describe(), beside)
 	var m measured
 	for _, step := range []struct {
 		what string

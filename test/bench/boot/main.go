@@ -10,9 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -21,6 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
 	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
+	"github.com/mysql-operator/mysql-operator/test/program"
 )
 
 // options say how much to measure.
@@ -48,13 +47,7 @@ func main() {
 		return nil
 	})
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-boot:", err)
-		os.Exit(1)
-	}
+	program.Main("bench-boot", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
@@ -71,11 +64,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return fmt.Errorf("make a client for discovery: %w", err)
 	}
 	bench := bench{Bed: bed, kinds: schema.Kinds(), discovery: found}
-	beside, err := machine.Proc.Beside(ctx)
-	if err != nil {
+	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", machine.Proc.Describe(), beside)
 	if o.boots > 0 {
 		if err := bench.measureBoots(ctx, o.boots, out); err != nil {
 			return err

@@ -7,16 +7,14 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
 	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
+	"github.com/mysql-operator/mysql-operator/test/program"
 )
 
 // options say how much to measure.
@@ -30,13 +28,7 @@ func main() {
 	flag.IntVar(&o.boots, "boots", 30, "boots with them, and as many without")
 	flag.IntVar(&o.checks, "checks", 3, "checks of all objects, of which the median counts")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-crds:", err)
-		os.Exit(1)
-	}
+	program.Main("bench-crds", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
@@ -48,11 +40,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	beside, err := machine.Proc.Beside(ctx)
-	if err != nil {
+	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", machine.Proc.Describe(), beside)
 	for _, one := range []bench{empty, full} {
 		if err := one.install(ctx); err != nil {
 			return err

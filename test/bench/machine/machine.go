@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,6 +51,16 @@ func (r Root) Describe() string {
 		kernel = strings.TrimSpace(string(content))
 	}
 	return fmt.Sprintf("%d × %s, %s, %s %s, %s", runtime.NumCPU(), model, memory, runtime.GOOS, kernel, runtime.Version())
+}
+
+// Introduce says of a benchmark what it runs on, and beside what.
+func (r Root) Introduce(ctx context.Context, out io.Writer) error {
+	beside, err := r.Beside(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", r.Describe(), beside)
+	return nil
 }
 
 // Beside says in one line what else runs: the load average and, from watching for a second, the busiest programs. It takes that second.

@@ -10,13 +10,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
+	"github.com/mysql-operator/mysql-operator/test/program"
 )
 
 // options say how much to measure, and on what.
@@ -35,13 +34,7 @@ func main() {
 	flag.BoolVar(&o.keepOperator, "keep-operator", false, "use the operator that runs, whatever its version, instead of replacing one of another version")
 	flag.StringVar(&o.auditLog, "audit-log", "", "the API server's audit log (default: audit.log beside the kubeconfig, where the dev cluster has it)")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-ready:", err)
-		os.Exit(1)
-	}
+	program.Main("bench-ready", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
@@ -53,11 +46,9 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.tearDown(context.WithoutCancel(ctx))) }()
-	beside, err := machine.Proc.Beside(ctx)
-	if err != nil {
+	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "machine: %s\nbeside: %s\n", machine.Proc.Describe(), beside)
 	var rounds []timeline
 	for number := 1; number <= o.rounds; number++ {
 		one, err := b.round(ctx, fmt.Sprintf("bench-%d", number))
