@@ -116,13 +116,15 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 }
 
 // contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:
-// such an object is cached as it is.
+// such an object is cached as it is. What the transform leaves is compacted.
 func (s *informers) contained(key informerKey, transform cache.TransformFunc) cache.TransformFunc {
 	return func(item any) (any, error) {
 		var kept any
 		err := contained(func() error {
 			var err error
-			kept, err = transform(item)
+			if kept, err = transform(item); err == nil {
+				kept = compact(kept)
+			}
 			return err
 		})
 		if err != nil {
