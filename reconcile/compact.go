@@ -14,13 +14,16 @@ const sharedText = 32
 // it is.
 func compact(item any) any {
 	object, ok := item.(*unstructured.Unstructured)
-	if ok && object.Object != nil {
+	if ok {
 		object.Object = compactMap(object.Object)
 	}
 	return item
 }
 
 func compactMap(fields map[string]any) map[string]any {
+	if fields == nil {
+		return nil
+	}
 	compacted := make(map[string]any, len(fields))
 	for name, value := range fields {
 		compacted[shared(name)] = compactValue(value)
@@ -31,9 +34,6 @@ func compactMap(fields map[string]any) map[string]any {
 func compactValue(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
-		if value == nil {
-			return value
-		}
 		return compactMap(value)
 	case []any:
 		for i, item := range value {
