@@ -244,6 +244,7 @@ func runBackupDelete(ctx context.Context, p process) error {
 	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). That there is none is success.`, p)
 	t.identity()
 	t.destination(backup.FlagURL)
+	t.flags.BoolVar(&t.env.UnfinishedOnly, backup.FlagUnfinished, false, "delete only what attempts have left that never came to their end; a folder with a manifest is refused")
 	if err := t.parse(p, backup.FlagUID, backup.FlagURL); err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ func TestBackupsByHand(t *testing.T) {
 		{"restore", []string{"restore", "--from", "file://" + root, "--into", into}, 0, "restored backup nightly-1 of cluster shop/db"},
 		{"restore over it", []string{"restore", "--from", "file://" + root, "--into", into}, backup.ExitRefused, backup.ReasonDataExists},
 		{"delete another's", []string{"backup-delete", "--url", "file://" + root, "--uid", "another"}, backup.ExitRefused, backup.ReasonDestinationOccupied},
+		{"delete what was never finished", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b", "--unfinished-only"}, backup.ExitRefused, "may be a good backup and stays"},
 		{"delete", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b"}, 0, "the data is deleted"},
 	}
 	for _, test := range stories {

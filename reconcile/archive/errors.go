@@ -110,6 +110,13 @@ func (e *OccupiedError) Error() string {
 		e.URL, state, e.Holder.Namespace, e.Holder.Instance, e.Holder.UID)
 }
 
+// FinishedError says that a folder has a manifest where only what was never finished was to be deleted.
+type FinishedError struct{ URL string }
+
+func (e *FinishedError) Error() string {
+	return e.URL + " has a " + manifestName + ": it may be a good backup and stays; mysql-operator backup verify tells, and whoever does not need it may delete it"
+}
+
 // KeyError says that an age key is malformed or missing, or is not one that the backup was encrypted for.
 type KeyError struct{ Reason string }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/archive"
 )
 
-// RunDelete deletes the backup's data and nothing else; that there is none is success.
+// RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only what was
+// never finished: then that there is a manifest is refused.
 func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
 	store, err := env.open(ctx)
 	if err != nil {
@@ -15,7 +16,11 @@ func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
 	}
 	defer func() { _ = store.Close() }()
 	who := archive.Identity{Namespace: env.Namespace, Cluster: env.Cluster, Instance: env.Instance, UID: env.UID}
-	if err := archive.Remove(ctx, store, who); err != nil {
+	remove := archive.Remove
+	if env.UnfinishedOnly {
+		remove = archive.RemoveUnfinished
+	}
+	if err := remove(ctx, store, who); err != nil {
 		return Outcome{}, interrupted(ctx, fmt.Errorf("delete the data of backup %s: %w", env.Instance, err))
 	}
 	env.Log.Info("deleted", "url", store.URL())

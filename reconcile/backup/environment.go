@@ -32,6 +32,8 @@ type Environment struct {
 	Checksum string
 	// AdoptOnly restores nothing, and accepts a volume that this backup was restored to before.
 	AdoptOnly bool
+	// UnfinishedOnly deletes only what attempts have left that never came to their end.
+	UnfinishedOnly bool
 	// Bandwidth is in bytes per second; 0 leaves it to the program.
 	Bandwidth int64
 	// Port is where the cluster's Services and members listen.

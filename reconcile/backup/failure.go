@@ -69,6 +69,9 @@ func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
 		return ReasonDestinationOccupied, true
 	}
+	if _, finished := errors.AsType[*archive.FinishedError](err); finished {
+		return ReasonDestinationOccupied, true
+	}
 	store, ok := errors.AsType[*archive.StoreError](err)
 	if !ok {
 		return "", false

@@ -93,6 +93,9 @@ func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
 		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
 	}
+	if order.UnfinishedOnly {
+		arguments = append(arguments, "--"+FlagUnfinished)
+	}
 	parts := podParts{command: CommandDelete, image: order.Image, arguments: arguments}
 	parts.place(order.Location, false)
 	return job(transfer{

@@ -42,6 +42,11 @@ func jobs(t *testing.T) map[string]batchv1.Job {
 			o.ServerSettings = map[string]string{"lower_case_table_names": "1", "innodb_page_size": "8K"}
 		}))),
 		"delete": as[batchv1.Job](t, DeleteJob(aDeletion())),
+		"delete-unfinished": as[batchv1.Job](t, DeleteJob(func() DeleteOrder {
+			order := aDeletion()
+			order.UnfinishedOnly = true
+			return order
+		}())),
 	}
 }
 

@@ -57,6 +57,8 @@ type RestoreOrder struct {
 type DeleteOrder struct {
 	Namespace, Cluster, Instance, UID string
 	Location                          v1.BackupLocation
+	// UnfinishedOnly deletes only what failed attempts have left. A backup that is whole, though its instance failed, stays.
+	UnfinishedOnly bool `json:",omitempty"`
 	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
 	Deadline int64
 	// Image is the operator's own.

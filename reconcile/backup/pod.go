@@ -28,6 +28,7 @@ const (
 	FlagIdentity    = "identity-file"
 	FlagChecksum    = "checksum"
 	FlagAdoptOnly   = "adopt-only"
+	FlagUnfinished  = "unfinished-only"
 	FlagVolume      = "volume"
 	FlagProbe       = "server-probe"
 	FlagSetting     = "server-setting"

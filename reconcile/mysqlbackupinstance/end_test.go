@@ -179,3 +179,32 @@ func TestWhatIsGivenUp(t *testing.T) {
 		t.Errorf("what went well in between is forgotten: since %s", fresh)
 	}
 }
+
+// What failed has nothing worth keeping, but for a whole backup that its Pod could not tell of: that goes only where somebody has said so.
+func TestWhatGoesWithAFailedInstance(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		phase   v1.BackupPhase
+		policy  v1.DeletionPolicy
+		expired bool
+		want    bool
+	}{
+		"a failed one too many":             {phase: v1.BackupFailed, expired: true, want: true},
+		"whose data stays":                  {phase: v1.BackupFailed, policy: v1.RetainData, expired: true, want: true},
+		"whose data goes":                   {phase: v1.BackupFailed, policy: v1.DeleteData, expired: true},
+		"a failed one deleted by hand":      {phase: v1.BackupFailed, policy: v1.DeleteData},
+		"by the policy of its schedule":     {phase: v1.BackupFailed},
+		"a backup that retention takes":     {phase: v1.BackupCompleted, expired: true},
+		"one that is deleted while it runs": {phase: v1.BackupStarted, policy: v1.DeleteData},
+	} {
+		instance := fresh(begins, func(i *v1.MySQLBackupInstance) {
+			i.Status.Phase, i.Spec.DeletionPolicy = test.phase, test.policy
+			if test.expired {
+				i.Annotations = map[string]string{backup.AnnotationExpired: "true"}
+			}
+		})
+		if got := (&reconciler{}).removalOrder(instance).UnfinishedOnly; got != test.want {
+			t.Errorf("%s: only what was never finished goes: %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -50,6 +50,9 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 		return r.release(ctx, object, instance, nil)
 	case partDone:
 		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
+		if onlyUnfinished(instance) {
+			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
+		}
 		return r.release(ctx, object, instance, &gone)
 	case partLeave:
 		return r.leave(ctx, object, instance, because)
@@ -206,8 +209,15 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 func (r *reconciler) removalOrder(instance v1.MySQLBackupInstance) backup.DeleteOrder {
 	return backup.DeleteOrder{
 		Namespace: instance.Namespace, Cluster: instance.Status.Cluster, Instance: instance.Name, UID: string(instance.UID),
-		Location: *instance.Status.Location, Deadline: removalDeadline, Image: r.image,
+		Location: *instance.Status.Location, UnfinishedOnly: onlyUnfinished(instance), Deadline: removalDeadline, Image: r.image,
 	}
+}
+
+// onlyUnfinished says whether what goes with an instance is only what its attempts have left. It failed, there are enough of those, and nobody
+// has said that its data goes with it: should there be a whole backup all the same, of which its Pod could not tell, that stays.
+func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
+	_, expired := instance.Annotations[backup.AnnotationExpired]
+	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
 // remove makes the Job that deletes the data, if the API server, too, says that it has to go.

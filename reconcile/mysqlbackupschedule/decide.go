@@ -46,6 +46,8 @@ type instance struct {
 	scheduled time.Time
 	// ended is when it was complete or had failed; made, which is when it was made, if it does not say.
 	ended, made time.Time
+	// began says that it has a place at the destination, where something of it may be.
+	began bool
 	// deleting says that it is on its way out.
 	deleting bool
 	// condemned says that it is marked as expired, ready that its data will go with it.

@@ -100,7 +100,7 @@ func instanceFrom(schedule string, typed v1.MySQLBackupInstance) instance {
 	one := instance{
 		name: typed.Name, cluster: typed.Status.Cluster, phase: typed.Status.Phase,
 		scheduled: scheduledBy(schedule, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
-		deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
+		began: typed.Status.Location != nil, deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
 		ready: condemned && slices.Contains(typed.Finalizers, backup.FinalizerData),
 	}
 	if one.cluster == "" {

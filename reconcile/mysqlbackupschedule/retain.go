@@ -14,12 +14,12 @@ const defaultFailedHistory = 3
 
 // sweep is what is to be cleared away: instances by name, in order.
 type sweep struct {
-	// condemn are backups to be marked as expired, so that their data goes with them.
+	// condemn are instances to be marked as expired, so that their data goes with them: backups and, of failed ones, what their attempts have
+	// left.
 	condemn []string
 	// spare are backups that are marked although they are to be kept.
 	spare []string
-	// remove are marked backups to be deleted, and forget failed instances. Those have no backup; what an attempt left that was killed, or
-	// could not clear up, stays.
+	// remove are marked backups to be deleted, and forget failed instances, marked ones or such as never began.
 	remove, forget []string
 	// next is when age alone will condemn the next one; zero for never.
 	next time.Time
@@ -78,8 +78,16 @@ func retain(seen look) sweep {
 		limit = max(int(*spec.FailedHistoryLimit), 0)
 	}
 	failed := newestFirst(seen.instances, v1.BackupFailed)
-	for _, one := range failed[min(limit, len(failed)):] {
-		found.forget = append(found.forget, one.name)
+	for i, one := range failed {
+		switch {
+		case i < limit && one.condemned:
+			found.spare = append(found.spare, one.name)
+		case i < limit:
+		case one.ready || !one.began:
+			found.forget = append(found.forget, one.name)
+		default:
+			found.condemn = append(found.condemn, one.name)
+		}
 	}
 	return found
 }

@@ -58,6 +58,7 @@ func marked(one *instance)         { one.condemned, one.ready = true, true }
 func markedByHalf(one *instance)   { one.condemned = true }
 func deleted(one *instance)        { one.deleting = true }
 func endedIn2040(one *instance)    { one.ended = one.ended.AddDate(14, 0, 0) }
+func began(one *instance)          { one.began = true }
 func ofOtherCluster(one *instance) { one.cluster = "other" }
 
 func TestRetain(t *testing.T) {
@@ -119,6 +120,10 @@ func TestRetain(t *testing.T) {
 		"three failed ones are kept": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
 		"or as many as one likes":    {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
 		"or none":                    {seen: story(t, now, failures(t, 1, 2), failedHistory(0)), forget: []int{2, 1}},
+		"one that began is marked first: what it left goes with it": {seen: story(t, now, failures(t, 1, 2, 3), failedHistory(1), but(1, began)), condemn: []int{1}, forget: []int{2}},
+		"and then deleted":                               {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, marked)), forget: []int{1}},
+		"but not with half a mark":                       {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, markedByHalf)), condemn: []int{1}},
+		"more failed ones are to be kept: the mark goes": {seen: story(t, now, failures(t, 1, 2), failedHistory(2), but(1, began), but(1, marked)), spare: []int{1}},
 		"a suspended schedule keeps to its retention": {
 			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *look) { seen.schedule.Spec.Suspend = true }), condemn: []int{1},
 		},
@@ -179,6 +184,7 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 			one := instance{
 				name: fmt.Sprint(number), cluster: []string{"a", "b"}[random.IntN(2)], phase: phases[random.IntN(len(phases))],
 				ended: seen.now.Add(-time.Duration(random.IntN(100)) * time.Hour), deleting: random.IntN(5) == 0, condemned: random.IntN(3) == 0,
+				began: random.IntN(2) == 0,
 			}
 			one.ready = one.condemned && random.IntN(2) == 0
 			if random.IntN(6) == 0 {
@@ -199,7 +205,8 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 		}
 		for _, one := range seen.instances {
 			isGood := one.phase == v1.BackupCompleted && !one.deleting
-			if slices.Contains(gone, one.name) && (!isGood || seen.restoring[one.name]) {
+			isLeft := one.phase == v1.BackupFailed && !one.deleting && one.began && !slices.Contains(found.remove, one.name)
+			if slices.Contains(gone, one.name) && !isLeft && (!isGood || seen.restoring[one.name]) {
 				t.Fatalf("not to be touched: %+v", one)
 			}
 			if slices.Contains(found.remove, one.name) && !one.ready {

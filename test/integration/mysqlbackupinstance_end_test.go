@@ -76,6 +76,23 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.removes(t, "expired", backup.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "expired")
 		},
+		"what failed attempts left": func(t *testing.T) {
+			d.back(t, "failed", "cluster: db, deletionPolicy: Retain")
+			pod := d.pod(t, "failed", "backup")
+			d.runs(t, pod, "")
+			d.ends(t, pod, backup.ExitRefused, d.outcome(t, "failed", backup.ReasonCopyFailed, "it has a tablespace that is encrypted"))
+			d.until(t, "failed", mysqlv1.BackupFailed, backup.ReasonCopyFailed)
+			d.patch(t, "mysqlbackupinstances", "failed", fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
+			d.held(t, "failed", true)
+			d.remove(t, "mysqlbackupinstances", "failed")
+			d.checkRemoval(t, "failed")
+			if arguments := d.argumentsOf(t, "failed-delete"); !slices.Contains(arguments, "--unfinished-only") {
+				t.Errorf("a whole backup would be deleted as well: %q", arguments)
+			}
+			d.removes(t, "failed", backup.ExitDone, "{}")
+			d.gone(t, "mysqlbackupinstances", "failed")
+			says(t, d.told(t, "failed", "Normal BackupDataDeleted"), "nothing is left of what failed attempts had stored")
+		},
 		"in the foreground": func(t *testing.T) {
 			completed(t, "foreground", "deletionPolicy: Delete")
 			foreground := metav1.DeletePropagationForeground
@@ -164,6 +181,20 @@ func (d *depot) checkRemoval(t *testing.T, name string) {
 			t.Errorf("it takes Secret %s, which a cluster that is gone does not have", volume.Secret.SecretName)
 		}
 	}
+}
+
+// argumentsOf is what a Job's program is told.
+func (d *depot) argumentsOf(t *testing.T, name string) []string {
+	t.Helper()
+	found, err := d.of("jobs").Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var job batchv1.Job
+	if err := schema.Decode(found, &job); err != nil {
+		t.Fatal(err)
+	}
+	return job.Spec.Template.Spec.Containers[0].Args
 }
 
 // TestBackupInstanceDataIsLeft deletes instances whose data cannot be deleted: they go, and it is told where the data is.

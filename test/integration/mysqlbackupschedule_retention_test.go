@@ -120,6 +120,21 @@ func TestBackupScheduleForgetsFailures(t *testing.T) {
 	same(t, schedule.Status.LastBackup, d.named(0))
 }
 
+// TestBackupScheduleClearsUpAfterFailures: what an attempt may have left goes with a failed instance that is one too many.
+func TestBackupScheduleClearsUpAfterFailures(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "failedHistoryLimit: 1")
+	graves := d.buries(t)
+	d.operate(t, nil)
+	for night := range 3 {
+		d.strikes(t, d.night(night))
+		d.patch(t, "mysqlbackupinstances", d.named(night), fmt.Sprintf(`{"status":{"location":{"url":"s3://bucket/%s/db/%s"}}}`, d.namespace, d.named(night)), "status")
+		d.fails(t, night)
+	}
+	d.has(t, 2)
+	same(t, graves.all(), []string{d.named(0), d.named(1)})
+}
+
 // TestBackupScheduleSparesWhatWasMarked has the rules change between the mark and the deletion.
 func TestBackupScheduleSparesWhatWasMarked(t *testing.T) {
 	t.Parallel()
