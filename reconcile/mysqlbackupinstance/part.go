@@ -106,10 +106,28 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 	if err := r.clear(ctx, instance); err != nil && problemOf(err) == nil {
 		return reconcile.Outcome{}, err
 	}
-	if _, err := r.hold(ctx, object, false); err != nil {
+	_, err := r.hold(ctx, object, false)
+	if told != nil && apierrors.IsConflict(err) {
+		err = r.releaseLive(ctx, object)
+	}
+	if err != nil {
 		return reconcile.Outcome{}, err
 	}
 	return outcome, nil
+}
+
+// releaseLive takes the finalizer off an instance that somebody else has changed meanwhile, such as garbage collection its own finalizer. The data
+// is dealt with, and the Job that did so is gone: another pass would make it again.
+func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstructured) error {
+	live, err := r.api.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != object.GetUID() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.hold(ctx, live, false)
+	return err
 }
 
 // departing is the status of an instance whose data is being deleted. What it says of the backup stays.
