@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -126,7 +126,7 @@ func TestWordsThatChangeAreLeftOut(t *testing.T) {
 func TestCertificatesThatAreNotTrusted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0) // handshakes that fail
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	byOtherName := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)

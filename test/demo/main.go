@@ -41,8 +41,7 @@ spec:
 )
 
 func main() {
-	program.Main("demo", run)
-	fmt.Println("demo: ok")
+	os.Exit(program.Run(context.Background(), "demo", run))
 }
 
 func run(ctx context.Context) error {
@@ -69,6 +68,7 @@ func run(ctx context.Context) error {
 			return err
 		}
 	}
+	fmt.Println("demo: ok")
 	return nil
 }
 

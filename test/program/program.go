@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// Main does a program's work, the context of which ends when somebody interrupts it, so that it can clear up, and ends the program with its
-// outcome. name is said before an error.
-func Main(name string, work func(context.Context) error) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := work(ctx)
-	stop()
-	if err != nil {
+// Run does a program's work, the context of which ends when somebody interrupts it, so that it can clear up, and returns the exit status.
+// name is said before an error.
+func Run(ctx context.Context, name string, work func(context.Context) error) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := work(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }

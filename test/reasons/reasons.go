@@ -69,8 +69,9 @@ func Section(t *testing.T, document, heading string) string {
 
 // Marked are the words of a text that are marked as code and written as reasons are.
 func Marked(text string) []string {
-	var words []string
-	for _, word := range regexp.MustCompile("`([A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
+	found := regexp.MustCompile("`([A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1)
+	words := make([]string, 0, len(found))
+	for _, word := range found {
 		words = append(words, word[1])
 	}
 	return words

@@ -32,7 +32,7 @@ func main() {
 	flag.DurationVar(&o.window, "window", 15*time.Second, "how long throughput without a backup is measured before each of them")
 	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where MySQL's own client programs are")
 	flag.Parse()
-	program.Main("bench-backup", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+	os.Exit(program.Run(context.Background(), "bench-backup", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
 
 // measured is how long each way took, in seconds, for the same data.

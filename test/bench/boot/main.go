@@ -47,7 +47,7 @@ func main() {
 		return nil
 	})
 	flag.Parse()
-	program.Main("bench-boot", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+	os.Exit(program.Run(context.Background(), "bench-boot", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {

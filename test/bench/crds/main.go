@@ -28,7 +28,7 @@ func main() {
 	flag.IntVar(&o.boots, "boots", 30, "boots with them, and as many without")
 	flag.IntVar(&o.checks, "checks", 3, "checks of all objects, of which the median counts")
 	flag.Parse()
-	program.Main("bench-crds", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+	os.Exit(program.Run(context.Background(), "bench-crds", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {

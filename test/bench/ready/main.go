@@ -34,7 +34,7 @@ func main() {
 	flag.BoolVar(&o.keepOperator, "keep-operator", false, "use the operator that runs, whatever its version, instead of replacing one of another version")
 	flag.StringVar(&o.auditLog, "audit-log", "", "the API server's audit log (default: audit.log beside the kubeconfig, where the dev cluster has it)")
 	flag.Parse()
-	program.Main("bench-ready", func(ctx context.Context) error { return run(ctx, o, os.Stdout) })
+	os.Exit(program.Run(context.Background(), "bench-ready", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
