@@ -61,3 +61,13 @@ func closedPort(t *testing.T) string {
 	}
 	return listener.Addr().String()
 }
+
+// A Secret with a region alone says where the bucket is; who one is, the Pod's identity says.
+func TestARegionAloneIsNoCredentials(t *testing.T) {
+	t.Parallel()
+	location := Location{URL: "s3://bucket/folder", CredentialsDir: secretDir(t, map[string]string{keyRegion: "eu-central-1"})}
+	bucket, ok := opened(t, location).bucket.(*s3Bucket)
+	if !ok || bucket.client.Options().Region != "eu-central-1" {
+		t.Errorf("the region is not that of the Secret")
+	}
+}
