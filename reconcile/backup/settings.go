@@ -64,25 +64,26 @@ type misfit struct{ name, needs, has string }
 
 // fitSettings says what spec.config lacks to start the data; nil for nothing.
 func fitSettings(made, wanted map[string]string) error {
-	var is, set []string
-	for _, one := range misfits(made, wanted) {
-		is = append(is, fmt.Sprintf("%s is %s and not %s", one.name, one.needs, one.has))
-		set = append(set, fmt.Sprintf("%s: %q", one.name, one.needs))
-	}
-	if len(is) == 0 {
+	found := misfits(made, wanted)
+	if len(found) == 0 {
 		return nil
+	}
+	is, set := make([]string, len(found)), make([]string, len(found))
+	for i, one := range found {
+		is[i], set[i] = fmt.Sprintf("%s is %s and not %s", one.name, one.needs, one.has), fmt.Sprintf("%s: %q", one.name, one.needs)
 	}
 	return refused(ReasonSettingsMismatch, "the cluster's mysqld could not start the backup's data files: in them %s; write in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
 }
 
 // startedWith tells a person the settings that a backup's data needs of mysqld; empty for none.
 func startedWith(made map[string]string) string {
-	var options []string
-	for _, one := range misfits(made, nil) {
-		options = append(options, one.name+"="+one.needs)
-	}
-	if len(options) == 0 {
+	found := misfits(made, nil)
+	if len(found) == 0 {
 		return ""
+	}
+	options := make([]string, len(found))
+	for i, one := range found {
+		options[i] = one.name + "=" + one.needs
 	}
 	return "; mysqld has to be started with " + strings.Join(options, " and ")
 }
