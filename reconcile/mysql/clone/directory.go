@@ -30,6 +30,8 @@ type Directory struct {
 	name string
 	open *os.File
 	size int64
+	// unwritten is of that file, too.
+	unwritten unwritten
 }
 
 // NewDirectory begins a data directory in a folder that is empty or does not exist; nothing is ever overwritten.
@@ -116,7 +118,11 @@ func (d *Directory) Write(file File, offset int64, data []byte) error {
 	if _, err := d.open.WriteAt(data, offset); err != nil {
 		return err
 	}
-	d.size = max(d.size, offset+int64(len(data)))
+	end := offset + int64(len(data))
+	d.size = max(d.size, end)
+	if d.unwritten.add(offset, end); d.unwritten.bytes >= writeBackEvery {
+		d.writeBack()
+	}
 	return nil
 }
 
@@ -162,6 +168,7 @@ func (d *Directory) leave() error {
 	if d.open == nil {
 		return nil
 	}
+	d.writeBack()
 	err := d.open.Close()
 	d.open = nil
 	return err
