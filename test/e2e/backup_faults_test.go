@@ -10,8 +10,12 @@ import (
 	"testing"
 )
 
-// slowly makes a transfer of the tests' data take long enough for a fault in the middle.
-const slowly = "bandwidthLimit: 12Mi"
+// slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore that has to be still going on when an operator that
+// was killed more than once is back, which kubelet lets wait longer each time.
+const (
+	slowly     = "bandwidthLimit: 8Mi"
+	verySlowly = "bandwidthLimit: 2Mi"
+)
 
 // TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it: each backup is complete in the end, and clients go on.
 func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
@@ -65,7 +69,7 @@ func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the ope
 	p.waitBackup("good", "Completed", backupLimit)
 	p.loseCluster()
 
-	p.mustApply(p.manifest("fromBackup: good", "replicas: 2", "restore:", "  "+slowly))
+	p.mustApply(p.manifest("fromBackup: good", "replicas: 2", "restore:", "  "+verySlowly))
 	for _, fault := range []func(pod string){
 		func(pod string) { kill(t, pod, "mysql-operator") },
 		func(string) { kill(t, "mysql-operator", "mysql-operator") },
@@ -207,13 +211,16 @@ spec:
 	p.sameTables(p.open(p.cluster, p.password), want)
 }
 
-// smallVolume makes a volume for a claim that really ends, a file system in memory, and returns what enlarges it.
+// smallVolume makes a volume for a claim that really ends, a file system of its own in a file, and returns what enlarges it.
 func (p *place) smallVolume(claim string, mebibytes int) (enlarge func(mebibytes int)) {
 	p.t.Helper()
 	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
 	folder := "/var/lib/" + p.namespace + "-" + claim
+	disk := folder + ".ext4"
 	p.onNode(node, "mkdir", "-p", folder)
-	p.onNode(node, "mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%dm,mode=0777", mebibytes), "tmpfs", folder)
+	p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", mebibytes), disk)
+	p.onNode(node, "mkfs.ext4", "-q", "-m", "0", disk)
+	p.onNode(node, "mount", "-o", "loop", disk, folder)
 	p.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), changeLimit)
 		defer cancel()
@@ -236,17 +243,22 @@ spec:
 `, p.namespace, claim, folder, node))
 	return func(mebibytes int) {
 		p.t.Helper()
-		p.onNode(node, "mount", "-o", fmt.Sprintf("remount,size=%dm", mebibytes), folder)
+		device := strings.TrimSpace(p.onNode(node, "findmnt", "--noheadings", "--output", "SOURCE", folder))
+		p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", mebibytes), disk)
+		p.onNode(node, "losetup", "--set-capacity", device)
+		p.onNode(node, "resize2fs", device)
 	}
 }
 
-// onNode runs a command inside a node of the dev cluster.
-func (p *place) onNode(node string, command ...string) {
+// onNode runs a command inside a node of the dev cluster and returns what it prints.
+func (p *place) onNode(node string, command ...string) string {
 	p.t.Helper()
 	ctx, cancel := p.context(changeLimit)
 	defer cancel()
 	arguments := append([]string{"run", "./devcluster", "on", "--dir", filepath.Dir(p.kubectl.Config), node, "--"}, command...)
-	if output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput(); err != nil {
+	output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput()
+	if err != nil {
 		p.t.Fatalf("on %s: %s: %v: %s", node, strings.Join(command, " "), err, output)
 	}
+	return string(output)
 }
