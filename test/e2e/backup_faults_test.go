@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -196,7 +198,7 @@ spec:
 `, p.namespace))
 	p.mustApply(p.instance("too-much", "destination: {claim: small}"))
 	t.Log(p.waitBackup("too-much", "Started DestinationFull", changeLimit))
-	enlarge(256)
+	enlarge()
 	t.Log(p.waitBackup("too-much", "Completed", backupLimit))
 	p.settled(1)
 
@@ -206,27 +208,34 @@ spec:
 	enlarge = p.smallVolume("data-"+p.cluster+"-0", 64)
 	p.mustApply(p.manifest("fromBackup: too-much", "replicas: 1", "storageClassName: small-"+p.namespace))
 	t.Log(p.waitReady("False VolumeTooSmall", changeLimit))
-	enlarge(512)
+	enlarge()
 	p.settled(1)
 	p.sameTables(p.open(p.cluster, p.password), want)
 }
 
-// smallVolume makes a volume for a claim that really ends, a file system of its own in a file, and returns what enlarges it.
-func (p *place) smallVolume(claim string, mebibytes int) (enlarge func(mebibytes int)) {
+// smallVolume makes a volume for a claim that really ends: a folder in a file system of its own, most of which is taken by something else. It
+// returns what makes room.
+func (p *place) smallVolume(claim string, mebibytes int) (enlarge func()) {
 	p.t.Helper()
+	const whole = 768
 	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
 	folder := "/var/lib/" + p.namespace + "-" + claim
-	disk := folder + ".ext4"
 	p.onNode(node, "mkdir", "-p", folder)
-	p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", mebibytes), disk)
-	p.onNode(node, "mkfs.ext4", "-q", "-m", "0", disk)
-	p.onNode(node, "mount", "-o", "loop", disk, folder)
-	p.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.t.Context()), changeLimit)
-		defer cancel()
-		if _, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+claim, "--ignore-not-found", "--wait=false"); err != nil {
-			p.t.Error(err)
-		}
+	p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", whole), folder+".ext4")
+	p.onNode(node, "mkfs.ext4", "-q", "-m", "0", folder+".ext4")
+	p.onNode(node, "mount", "-o", "loop", folder+".ext4", folder)
+	free := strings.TrimSpace(p.onNode(node, "findmnt", "--noheadings", "--bytes", "--output", "AVAIL", folder))
+	bytes, err := strconv.ParseInt(free, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.onNode(node, "fallocate", "--length", fmt.Sprint(bytes-int64(mebibytes)<<20), folder+"/taken")
+	p.onNode(node, "mkdir", "--mode", "0777", folder+"/volume")
+	p.last = append(p.last, func(ctx context.Context) error {
+		_, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+claim, "--ignore-not-found", "--wait=false")
+		_, unmounted := p.node(ctx, node, "umount", folder)
+		_, removed := p.node(ctx, node, "rm", "-r", folder, folder+".ext4")
+		return errors.Join(err, unmounted, removed)
 	})
 	p.mustApply(fmt.Sprintf(`apiVersion: v1
 kind: PersistentVolume
@@ -238,15 +247,12 @@ spec:
   persistentVolumeReclaimPolicy: Retain
   storageClassName: small-%[1]s
   claimRef: {namespace: %[1]s, name: %[2]s}
-  local: {path: %[3]s}
+  local: {path: %[3]s/volume}
   nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%[4]s]}]}]}}
 `, p.namespace, claim, folder, node))
-	return func(mebibytes int) {
+	return func() {
 		p.t.Helper()
-		device := strings.TrimSpace(p.onNode(node, "findmnt", "--noheadings", "--output", "SOURCE", folder))
-		p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", mebibytes), disk)
-		p.onNode(node, "losetup", "--set-capacity", device)
-		p.onNode(node, "resize2fs", device)
+		p.onNode(node, "rm", folder+"/taken")
 	}
 }
 
@@ -255,10 +261,18 @@ func (p *place) onNode(node string, command ...string) string {
 	p.t.Helper()
 	ctx, cancel := p.context(changeLimit)
 	defer cancel()
+	output, err := p.node(ctx, node, command...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return output
+}
+
+func (p *place) node(ctx context.Context, node string, command ...string) (string, error) {
 	arguments := append([]string{"run", "./devcluster", "on", "--dir", filepath.Dir(p.kubectl.Config), node, "--"}, command...)
 	output, err := exec.CommandContext(ctx, "go", arguments...).CombinedOutput()
 	if err != nil {
-		p.t.Fatalf("on %s: %s: %v: %s", node, strings.Join(command, " "), err, output)
+		return "", fmt.Errorf("on %s: %s: %w: %s", node, strings.Join(command, " "), err, output)
 	}
-	return string(output)
+	return string(output), nil
 }

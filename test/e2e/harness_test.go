@@ -62,6 +62,8 @@ type place struct {
 	kubectl kube.Kubectl
 	// namespace and cluster differ between tests, also in the processes that tests look for on the machine.
 	namespace, cluster, password string
+	// last is done when the namespace is gone.
+	last []func(context.Context) error
 }
 
 func newPlace(t *testing.T) *place {
@@ -85,7 +87,7 @@ func (p *place) tearDown() {
 	if p.t.Failed() {
 		for _, arguments := range [][]string{
 			{"get", "mc,mb,mbi,sts,jobs,pods,pvc,svc", "-n", p.namespace, "-o", "wide"},
-			{"get", "mc,mb,mbi", "-n", p.namespace, "-o", "yaml"},
+			{"get", "mc,mb,mbi", "-n", p.namespace, "-o", "jsonpath={range .items[*]}{.kind} {.metadata.name}: {.spec} {.status}{\"\\n\"}{end}"},
 			{"logs", "-n", p.namespace, "-l", "app.kubernetes.io/name=mysql-backup", "--prefix", "--tail=40"},
 			{"get", "events", "-n", p.namespace, "--sort-by=.lastTimestamp"},
 			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
@@ -99,6 +101,11 @@ func (p *place) tearDown() {
 	_, _ = p.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "-n", p.namespace, "--timeout=90s")
 	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s", "--ignore-not-found"); err != nil {
 		p.t.Errorf("the namespace does not go away: %v", err)
+	}
+	for _, do := range p.last {
+		if err := do(ctx); err != nil {
+			p.t.Error(err)
+		}
 	}
 }
 
