@@ -45,6 +45,7 @@ func commands() []command {
 		{"version", "version", "print the version", runVersion},
 		{"init", "init", "prepare a member (runs in the Pods of a MySQLCluster)", runInitCommand},
 		{"agent", "agent [flags]", "look after a member (runs in the Pods of a MySQLCluster)", runAgentCommand},
+		{"server-version", "server-version [flags]", "ask a MySQL image for its version (runs in the Pods of a MySQLCluster)", runServerVersion},
 		{"restore", "restore --from URL --into DIR [flags]", "make a data directory from a backup, by hand (and in the Pods of a MySQLCluster)", runRestore},
 		{"backup", "backup verify --from URL [flags]", "check a whole backup, by hand; without verify, make one (in the Pods of a MySQLBackupInstance)", runBackup},
 		{"backup-delete", "backup-delete [flags]", "delete a backup's data (runs in the Pods of a MySQLBackupInstance)", runBackupDelete},

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 // runInitCommand is the subcommand init.
@@ -32,4 +34,25 @@ func runAgentCommand(ctx context.Context, p process) error {
 		return err
 	}
 	return runAgent(ctx, log)
+}
+
+// runServerVersion is the subcommand server-version: two containers of a restore's Pod, of our image and then of the cluster's.
+func runServerVersion(ctx context.Context, p process) error {
+	var install, into string
+	flags := pflag.NewFlagSet("mysql-operator server-version", pflag.ContinueOnError)
+	flags.StringVar(&install, "install", "", "folder to put this program into")
+	flags.StringVar(&into, "into", "", "folder to leave the version of this image's mysqld in")
+	rest, err := parse(flags, p)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return badUsage("server-version takes no argument %q", strings.Join(rest, " "))
+	case (install == "") == (into == ""):
+		return badUsage("server-version takes --install or --into")
+	case install != "":
+		return agent.InstallProbe(install)
+	default:
+		return agent.Probe(ctx, into)
+	}
 }

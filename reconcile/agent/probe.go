@@ -2,52 +2,99 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// probeLog is where mysqld tells its version, in the folder given to ProbeCommand.
-const probeLog = "mysqld.log"
+// In the folder given to InstallProbe: this program, and the version that mysqld told it.
+const (
+	probeProgram = "mysql-operator"
+	probeVersion = "version"
+)
 
-// ProbeCommand is what a container of a MySQL image runs to leave its version in a folder of its own, before any data is put in the
-// image's care. Nothing but mysqld is asked of the image, and the one thing that mysqld does without a data directory, ends with
-// success and tells its version in a file is to make a data directory: three seconds and about 100 MiB. ProbedVersion reads it.
-func ProbeCommand(folder string) []string {
-	return []string{
-		"mysqld", "--no-defaults", "--initialize-insecure", "--datadir=" + path.Join(folder, "data"), "--tmpdir=" + folder,
-		"--log-error=" + path.Join(folder, probeLog), "--log-error-verbosity=1", "--skip-log-bin", "--auto-generate-certs=OFF",
-		// Small and quick, for what is thrown away; loose_, since not every release knows them.
-		"--loose-innodb-redo-log-capacity=8M", "--innodb-buffer-pool-size=8M", "--loose-performance-schema=OFF",
+// probeTimeout bounds asking mysqld, which takes a tenth of a second.
+const probeTimeout = time.Minute
+
+// InstallProbe puts this program into a folder, for a container of a MySQL image to run it there (ProbeCommand): nothing is asked of such an
+// image but mysqld, which tells its version on its standard output only, and no container can read another one's.
+func InstallProbe(folder string) error {
+	if err := copyProgram(filepath.Join(folder, probeProgram)); err != nil {
+		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
 	}
+	return nil
+}
+
+func copyProgram(to string) (err error) {
+	in, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o555)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	_, err = io.Copy(out, in)
+	return err
+}
+
+// ProbeCommand is what a container of a MySQL image runs to leave its version in the folder, before any data is put in the image's care.
+// ProbedVersion reads it.
+func ProbeCommand(folder string) []string {
+	return []string{path.Join(folder, probeProgram), "server-version", "--into", folder}
+}
+
+// Probe asks mysqld for its version and leaves what it says in the folder.
+func Probe(ctx context.Context, folder string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	told, err := exec.CommandContext(ctx, "mysqld", "--no-defaults", "--version").Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(failed.Stderr))
+	}
+	if err != nil {
+		return fmt.Errorf("ask mysqld of this image for its version: %w", err)
+	}
+	if _, err := versionIn(told); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, probeVersion), told, 0o444)
 }
 
 // ProbedVersion is the version that mysqld told, for example 9.7.4, or 9.7.4-2 where a distribution has its own numbers.
 func ProbedVersion(folder string) (string, error) {
-	log, err := os.ReadFile(path.Join(folder, probeLog))
+	told, err := os.ReadFile(filepath.Join(folder, probeVersion))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("learn the MySQL image's version: its mysqld has left no log")
+		return "", errors.New("learn the MySQL image's version: its mysqld was not asked")
 	}
 	if err != nil {
 		return "", fmt.Errorf("learn the MySQL image's version: %w", err)
 	}
-	return versionIn(log)
+	return versionIn(told)
 }
 
-// versionIn finds "mysqld (mysqld 9.7.4) initializing of server" (errmsg, ER_STARTING_INIT), which releases from 8.0 on write first.
-func versionIn(log []byte) (string, error) {
-	told := regexp.MustCompile(`\(mysqld (\d[^)\s]*)\) initializing of server`)
-	for line := range bytes.Lines(log) {
-		if found := told.FindSubmatch(line); found != nil {
-			return string(found[1]), nil
-		}
+// versionIn reads "/usr/sbin/mysqld  Ver 9.7.4 for Linux on x86_64 (MySQL Community Server - GPL)" (MySQL source, sql/mysqld.cc, print_version).
+func versionIn(told []byte) (string, error) {
+	found := regexp.MustCompile(`\bVer (\d\S*) for `).FindSubmatch(told)
+	if found == nil {
+		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %q", bytes.TrimSpace(told[:min(len(told), 200)]))
 	}
-	return "", errors.New("learn the MySQL image's version: its mysqld does not tell it in its log")
+	return string(found[1]), nil
 }
 
 // CanStart says why an image's mysqld cannot start on a copy of another server's data; nil if it can. A copy made while its server ran has to be

@@ -1,37 +1,78 @@
 package agent
 
 import (
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// logBefore and logAfter are around the line that tells the version.
-const (
-	logBefore = "2026-11-21T15:45:46.740563Z 0 [System] [MY-015017] [Server] MySQL Server Initialization - start.\n"
-	logAfter  = "2026-11-21T15:45:46.754106Z 1 [System] [MY-013576] [InnoDB] InnoDB initialization has started.\n"
-)
-
-func TestProbedVersion(t *testing.T) {
+func TestVersionsThatImagesTell(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ line, want string }{
-		"9.7 of Debian": {"2026-11-21T15:45:46.744311Z 0 [System] [MY-013169] [Server] /usr/sbin/mysqld (mysqld 9.7.4-2) initializing of server in progress as process 12453", "9.7.4-2"},
-		"8.4 of Oracle": {"2025-01-01T00:00:00.000000Z 0 [System] [MY-013169] [Server] /usr/sbin/mysqld (mysqld 8.4.6) initializing of server in progress as process 1", "8.4.6"},
-		"nothing":       {"2025-01-01T00:00:00.000000Z 0 [ERROR] [MY-010119] [Server] Aborting", ""},
+	tests := map[string]struct{ told, want string }{
+		"9.7 of Debian":   {"/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))\n", "9.7.4-2"},
+		"8.4 of Oracle":   {"/usr/sbin/mysqld  Ver 8.4.6 for Linux on x86_64 (MySQL Community Server - GPL)\n", "8.4.6"},
+		"8.0 of Percona":  {"/usr/sbin/mysqld  Ver 8.0.43-34 for Linux on aarch64 (Percona Server (GPL), Release 34, Revision 1)\n", "8.0.43-34"},
+		"another program": {"usage: mysqld FILE\n", ""},
+		"nothing":         {"", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			write(t, filepath.Join(folder, probeLog), logBefore+test.line+"\n"+logAfter)
+			write(t, filepath.Join(folder, probeVersion), test.told)
 			got, err := ProbedVersion(folder)
 			if got != test.want || (err == nil) != (test.want != "") {
 				t.Errorf("got %q (%v), want %q", got, err, test.want)
 			}
 		})
 	}
-	if _, err := ProbedVersion(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no log") {
+	if _, err := ProbedVersion(t.TempDir()); err == nil || !strings.Contains(err.Error(), "was not asked") {
 		t.Errorf("an image that did nothing: %v", err)
+	}
+}
+
+// mysqldThat is a program by that name, the first one to be found.
+func mysqldThat(t *testing.T, script string) {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "mysqld"), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+}
+
+func TestProbeAsksMysqld(t *testing.T) {
+	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux on x86_64 ($*)"`)
+	folder := t.TempDir()
+	if err := Probe(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ProbedVersion(folder); got != "9.7.4" || err != nil {
+		t.Errorf("got %q (%v)", got, err)
+	}
+}
+
+func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) {
+	mysqldThat(t, "echo 'cannot load libssl' >&2; exit 127")
+	err := Probe(t.Context(), t.TempDir())
+	if err == nil || !strings.Contains(err.Error(), "cannot load libssl") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInstalledProbeRuns(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for range 2 { // a container may be started again
+		if err := InstallProbe(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := ProbeCommand(folder)[0]
+	if output, err := exec.CommandContext(t.Context(), program, "-test.list=^TestInstalledProbeRuns$").CombinedOutput(); err != nil || !strings.Contains(string(output), "TestInstalledProbeRuns") {
+		t.Errorf("%s: %v: %s", program, err, output)
 	}
 }
 

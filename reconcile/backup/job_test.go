@@ -186,7 +186,7 @@ func TestARestoreCannotWriteToTheBackup(t *testing.T) {
 	if !paths[storeDir] || paths[agent.VolumeDir] {
 		t.Errorf("the backup and the data are mounted read-only: %v", paths)
 	}
-	if probe := spec.InitContainers[0]; len(probe.VolumeMounts) != 1 || probe.Image != "mysql:9.7" {
+	if probe := spec.InitContainers[1]; len(probe.VolumeMounts) != 1 || probe.Image != "mysql:9.7" {
 		t.Errorf("the cluster's image, %s, sees %v: it is only asked for its version", probe.Image, probe.VolumeMounts)
 	}
 }

@@ -40,7 +40,7 @@ const (
 const (
 	// storeDir is the volume of a file URL.
 	storeDir = "/backups"
-	// probeDir is where mysqld of the cluster's image leaves its version.
+	// probeDir is where the cluster's image leaves its version.
 	probeDir = "/probe"
 	// credentialsDir holds the keys of the Secret for a destination, encryptionDir those of the encryption Secret, as files.
 	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
@@ -64,8 +64,8 @@ const (
 	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
 	// "Service account labels and annotations").
 	workloadIdentity = "azure.workload.identity/use"
-	// probeSize bounds the data directory that is made to learn a version, and thrown away.
-	probeSize = "1Gi"
+	// probeSize bounds what is needed to learn a version: this program.
+	probeSize = "256Mi"
 )
 
 // podParts are put together to the Pod of a transfer.
@@ -133,8 +133,10 @@ func (p *podParts) probe(image string, resources v1.Resources) {
 	if len(resources.Limits) > 0 {
 		wanted.WithLimits(resources.Limits)
 	}
-	p.first = append(p.first, restricted("server-probe", image).WithCommand(agent.ProbeCommand(probeDir)...).WithResources(wanted).
-		WithVolumeMounts(corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)))
+	writable := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
+	p.first = append(p.first,
+		restricted("probe", p.image).WithArgs("server-version", "--install", probeDir).WithResources(small()).WithVolumeMounts(writable),
+		restricted("server-probe", image).WithCommand(agent.ProbeCommand(probeDir)...).WithResources(wanted).WithVolumeMounts(writable))
 	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true))
 }
 
@@ -180,14 +182,18 @@ func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
 func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	container := restricted(p.command, p.image).
 		WithArgs(append([]string{p.command}, p.arguments...)...).
-		WithResources(corev1ac.ResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)})).
+		WithResources(small()).
 		WithVolumeMounts(p.mounts...)
 	if p.listening {
 		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))
 	}
 	return container
+}
+
+func small() *corev1ac.ResourceRequirementsApplyConfiguration {
+	return corev1ac.ResourceRequirements().
+		WithRequests(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)})
 }
 
 func restricted(name, image string) *corev1ac.ContainerApplyConfiguration {

@@ -224,8 +224,8 @@ func probed(version string) func(t *testing.T, env *Environment) {
 	return func(t *testing.T, env *Environment) {
 		t.Helper()
 		env.ProbeDir = t.TempDir()
-		log := fmt.Sprintf("[System] [MY-013169] [Server] /usr/sbin/mysqld (mysqld %s) initializing of server in progress as process 1\n", version)
-		if err := os.WriteFile(filepath.Join(env.ProbeDir, "mysqld.log"), []byte(log), 0o600); err != nil {
+		told := fmt.Sprintf("/usr/sbin/mysqld  Ver %s for Linux on x86_64 (MySQL Community Server - GPL)\n", version)
+		if err := os.WriteFile(filepath.Join(env.ProbeDir, "version"), []byte(told), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
