@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,11 +19,9 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
 	"github.com/mysql-operator/mysql-operator/schema"
-	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
@@ -53,17 +50,7 @@ type shop struct {
 func newShop(t *testing.T) *shop {
 	t.Helper()
 	server := pool.Shared(t)
-	defined, err := definitions.Load([]schema.Kind{configMonitors()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := crds.NewAPI(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
-		t.Fatal(err)
-	}
+	define(t, server, configMonitors())
 	s := &shop{Server: server, t: t, namespace: server.Namespace(t)}
 	s.grant()
 	s.kubelet = startKubelet(t, s)

@@ -259,7 +259,7 @@ func TestBackupInstanceAtRest(t *testing.T) {
 	d.back(t, "silent", "cluster: db")
 	d.runs(t, d.pod(t, "silent", "backup"), "127.0.0.1")
 	d.until(t, "silent", mysqlv1.BackupStarted, backup.ReasonCopying)
-	(&site{Server: d.Server, namespace: d.namespace}).restful(t, first, second)
+	d.restful(t, first, second)
 }
 
 // TestBackupInstanceUnderTwoOperators has two operators that both think they lead: still one Job, one Pod, one end.

@@ -12,43 +12,26 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
-	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/schema"
-	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
-
-// mysqlKind is a kind of the MySQL group, wherever the table has it.
-func mysqlKind(kind, plural string) schema.Kind {
-	return schema.Kind{Group: schema.MySQLGroup, Version: "v1", Kind: kind, Plural: plural, Default: true}
-}
 
 func backupInstances() schema.Kind { return mysqlKind("MySQLBackupInstance", "mysqlbackupinstances") }
 
 // depot is a namespace in which backups are made. Kubernetes' own Job controller makes the Pods; the tests are their nodes, and the
 // operator of the clusters.
-type depot struct {
-	*apiserver.Server
-	namespace string
-}
+type depot struct{ *place }
 
 func newDepot(t *testing.T) *depot {
 	t.Helper()
@@ -57,81 +40,19 @@ func newDepot(t *testing.T) *depot {
 
 func newDepotOn(t *testing.T, server *apiserver.Server) *depot {
 	t.Helper()
-	kinds := []schema.Kind{mysqlClusters(), mysqlKind("MySQLBackupSchedule", "mysqlbackupschedules"), backupInstances()}
-	defined, err := definitions.Load(kinds)
-	if err != nil {
-		t.Fatal(err)
-	}
-	api, err := crds.NewAPI(server.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
-		t.Fatal(err)
-	}
-	d := &depot{Server: server, namespace: server.Namespace(t)}
+	d := &depot{newPlace(t, server, depotKinds()...)}
 	d.grant(t, instanceRules())
 	return d
 }
 
+// depotKinds are those that backups take.
+func depotKinds() []schema.Kind {
+	return []schema.Kind{mysqlClusters(), backupSchedules(), backupInstances()}
+}
+
 // instanceRules are what the manifests grant an operator in a namespace.
 func instanceRules() []rbacv1.PolicyRule {
-	return append(reconcile.Rules(mysqlbackupinstance.Controller(backupInstances(), "")), reconcile.LeaseRules()...)
-}
-
-func (d *depot) grant(t *testing.T, rules []rbacv1.PolicyRule) {
-	t.Helper()
-	(&site{Server: d.Server, namespace: d.namespace}).grant(t, rules)
-}
-
-// of is a client of one of the namespace's resources.
-func (d *depot) of(what string) dynamic.ResourceInterface {
-	gvr := childResource(what)
-	switch {
-	case what == "jobs":
-		gvr = apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: what}
-	case strings.HasPrefix(what, "mysql"):
-		gvr = mysqlKind("", what).GVR()
-	}
-	return d.Dynamic.Resource(gvr).Namespace(d.namespace)
-}
-
-func (d *depot) make(t *testing.T, what, document string) *unstructured.Unstructured {
-	t.Helper()
-	made, err := d.of(what).Create(t.Context(), object(t, document), metav1.CreateOptions{FieldManager: "user"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
-func (d *depot) patch(t *testing.T, what, name, changes string, subresources ...string) {
-	t.Helper()
-	if _, err := d.of(what).Patch(t.Context(), name, types.MergePatchType, []byte(changes), metav1.PatchOptions{FieldManager: "user"}, subresources...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (d *depot) remove(t *testing.T, what, name string) {
-	t.Helper()
-	background := metav1.DeletePropagationBackground
-	if err := d.of(what).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (d *depot) gone(t *testing.T, what, name string) {
-	t.Helper()
-	soon(t, func(ctx context.Context) string {
-		found, err := d.of(what).Get(ctx, name, metav1.GetOptions{})
-		if err == nil {
-			return fmt.Sprintf("%s %s is still there: %v %v", what, name, found.GetFinalizers(), found.Object["status"])
-		}
-		if !apierrors.IsNotFound(err) {
-			return err.Error()
-		}
-		return ""
-	})
+	return rulesOf(mysqlbackupinstance.Controller(backupInstances(), ""))
 }
 
 // cluster makes a cluster whose members serve, with the Secrets that its operator would make.
@@ -225,10 +146,7 @@ func (d *depot) until(t *testing.T, name string, phase mysqlv1.BackupPhase, reas
 }
 
 func readyOf(instance mysqlv1.MySQLBackupInstance) metav1.Condition {
-	if condition := meta.FindStatusCondition(instance.Status.Conditions, mysqlv1.ConditionReady); condition != nil {
-		return *condition
-	}
-	return metav1.Condition{}
+	return readyIn(instance.Status.Conditions)
 }
 
 // waitsFor waits until an instance that has not begun says so, with a message that holds these words. It tells whether somebody has to help.
@@ -374,7 +292,7 @@ type reporter struct {
 // reporter starts a server with a cluster's certificate at an address of its own, that answers the operator and nobody else.
 func (d *depot) reporter(t *testing.T, cluster string) *reporter {
 	t.Helper()
-	held, err := (&site{Server: d.Server, namespace: d.namespace}).secret(t.Context(), cluster+"-tls")
+	held, err := d.place.secret(t.Context(), cluster+"-tls")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,38 +318,8 @@ func (d *depot) reporter(t *testing.T, cluster string) *reporter {
 	return r
 }
 
-// operate starts an operator that runs until the test ends, or finish. configure may change how.
+// operate starts an operator for instances.
 func (d *depot) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	o := &operating{registry: prometheus.NewRegistry(), log: &errorLog{}, stop: stop, ended: make(chan error, 1), wire: &wire{die: stop}}
-	config := reconcile.Config{
-		Rest: rest.CopyConfig(d.Config), Namespaces: []string{d.namespace}, Identity: "operator", Registry: o.registry,
-		Logger: o.log.logger(t), DrainTimeout: 2 * time.Second,
-	}
-	user := (&site{namespace: d.namespace}).operatorUser()
-	config.Rest.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	config.Rest.Wrap(o.wire.around)
-	if configure != nil {
-		configure(&config)
-	}
-	manager, err := reconcile.New(config, []reconcile.Controller{mysqlbackupinstance.Controller(backupInstances(), "operator:test")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(o.ended)
-		o.ended <- manager.Run(ctx)
-	}()
-	t.Cleanup(func() { o.finish(t) })
-	return o
-}
-
-func (d *depot) elected(config *reconcile.Config) {
-	config.LeaderElect, config.LeaseNamespace = true, d.namespace
-}
-
-// omnipotent makes an operator the administrator.
-func (d *depot) omnipotent(config *reconcile.Config) {
-	config.Rest.Impersonate = rest.ImpersonationConfig{}
+	return d.place.operate(t, configure, mysqlbackupinstance.Controller(backupInstances(), "operator:test"))
 }

@@ -9,13 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
@@ -28,7 +25,7 @@ func backupSchedules() schema.Kind { return mysqlKind("MySQLBackupSchedule", "my
 
 // scheduleRules are what the manifests grant an operator in a namespace.
 func scheduleRules() []rbacv1.PolicyRule {
-	return append(reconcile.Rules(mysqlbackupschedule.Controller(backupSchedules())), reconcile.LeaseRules()...)
+	return rulesOf(mysqlbackupschedule.Controller(backupSchedules()))
 }
 
 // diary is a namespace with the schedule "nightly", for every day at 03:00 UTC. The tests set its operator's clock, and do the work of those
@@ -107,28 +104,7 @@ func (d *diary) operate(t *testing.T, configure func(*reconcile.Config)) *operat
 
 func (d *diary) operateBy(t *testing.T, clock *handClock, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	o := &operating{registry: prometheus.NewRegistry(), log: &errorLog{}, stop: stop, ended: make(chan error, 1), wire: &wire{die: stop}}
-	config := reconcile.Config{
-		Rest: rest.CopyConfig(d.Config), Namespaces: []string{d.namespace}, Identity: "operator", Registry: o.registry,
-		Logger: o.log.logger(t), DrainTimeout: 2 * time.Second,
-	}
-	user := (&site{namespace: d.namespace}).operatorUser()
-	config.Rest.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
-	config.Rest.Wrap(o.wire.around)
-	if configure != nil {
-		configure(&config)
-	}
-	manager, err := reconcile.New(config, []reconcile.Controller{mysqlbackupschedule.ControllerAt(backupSchedules(), clock.read)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(o.ended)
-		o.ended <- manager.Run(ctx)
-	}()
-	t.Cleanup(func() { o.finish(t) })
-	return o
+	return d.place.operate(t, configure, mysqlbackupschedule.ControllerAt(backupSchedules(), clock.read))
 }
 
 // strikes sets the clock, and returns when a whole pass was made by it.
@@ -191,10 +167,7 @@ func (d *diary) is(t *testing.T, reason string, holds func(mysqlv1.MySQLBackupSc
 }
 
 func readyWord(schedule mysqlv1.MySQLBackupSchedule) metav1.Condition {
-	if condition := meta.FindStatusCondition(schedule.Status.Conditions, mysqlv1.ConditionReady); condition != nil {
-		return *condition
-	}
-	return metav1.Condition{}
+	return readyIn(schedule.Status.Conditions)
 }
 
 // has waits until there are the instances of these nights and of no others.

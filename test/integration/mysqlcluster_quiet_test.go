@@ -10,20 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 )
 
 // quietTime is for how long operators are watched at rest: two of the rounds that they make over a cluster that is as it should be.
 const quietTime = 30 * time.Second
 
-// elected makes an operator stand for election in the site's namespace.
-func (s *site) elected(config *reconcile.Config) {
-	config.LeaderElect, config.LeaseNamespace = true, s.namespace
-}
-
 // restful waits until operators have not written for a while, which it bounds, and fails the test if they write after that.
-func (s *site) restful(t *testing.T, operators ...*operating) {
+func (p *place) restful(t *testing.T, operators ...*operating) {
 	t.Helper()
 	total := func() (writes int, all []string) {
 		for _, o := range operators {

@@ -38,10 +38,9 @@ type vault struct {
 
 func newVault(t *testing.T) *vault {
 	t.Helper()
-	d := newDepot(t)
 	s := newSite(t)
-	s.grant(t, operatorRules())
-	return &vault{site: s, depot: &depot{Server: d.Server, namespace: s.namespace}, restored: map[types.UID]int{}}
+	define(t, s.Server, depotKinds()...)
+	return &vault{site: s, depot: &depot{s.place}, restored: map[types.UID]int{}}
 }
 
 // backedUp makes an instance, and brings it to a phase; a completed one says where its data is.

@@ -1,0 +1,188 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/definitions"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
+)
+
+// place is a namespace in which kinds of the MySQL group are served.
+type place struct {
+	*apiserver.Server
+	namespace string
+}
+
+// newPlace makes a namespace on a control plane, which is taught the kinds.
+func newPlace(t *testing.T, server *apiserver.Server, kinds ...schema.Kind) *place {
+	t.Helper()
+	define(t, server, kinds...)
+	return &place{Server: server, namespace: server.Namespace(t)}
+}
+
+// define registers the definitions of kinds.
+func define(t *testing.T, server *apiserver.Server, kinds ...schema.Kind) {
+	t.Helper()
+	defined, err := definitions.Load(kinds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api, err := crds.NewAPI(server.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (crds.Installer{API: api, Log: logr.Discard()}).Ensure(t.Context(), defined); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rulesOf are what the manifests grant an operator for kinds in a namespace.
+func rulesOf(controllers ...reconcile.Controller) []rbacv1.PolicyRule {
+	rules := reconcile.LeaseRules()
+	for _, one := range controllers {
+		rules = append(rules, reconcile.Rules(one)...)
+	}
+	return rules
+}
+
+// childResource finds a resource that these tests use.
+func childResource(name string) apischema.GroupVersionResource {
+	if strings.HasPrefix(name, "mysql") {
+		return mysqlKind("", name).GVR()
+	}
+	switch name {
+	case "poddisruptionbudgets":
+		return budgets()
+	case "jobs":
+		return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: name}
+	case "clusterroles", "clusterrolebindings":
+		return apischema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: name}
+	case "storageclasses":
+		return apischema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: name}
+	}
+	return resource(name)
+}
+
+// mysqlKind is a kind of the MySQL group, wherever the table has it.
+func mysqlKind(kind, plural string) schema.Kind {
+	return schema.Kind{Group: schema.MySQLGroup, Version: "v1", Kind: kind, Plural: plural, Default: true}
+}
+
+// operatorUser is whom the operator is to the API server: somebody who may do what was granted, and nothing else.
+func (p *place) operatorUser() string {
+	return "system:serviceaccount:" + p.namespace + ":mysql-operator"
+}
+
+// grant makes these rules, and no others, the operator's.
+func (p *place) grant(t *testing.T, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: operator}}")
+	content := []any{}
+	for _, rule := range rules {
+		encoded, err := schema.Encode(rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = append(content, encoded)
+	}
+	role.Object["rules"] = content
+	binding := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: operator}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: operator}}")
+	binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": p.operatorUser()}}
+	for what, made := range map[string]*unstructured.Unstructured{"roles": role, "rolebindings": binding} {
+		if _, err := p.of(what).Apply(t.Context(), made.GetName(), made, metav1.ApplyOptions{FieldManager: "administrator", Force: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// of is a client of one of the namespace's resources.
+func (p *place) of(what string) dynamic.ResourceInterface {
+	return p.Dynamic.Resource(childResource(what)).Namespace(p.namespace)
+}
+
+func (p *place) get(t *testing.T, what, name string) *unstructured.Unstructured {
+	t.Helper()
+	found, err := p.of(what).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// secret reads a Secret.
+func (p *place) secret(ctx context.Context, name string) (corev1.Secret, error) {
+	var found corev1.Secret
+	object, err := p.of("secrets").Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return found, err
+	}
+	err = schema.Decode(object, &found)
+	return found, err
+}
+
+func (p *place) make(t *testing.T, what, document string) *unstructured.Unstructured {
+	t.Helper()
+	made, err := p.of(what).Create(t.Context(), object(t, document), metav1.CreateOptions{FieldManager: "user"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+func (p *place) patch(t *testing.T, what, name, changes string, subresources ...string) *unstructured.Unstructured {
+	t.Helper()
+	patched, err := p.of(what).Patch(t.Context(), name, types.MergePatchType, []byte(changes), metav1.PatchOptions{FieldManager: "someone"}, subresources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patched
+}
+
+func (p *place) remove(t *testing.T, what, name string) {
+	t.Helper()
+	background := metav1.DeletePropagationBackground
+	if err := p.of(what).Delete(t.Context(), name, metav1.DeleteOptions{PropagationPolicy: &background}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gone waits until an object is no more.
+func (p *place) gone(t *testing.T, what, name string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		found, err := p.of(what).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			return fmt.Sprintf("%s %s is still there: %v %v", what, name, found.GetFinalizers(), found.Object["status"])
+		}
+		if !apierrors.IsNotFound(err) {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// readyIn is the Ready condition of a status.
+func readyIn(conditions []metav1.Condition) metav1.Condition {
+	if condition := meta.FindStatusCondition(conditions, mysqlv1.ConditionReady); condition != nil {
+		return *condition
+	}
+	return metav1.Condition{}
+}
