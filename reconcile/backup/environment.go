@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -119,16 +120,13 @@ func keyFile(file string) ([]byte, error) {
 // beside runs what goes on beside a transfer (measuring, answering the operator) until the function it returns is called.
 func (e Environment) beside(ctx context.Context, m *meter) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	running := make(chan struct{})
-	go func() {
-		defer close(running)
-		m.watch(ctx, e.Log)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { m.watch(ctx, e.Log) })
 	if e.ProgressPort != 0 {
-		go e.serve(ctx, m)
+		running.Go(func() { e.serve(ctx, m) })
 	}
 	return func() {
 		cancel()
-		<-running
+		running.Wait()
 	}
 }
