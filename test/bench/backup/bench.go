@@ -83,6 +83,9 @@ func (b *bench) cluster(ctx context.Context, name string, replicas int, lines ..
 	return b.until(ctx, "mysqlclusters/"+name, `{.status.conditions[?(@.type=="Ready")].status}`, "True")
 }
 
+// removeSource deletes the source with its data; the backups stay.
+func (b *bench) removeSource(ctx context.Context, _ *measured) error { return b.remove(ctx, source) }
+
 // until waits until a field has a value.
 func (b *bench) until(ctx context.Context, object, path, want string) error {
 	return kube.Wait(ctx, object+" "+path+" to be "+want, stepLimit, func(ctx context.Context) (bool, string) {

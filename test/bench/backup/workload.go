@@ -59,10 +59,13 @@ func (b *bench) windows(ctx context.Context, m *measured, count *atomic.Int64) e
 			return err
 		}
 		during, err := rate(count, func() error {
-			_, err := b.takeBackup(ctx, fmt.Sprintf("beside-clients-%d", round))
+			_, err := b.takeBackup(ctx, fmt.Sprintf("beside-clients-%d", round), "deletionPolicy: Delete")
 			return err
 		})
 		if err != nil {
+			return err
+		}
+		if _, err := b.kubectl.Run(ctx, "delete", "mysqlbackupinstance", fmt.Sprintf("beside-clients-%d", round), "--namespace", b.namespace); err != nil {
 			return err
 		}
 		m.quiet, m.during = append(m.quiet, quiet), append(m.during, during)
