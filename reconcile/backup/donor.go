@@ -26,6 +26,7 @@ const (
 // server is a member that answers.
 type server interface {
 	ObserveDonor(ctx context.Context) (mysql.Donor, error)
+	ObserveActivity(ctx context.Context) (int64, error)
 	Close() error
 }
 

@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/archive"
@@ -175,7 +176,9 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
 		OperatorVersion: m.env.Version,
 	}
-	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter}, m.observer(ctx, from, &manifest.GTIDs))
+	pacer, stop := m.pace(ctx, from)
+	defer stop()
+	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter, pacer: pacer}, m.observer(ctx, from, pacer, &manifest.GTIDs))
 	if err != nil {
 		return manifest, "", err
 	}
@@ -194,6 +197,18 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 	return manifest, checksum, spoiled(err)
 }
 
+// pace lets the member rest while its clients are at work, until the function it returns is called; unless the user has said how fast.
+func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
+	p = newPacer(ctx, m.env.Bandwidth == 0)
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(ctx, from.server, m.env.Log) })
+	return p, func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
 // spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it anew.
 func spoiled(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
@@ -206,12 +221,15 @@ func spoiled(err error) error {
 
 // observer follows the stages, and notes between which two sets of transactions the copy is: what was committed before its moment is in it,
 // what was not even about to be committed after it is not.
-func (m making) observer(ctx context.Context, from source, gtids *archive.GTIDs) clone.Observer {
+func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *archive.GTIDs) clone.Observer {
 	return clone.Observer{
 		Estimated: m.meter.total,
 		Stage: func(stage clone.Stage) error {
 			m.meter.stage(stage.String())
 			m.env.Log.Info("stage", "stage", stage.String(), "bytes", m.meter.now().Bytes)
+			if stage != clone.StageFiles {
+				pacer.resting = false
+			}
 			if stage != clone.StageRedo {
 				return nil
 			}

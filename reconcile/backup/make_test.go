@@ -42,6 +42,8 @@ func (m fakeMember) ObserveDonor(context.Context) (mysql.Donor, error) {
 	return mysql.Donor{Host: m.host, ServerUUID: m.uuid, Version: "9.7.4", Primary: m.primary, Executed: executed, Pending: pending}, err
 }
 
+func (m fakeMember) ObserveActivity(context.Context) (int64, error) { return 0, m.err }
+
 func (fakeMember) Close() error { return nil }
 
 const sourceUUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -86,14 +86,18 @@ func (m *meter) log(log logr.Logger) {
 		"totalBytes", progress.TotalBytes, "bytesPerSecond", progress.BytesPerSecond)
 }
 
-// metered counts what goes to a sink.
+// metered counts what goes to a sink, and lets the donor rest.
 type metered struct {
 	clone.Sink
 	meter *meter
+	pacer *pacer
 }
 
 func (s metered) Write(file clone.File, offset int64, data []byte) error {
-	if err := s.Sink.Write(file, offset, data); err != nil {
+	s.pacer.begin()
+	err := s.Sink.Write(file, offset, data)
+	s.pacer.end()
+	if err != nil {
 		return err
 	}
 	s.meter.update(func(p *Progress) { p.Bytes += int64(len(data)) })

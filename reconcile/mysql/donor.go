@@ -43,3 +43,23 @@ func (s *Server) ObserveDonor(ctx context.Context) (Donor, error) {
 	}
 	return donor, nil
 }
+
+// ObserveActivity counts what a member has done since it was started: the statements that clients sent it, and its commits, those that
+// it replicates included. What the operator asks is in it, about twenty a second. Any account may ask (manual, "SHOW STATUS Statement").
+func (s *Server) ObserveActivity(ctx context.Context) (int64, error) {
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Handler_commit')")
+	if err != nil {
+		return 0, fmt.Errorf("count statements and commits: %w", err)
+	}
+	defer rows.Close()
+	var sum int64
+	for rows.Next() {
+		var name string
+		var count int64
+		if err := rows.Scan(&name, &count); err != nil {
+			return 0, fmt.Errorf("count statements and commits: %w", err)
+		}
+		sum += count
+	}
+	return sum, rows.Err()
+}
