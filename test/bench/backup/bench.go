@@ -68,8 +68,9 @@ func (b *bench) tearDown(ctx context.Context) error {
 	return errors.Join(err, os.RemoveAll(b.scratch))
 }
 
-// settings give every server of the run the same memory and redo log.
-const settings = "  config: {innodb_buffer_pool_size: 512M, innodb_redo_log_capacity: 1G}\n"
+// settings give every server of the run the same memory and redo log, and its share of the CPU, as whoever has clients to serve does: a
+// backup's Pod asks for none.
+const settings = "  config: {innodb_buffer_pool_size: 512M, innodb_redo_log_capacity: 1G}\n  resources: {requests: {cpu: 400m}}\n"
 
 // cluster makes a cluster and waits until it is Ready.
 func (b *bench) cluster(ctx context.Context, name string, replicas int, lines ...string) error {
@@ -80,21 +81,16 @@ func (b *bench) cluster(ctx context.Context, name string, replicas int, lines ..
 	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
 		return err
 	}
-	return b.until(ctx, "mysqlclusters/"+name, `{.status.conditions[?(@.type=="Ready")].status}`, "True")
+	ready := fmt.Sprintf("True %d/%d", replicas, replicas)
+	return b.watch(ctx, "mysqlclusters/"+name, `{.status.conditions[?(@.type=="Ready")].status} {.status.readySummary}`, func(seen string) bool { return seen == ready })
 }
 
 // removeSource deletes the source with its data; the backups stay.
 func (b *bench) removeSource(ctx context.Context, _ *measured) error { return b.remove(ctx, source) }
 
-// until waits until a field has a value.
-func (b *bench) until(ctx context.Context, object, path, want string) error {
-	return kube.Wait(ctx, object+" "+path+" to be "+want, stepLimit, func(ctx context.Context) (bool, string) {
-		seen, err := b.get(ctx, object, path)
-		if err != nil {
-			return false, err.Error()
-		}
-		return seen == want, seen
-	})
+// watch waits until fields of an object are what they should be.
+func (b *bench) watch(ctx context.Context, object, path string, done func(seen string) bool) error {
+	return b.kubectl.Watch(ctx, object+" "+path, stepLimit, done, object, "--namespace", b.namespace, "--output", "jsonpath="+path+`{"\n"}`)
 }
 
 func (b *bench) get(ctx context.Context, object, path string) (string, error) {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
 const mebibyte = 1 << 20
@@ -25,11 +23,16 @@ func (b *bench) takeBackup(ctx context.Context, name string, lines ...string) (t
 	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
 		return 0, err
 	}
-	err := kube.Wait(ctx, "backup "+name+" to be complete", stepLimit, func(ctx context.Context) (bool, string) {
-		seen, err := b.get(ctx, "mysqlbackupinstances/"+name, "{.status.phase} {.status.progress.summary}")
-		return err == nil && strings.HasPrefix(seen, "Completed"), seen
-	})
-	return time.Since(began), err
+	err := b.watch(ctx, "mysqlbackupinstances/"+name, "{.status.phase}", func(phase string) bool { return phase == "Completed" || phase == "Failed" })
+	if err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	phase, err := b.get(ctx, "mysqlbackupinstances/"+name, `{.status.phase} {.status.conditions[?(@.type=="Ready")].message}`)
+	if err == nil && !strings.HasPrefix(phase, "Completed") {
+		err = fmt.Errorf("backup %s: %s", name, phase)
+	}
+	return took, err
 }
 
 // measureBackup takes the first backup, with nothing else at work.

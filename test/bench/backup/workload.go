@@ -52,26 +52,33 @@ func (b *bench) measureClients(ctx context.Context, m *measured) error {
 	}
 }
 
+// windows counts in turn, and compares a backup with the windows before and after it.
 func (b *bench) windows(ctx context.Context, m *measured, count *atomic.Int64) error {
+	quiet := func() (float64, error) {
+		return rate(count, func() error { return pause(ctx, b.options.window) })
+	}
+	before, err := quiet()
+	if err != nil {
+		return err
+	}
 	for round := range b.options.rounds {
-		quiet, err := rate(count, func() error { return pause(ctx, b.options.window) })
-		if err != nil {
-			return err
-		}
+		name := fmt.Sprintf("beside-clients-%d", round)
 		during, err := rate(count, func() error {
-			_, err := b.takeBackup(ctx, fmt.Sprintf("beside-clients-%d", round), "deletionPolicy: Delete")
+			_, err := b.takeBackup(ctx, name, "deletionPolicy: Delete")
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if _, err := b.kubectl.Run(ctx, "delete", "mysqlbackupinstance", fmt.Sprintf("beside-clients-%d", round), "--namespace", b.namespace); err != nil {
+		if _, err := b.kubectl.Run(ctx, "delete", "mysqlbackupinstance", name, "--namespace", b.namespace); err != nil {
 			return err
 		}
-		m.quiet, m.during = append(m.quiet, quiet), append(m.during, during)
-		if err := pause(ctx, 2*time.Second); err != nil {
+		after, err := quiet()
+		if err != nil {
 			return err
 		}
+		m.clientCost = append(m.clientCost, 100*(1-during/((before+after)/2)))
+		before = after
 	}
 	return nil
 }
