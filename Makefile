@@ -93,7 +93,7 @@ bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage 
 	$(on_cluster) go run ./test/bench/ready
 
 .PHONY: bench-backup
-bench-backup: image mysql-image cluster ## backup and restore of 4 GiB beside a plain copy, mysqldump and mydumper; what clients notice
+bench-backup: image mysql-image cluster ## backup and restore of 6 GiB beside a plain copy, mysqldump and mydumper; what clients notice
 	hack/need mydumper=mydumper
 	$(on_cluster) go run ./test/bench/backup
 

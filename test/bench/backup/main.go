@@ -1,4 +1,4 @@
-// Command backup measures backups and restores of a data set of 4 GiB beside what people use instead, all in one run on one machine: a
+// Command backup measures backups and restores of a data set of 6 GiB beside what people use instead, all in one run on one machine: a
 // plain copy of the same files through the same compressor, which is the limit; mysqldump; mydumper. And what a backup costs the clients
 // that are at work meanwhile. It uses the cluster that make names, a namespace of its own, and leaves nothing there.
 // docs/benchmarks.md says what each figure means.
@@ -27,7 +27,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.mebibytes, "size", 4096, "size of the data set in MiB")
+	flag.IntVar(&o.mebibytes, "size", 6144, "size of the data set in MiB")
 	flag.IntVar(&o.rounds, "rounds", 3, "backups beside which the clients' throughput is measured")
 	flag.DurationVar(&o.window, "window", 20*time.Second, "how long throughput without a backup is measured before and after each of them")
 	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where MySQL's own client programs are")
