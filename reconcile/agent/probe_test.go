@@ -43,7 +43,7 @@ func mysqldThat(t *testing.T, script string) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 }
 
-func TestProbeAsksMysqld(t *testing.T) {
+func TestProbeAsksMysqld(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux on x86_64 ($*)"`)
 	folder := t.TempDir()
 	if err := Probe(t.Context(), folder); err != nil {
@@ -54,7 +54,7 @@ func TestProbeAsksMysqld(t *testing.T) {
 	}
 }
 
-func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) {
+func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, "echo 'cannot load libssl' >&2; exit 127")
 	err := Probe(t.Context(), t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "cannot load libssl") {

@@ -120,7 +120,8 @@ func (d *Directory) Write(file File, offset int64, data []byte) error {
 	}
 	end := offset + int64(len(data))
 	d.size = max(d.size, end)
-	if d.unwritten.add(offset, end); d.unwritten.bytes >= writeBackEvery {
+	d.unwritten.add(offset, end)
+	if d.unwritten.bytes >= writeBackEvery {
 		d.writeBack()
 	}
 	return nil

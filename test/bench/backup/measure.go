@@ -15,10 +15,8 @@ const mebibyte = 1 << 20
 
 // takeBackup makes an instance and waits for its end; it returns the time from applying it to its being complete, as a person sees it.
 func (b *bench) takeBackup(ctx context.Context, name string, lines ...string) (time.Duration, error) {
-	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLBackupInstance\nmetadata: {name: %s}\nspec:\n  cluster: %s\n", name, source)
-	for _, line := range lines {
-		manifest += "  " + line + "\n"
-	}
+	lines = append([]string{"cluster: " + source}, lines...)
+	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLBackupInstance\nmetadata: {name: %s}\nspec: {%s}\n", name, strings.Join(lines, ", "))
 	began := time.Now()
 	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
 		return 0, err
