@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,7 +27,7 @@ const (
 	wireBuffer = 64 << 10
 )
 
-// httpClient speaks to a store: through the environment's proxy, trusting the system's CAs and the one of the credentials, and giving
+// httpClient speaks to a store: through the environment's proxy, trusting those that authorities names, and giving
 // up a connection that moves no byte for the time of a stall. There is no limit to how long a request takes that does move.
 func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	pool, err := authorities(location)
@@ -68,22 +67,6 @@ func (d discreet) Do(request *http.Request) (*http.Response, error) {
 		failed.URL, _, _ = strings.Cut(failed.URL, "?")
 	}
 	return response, err
-}
-
-// authorities are the system's CAs and that of the credentials; nil means the system's.
-func authorities(location Location) (*x509.CertPool, error) {
-	own, err := readKey(location.CredentialsDir, "ca.crt")
-	if err != nil || own == "" {
-		return nil, err
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM([]byte(own)) {
-		return nil, errors.New("read ca.crt: it has no certificate in PEM")
-	}
-	return pool, nil
 }
 
 // readKey returns one key of the destination's Secret, without the white space around it; empty if there is none.

@@ -1,0 +1,48 @@
+package archive
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"golang.org/x/crypto/x509roots/fallback/bundle"
+)
+
+// authorities are the CAs to trust: the system's, or, where it has none, as in an image of nothing but this program, those that Mozilla
+// trusts; and that of the credentials. SSL_CERT_FILE and SSL_CERT_DIR name others than the system's (package crypto/x509).
+func authorities(location Location) (*x509.CertPool, error) {
+	own, err := readKey(location.CredentialsDir, "ca.crt")
+	if err != nil {
+		return nil, err
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if err := orPublic(pool); err != nil {
+		return nil, err
+	}
+	if own != "" && !pool.AppendCertsFromPEM([]byte(own)) {
+		return nil, errors.New("read ca.crt: it has no certificate in PEM")
+	}
+	return pool, nil
+}
+
+// orPublic fills a pool that is empty.
+func orPublic(pool *x509.CertPool) error {
+	if !pool.Equal(x509.NewCertPool()) {
+		return nil
+	}
+	for root := range bundle.Roots() {
+		certificate, err := x509.ParseCertificate(root.Certificate)
+		if err != nil {
+			return fmt.Errorf("read the built-in CAs: %w", err)
+		}
+		if root.Constraint == nil {
+			pool.AddCert(certificate)
+			continue
+		}
+		pool.AddCertWithConstraint(certificate, root.Constraint)
+	}
+	return nil
+}
