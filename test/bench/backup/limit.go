@@ -21,10 +21,10 @@ func (b *bench) measureLimit(ctx context.Context, m *measured) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	stored, err := compressTo(filepath.Join(b.scratch, "limit.tar.zst"), func(w io.Writer) error { return tarFolder(filepath.Join(folder, "data"), w) })
+	began, file := time.Now(), filepath.Join(b.scratch, "limit.tar.zst")
+	stored, err := compressTo(file, func(w io.Writer) error { return tarFolder(filepath.Join(folder, "data"), w) })
 	m.limit, m.limitStored = time.Since(began).Seconds(), stored
-	return err
+	return errors.Join(err, os.Remove(file))
 }
 
 // folder is where the dev cluster keeps a claim's volume on this machine.
