@@ -37,21 +37,21 @@ type bucket struct {
 func startBucket(p *place) *bucket {
 	p.t.Helper()
 	// Nothing happens if it is up to date.
-	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-o", mustAbs(p.t, ".dev/bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw")
+	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-o", mustAbs(p.t.T, ".dev/bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw")
 	build.Dir, build.Env = "reconcile/archive/testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
 		p.t.Fatalf("build the S3 server: %v\n%s", err, output)
 	}
 	b := &bucket{root: p.t.TempDir()}
 	machine := machineAddress(p)
-	certificate, key := b.certificate(p.t, machine)
+	certificate, key := b.certificate(p.t.T, machine)
 	if err := os.MkdirAll(filepath.Join(b.root, "data", bucketName), 0o700); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := os.Mkdir(filepath.Join(b.root, "meta"), 0o700); err != nil {
 		p.t.Fatal(err)
 	}
-	behind := freeAddress(p.t)
+	behind := freeAddress(p.t.T)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.t.Context()))
 	server := exec.CommandContext(ctx, ".dev/bin/versitygw", "--quiet", "--port", behind, "--access", bucketUser, "--secret", bucketKey,
 		"--cert", certificate, "--key", key, "posix", "--sidecar", filepath.Join(b.root, "meta"), filepath.Join(b.root, "data"))
@@ -63,7 +63,7 @@ func startBucket(p *place) *bucket {
 		cancel()
 		_ = server.Wait() // it was killed
 	})
-	b.line = startLine(p.t, machine, behind)
+	b.line = startLine(p.t.T, machine, behind)
 	b.endpoint = "https://" + b.line.listener.Addr().String()
 	p.wait("the S3 server to listen", changeLimit, func(context.Context) (bool, string) {
 		connection, err := net.DialTimeout("tcp", behind, time.Second)

@@ -91,7 +91,7 @@ func newLab(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	loadProgram(t, kubectl.Config, "./test/e2e/frontend", labImage)
-	p := &place{t: t, kubectl: kubectl, namespace: "e2e-" + strings.ToLower(rand.Text()[:6])}
+	p := &place{t: &recorder{T: t}, kubectl: kubectl, namespace: "e2e-" + strings.ToLower(rand.Text()[:6])}
 	p.run("create", "namespace", p.namespace)
 	t.Cleanup(p.tearDown)
 	return p

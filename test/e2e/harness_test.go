@@ -58,7 +58,7 @@ func startOperator(ctx context.Context, kubectl kube.Kubectl) error {
 
 // place is one test's own namespace with a MySQL cluster of its own name.
 type place struct {
-	t       *testing.T
+	t       *recorder
 	kubectl kube.Kubectl
 	// namespace and cluster differ between tests, also in the processes that tests look for on the machine.
 	namespace, cluster, password string
@@ -73,7 +73,7 @@ func newPlace(t *testing.T) *place {
 		t.Fatal(err)
 	}
 	suffix := strings.ToLower(rand.Text()[:6])
-	p := &place{t: t, kubectl: kubectl, namespace: "e2e-" + suffix, cluster: "c" + suffix, password: `it's "quoted" \ and übel`}
+	p := &place{t: &recorder{T: t}, kubectl: kubectl, namespace: "e2e-" + suffix, cluster: "c" + suffix, password: `it's "quoted" \ and übel`}
 	p.run("create", "namespace", p.namespace)
 	p.run("label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	t.Cleanup(p.tearDown)
@@ -93,8 +93,9 @@ func (p *place) tearDown() {
 			{"logs", "mysql-operator", "-n", operatorNamespace, "--tail=60"},
 		} {
 			text, _ := p.kubectl.Run(ctx, arguments...)
-			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), text)
+			p.t.Logf("kubectl %s\n%s", strings.Join(arguments, " "), ends(text, 30))
 		}
+		p.t.Logf("%s failed:\n%s", p.t.Name(), p.t.reasons())
 	}
 	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is minutes.
 	_, _ = p.kubectl.Run(ctx, "delete", "mc,mb,mbi", "--all", "-n", p.namespace, "--wait=false", "--ignore-not-found")
@@ -107,6 +108,12 @@ func (p *place) tearDown() {
 			p.t.Error(err)
 		}
 	}
+}
+
+// ends are the last lines of a text.
+func ends(text string, lines int) string {
+	all := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
 func (p *place) context(limit time.Duration) (context.Context, context.CancelFunc) {

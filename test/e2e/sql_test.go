@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"database/sql"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -37,7 +38,20 @@ func (p *place) open(service, password string) *sql.DB {
 	}
 	db := sql.OpenDB(connector)
 	p.t.Cleanup(func() { db.Close() })
+	p.reached(db, service)
 	return db
+}
+
+// reached waits until a server answers, be it with a refusal: nodes hear of a Service's new endpoint a moment after the cluster is Ready.
+func (p *place) reached(db *sql.DB, service string) {
+	p.t.Helper()
+	p.wait("a server behind the Service "+service, 30*time.Second, func(ctx context.Context) (bool, string) {
+		err := db.PingContext(ctx)
+		if refusal := (*driver.MySQLError)(nil); err == nil || errors.As(err, &refusal) {
+			return true, ""
+		}
+		return false, err.Error()
+	})
 }
 
 func (p *place) exec(db *sql.DB, statements ...string) {
@@ -86,8 +100,6 @@ type writer struct {
 func (p *place) startWriter() *writer {
 	p.t.Helper()
 	db := p.open(p.cluster, p.password)
-	// Nodes hear of a Service's new member a moment after the cluster is Ready.
-	p.waitValue(db, "SELECT 1", "1", 30*time.Second)
 	p.exec(db, "CREATE DATABASE IF NOT EXISTS test", "CREATE TABLE IF NOT EXISTS test.numbers (id INT PRIMARY KEY, note VARCHAR(64))")
 	ctx, stop := context.WithCancel(p.t.Context())
 	w := &writer{db: db, stop: stop, done: make(chan struct{}), acked: map[int]bool{}, last: time.Now()}
