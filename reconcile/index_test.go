@@ -86,21 +86,26 @@ func newHall(tb testing.TB, seekers int) *hall {
 func (h *hall) fill(tb testing.TB, pods int) {
 	tb.Helper()
 	for i := range pods {
-		item, err := KeepIdentity(podMetadata(fmt.Sprintf("namespace-%d", i%100), fmt.Sprintf("pod-%d", i), "1"))
-		if err != nil {
-			tb.Fatal(err)
-		}
-		if err := h.pods.Add(item); err != nil {
+		if err := h.pods.Add(identity(tb, podMetadata(fmt.Sprintf("namespace-%d", i%100), fmt.Sprintf("pod-%d", i), "1"))); err != nil {
 			tb.Fatal(err)
 		}
 	}
+}
+
+func identity(tb testing.TB, pod *metav1.PartialObjectMetadata) any {
+	tb.Helper()
+	kept, err := KeepIdentity(pod)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return kept
 }
 
 // event is one Pod's life as a watch tells it: it comes, something of it changes that is no news, it goes; and after its coming and its
 // going, what a pass asks the cache.
 func (h *hall) event(tb testing.TB, name string, concerns int) {
 	tb.Helper()
-	came, changed := podMetadata("shop", name, "5"), podMetadata("shop", name, "6")
+	came, changed := identity(tb, podMetadata("shop", name, "5")), identity(tb, podMetadata("shop", name, "6"))
 	must := func(err error) {
 		if err != nil {
 			tb.Fatal(err)
