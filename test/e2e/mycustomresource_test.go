@@ -29,7 +29,7 @@ const describeLimit = 15 * time.Second
 // TestMyCustomResourceWalkThrough follows the founding walk-through step by step.
 func TestMyCustomResourceWalkThrough(t *testing.T) {
 	t.Parallel()
-	p := newLab(t) // its Pod asks for nothing, and Pod Security for nothing of it
+	p := newOpenPlace(t)
 	if defined := p.run("get", "crds"); !strings.Contains(defined, "mycustomresources.poc.test.domain ") {
 		t.Errorf("kubectl get crds does not show the definition:\n%s", defined)
 	}
