@@ -73,11 +73,11 @@ type informer struct {
 	logged atomic.Int64
 }
 
-func newInformers(api dynamic.Interface, metadata func() (metadata.Interface, error), namespaces []string, logger logr.Logger) *informers {
+func newInformers(api dynamic.Interface, forMetadata func() (metadata.Interface, error), namespaces []string, logger logr.Logger) *informers {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return &informers{api: api, metadata: metadata, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
+	return &informers{api: api, metadata: forMetadata, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
 }
 
 // watch returns the cache of a resource for a kind, and has every change handled. It must be called before start.

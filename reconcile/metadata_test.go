@@ -81,9 +81,9 @@ func TestKeepIdentity(t *testing.T) {
 			}
 		}
 		object, _ := objectOf(kept)
-		metadata := map[string]any{"namespace": "shop", "name": "a-0", "uid": "uid-of-shop-a-0", "resourceVersion": "7", "deletionTimestamp": ending.UTC().Format("2006-01-02T15:04:05Z")}
+		want := map[string]any{"namespace": "shop", "name": "a-0", "uid": "uid-of-shop-a-0", "resourceVersion": "7", "deletionTimestamp": ending.UTC().Format("2006-01-02T15:04:05Z")}
 		t.Log(story)
-		same(t, object.Object, map[string]any{"apiVersion": metadataVersion, "kind": metadataKind, "metadata": metadata})
+		same(t, object.Object, map[string]any{"apiVersion": metadataVersion, "kind": metadataKind, "metadata": want})
 	}
 	if got, err := KeepIdentity("not an object"); err != nil || got != "not an object" {
 		t.Errorf("something else was not handed back as it is: %v, %v", got, err)
