@@ -53,9 +53,9 @@ func stepsOf(text string) []step {
 }
 
 var (
-	spaces = regexp.MustCompile(`[ \t]+`)            //nolint:gochecknoglobals // a constant, which an expression cannot be
-	ages   = regexp.MustCompile(`(?m) (\d+[smh])+$`) //nolint:gochecknoglobals // the same
-	ending = regexp.MustCompile(`(?m)[ \t]+$`)       //nolint:gochecknoglobals // the same
+	spaces = regexp.MustCompile(`[ \t]+`)
+	ages   = regexp.MustCompile(`(?m) (\d+[smh])+$`)
+	ending = regexp.MustCompile(`(?m)[ \t]+$`)
 )
 
 // plain takes out of an output what differs from one time to the next: how long ago something was, and how wide columns are.

@@ -51,20 +51,6 @@ func TestAddingAKind(t *testing.T) {
 	}
 }
 
-// follow runs a command and compares what it prints. What is only looked at may take its time to be as it should.
-func (s *shell) follow(line int, one step) {
-	s.t.Helper()
-	last := ""
-	attempt := func(context.Context) (bool, error) {
-		last, _ = s.run(one.command)
-		return agrees(last, one.prints) || !strings.HasPrefix(one.command, "kubectl get "), nil
-	}
-	_ = wait.PollUntilContextTimeout(s.t.Context(), 200*time.Millisecond, patience, true, attempt)
-	if !agrees(last, one.prints) {
-		s.t.Fatalf("%s:%d: %s\nprints\n%s\nand not, as the document says,\n%s", document, line, one.command, last, one.prints)
-	}
-}
-
 // shell is the one that a reader pastes everything into.
 type shell struct {
 	t     *testing.T
@@ -99,6 +85,20 @@ func newShell(t *testing.T, dir string) *shell {
 		takeDown(t, dir)
 	})
 	return &shell{t: t, dir: dir, in: in, out: bufio.NewReader(out)}
+}
+
+// follow runs a command and compares what it prints. What is only looked at may take its time to be as it should.
+func (s *shell) follow(line int, one step) {
+	s.t.Helper()
+	last := ""
+	attempt := func(context.Context) (bool, error) {
+		last, _ = s.run(one.command)
+		return agrees(last, one.prints) || !strings.HasPrefix(one.command, "kubectl get "), nil
+	}
+	_ = wait.PollUntilContextTimeout(s.t.Context(), 200*time.Millisecond, patience, true, attempt)
+	if !agrees(last, one.prints) {
+		s.t.Fatalf("%s:%d: %s\nprints\n%s\nand not, as the document says,\n%s", document, line, one.command, last, one.prints)
+	}
 }
 
 // environment is the test's without what leads to another cluster.
