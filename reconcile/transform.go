@@ -19,7 +19,9 @@ func TrimMetadata(item any) (any, error) {
 		trimManagedFields(object)
 		trimAnnotations(object)
 	case *metav1.PartialObjectMetadata:
-		object.SetManagedFields(nil)
+		if len(object.ManagedFields) > 0 { // else it may be in the cache already, where others read it
+			object.SetManagedFields(nil)
+		}
 		trimAnnotations(object)
 	}
 	return item, nil

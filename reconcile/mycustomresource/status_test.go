@@ -1,12 +1,14 @@
 package mycustomresource
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
 // noon is when the tests' resources are first looked at.
@@ -100,5 +102,20 @@ func TestTell(t *testing.T) {
 				t.Errorf("%d events, want %d: %+v", len(events), test.want, events)
 			}
 		})
+	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	documented := reasons.Section(t, "../../docs/mycustomresource.md", "## Status")
+	known := reasons.Constants(t, ".", "reason")
+	if len(known) == 0 {
+		t.Fatal("no reasons were found")
+	}
+	for name, reason := range known {
+		if !strings.Contains(documented, "| `"+reason+"` |") {
+			t.Errorf("docs/mycustomresource.md does not say what %s (%s) means", reason, name)
+		}
 	}
 }
