@@ -16,7 +16,8 @@ import (
 // its controller. No request is sent if the API server's object says it all already, however much the API server has defaulted.
 //
 // A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
-// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets and what is not in the Controller's Watches are read live for the comparison.
+// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the Controller's Watches,
+// and what is watched with MetadataOnly are read live for the comparison.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
 	if err != nil {
@@ -126,11 +127,12 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 }
 
 // current returns the object that exists under the desired one's name: from the cache if it is there and the cache is to be trusted,
-// else from the API server. A cache that lacks it proves nothing: the object may lack the label the watch selects by.
+// else from the API server. A cache that lacks it proves nothing: the object may lack the label the watch selects by. One of metadata
+// cannot tell whether anything would change.
 func (c *Client) current(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	cached, ok := c.caches[resource]
 	current, _ := passFrom(ctx)
-	if ok && !current.live {
+	if ok && !cached.metadataOnly && !current.live {
 		if object, found := cached.Get(desired.GetNamespace(), desired.GetName()); found {
 			return object, nil
 		}

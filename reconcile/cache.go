@@ -20,6 +20,10 @@ const ownerIndex = "controller"
 type view struct {
 	resource apischema.GroupVersionResource
 	selector labels.Selector
+	// kind is whose view it is: it names the kind's indices.
+	kind string
+	// metadataOnly says that the objects have nothing but metadata.
+	metadataOnly bool
 	// stores has the key metav1.NamespaceAll, or one key for each namespace.
 	stores map[string]cache.Indexer
 }
@@ -34,8 +38,7 @@ func (v *view) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 	if err != nil || !found {
 		return nil, false
 	}
-	object, ok := item.(*unstructured.Unstructured)
-	return object, ok
+	return objectOf(item)
 }
 
 // List implements Lister.
@@ -101,7 +104,7 @@ func (v *view) store(namespace string) (cache.Indexer, bool) {
 func objects(items []any) []*unstructured.Unstructured {
 	found := make([]*unstructured.Unstructured, 0, len(items))
 	for _, item := range items {
-		if object, ok := item.(*unstructured.Unstructured); ok {
+		if object, ok := objectOf(item); ok {
 			found = append(found, object)
 		}
 	}

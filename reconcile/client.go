@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,10 +23,12 @@ const listPage = 250
 // Client is a Reconciler's only door to the API server. Every write made with a pass's context is remembered, and the object's next
 // pass begins only when the caches have seen it.
 type Client struct {
-	api     dynamic.Interface
-	names   resourceNames
-	caches  map[apischema.GroupVersionResource]*view
-	journal *journal
+	api   dynamic.Interface
+	names resourceNames
+	// namespaces are those that the operator works in; none means all.
+	namespaces []string
+	caches     map[apischema.GroupVersionResource]*view
+	journal    *journal
 }
 
 // Get reads an object from the API server itself, for decisions that cannot tolerate a cache.
@@ -68,6 +71,12 @@ func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
 		panic(fmt.Sprintf("%s is not cached: add it to the controller's Watches", resource.GroupResource()))
 	}
 	return cached
+}
+
+// WorksIn says whether the caches hold what there is in a namespace; false if the operator was told to work in others only. The empty
+// string asks for all namespaces.
+func (c *Client) WorksIn(namespace string) bool {
+	return len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
 // Create makes a new object controlled by owner. Whatever exists under the name is left as it is, and the API server's AlreadyExists

@@ -48,7 +48,7 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 		logger:     logger.WithValues(logKind, spec.Kind.Kind),
 		caches:     map[apischema.GroupVersionResource]*view{},
 	}
-	own, err := caches.watch(spec.Kind.Kind, Watch{Resource: spec.Kind.GVR()}, c.handler(c.itself))
+	own, err := caches.watch(spec.Kind.Kind, Watch{Resource: spec.Kind.GVR(), Indices: spec.Indices}, c.handler(c.itself))
 	if err != nil {
 		return nil, fmt.Errorf("reconcile %s: %w", spec.Kind.Kind, err)
 	}
@@ -79,15 +79,14 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 
 // client makes a Reconciler's client for a new term.
 func (c *controller) client(m *Manager) *Client {
-	return &Client{api: m.api, names: m.names, caches: c.caches, journal: newJournal(c.caches, m.now)}
+	return &Client{api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, journal: newJournal(c.caches, m.now)}
 }
 
 func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {
 	return []types.NamespacedName{keyOf(object)}
 }
 
-// handler queues the objects of the kind that a change concerns. A change of owner concerns both owners. What a watch repeats after an
-// interruption is no change.
+// handler queues the objects of the kind that a change concerns. A change of owner concerns both owners.
 func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.NamespacedName) cache.ResourceEventHandler {
 	notice := func(items ...any) {
 		for _, object := range objects(items) {
@@ -104,7 +103,7 @@ func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(item any) { notice(item) },
 		UpdateFunc: func(before, after any) {
-			if !sameVersion(before, after) {
+			if isNews(before, after) {
 				notice(before, after)
 			}
 		},
@@ -167,11 +166,6 @@ func controllerOwner(child *unstructured.Unstructured, kind schema.Kind) []types
 
 func keyOf(object *unstructured.Unstructured) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
-}
-
-func sameVersion(before, after any) bool {
-	pair := objects([]any{before, after})
-	return len(pair) == 2 && pair[0].GetResourceVersion() == pair[1].GetResourceVersion() && pair[0].GetUID() == pair[1].GetUID()
 }
 
 // normalNamespaces returns the namespaces to watch, in order and each once.

@@ -300,7 +300,7 @@ func TestATransformThatFailsConcernsItsObjectOnly(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			watches := newInformers(nil, nil, logr.Discard())
+			watches := newInformers(nil, nil, nil, logr.Discard())
 			kept, err := watches.contained(informerKey{}, test.transform)("whole")
 			if kept != test.want || err != nil {
 				t.Errorf("got %v and %v, want %v", kept, err, test.want)

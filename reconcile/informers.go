@@ -18,6 +18,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -26,7 +28,9 @@ const watchErrorEvery = time.Minute
 
 // informers holds the watches of all kinds. Kinds that watch the same resource in the same way share one.
 type informers struct {
-	api        dynamic.Interface
+	api dynamic.Interface
+	// metadata makes the client for watches of metadata alone, when there is one.
+	metadata   func() (metadata.Interface, error)
 	namespaces []string
 	logger     logr.Logger
 	now        func() time.Time
@@ -40,6 +44,8 @@ type informerKey struct {
 	resource  apischema.GroupVersionResource
 	selector  string
 	namespace string
+	// metadataOnly watches keep less.
+	metadataOnly bool
 	// kind is empty for a watch that kinds can share, and names the kind if it brings a transform of its own.
 	kind string
 }
@@ -50,7 +56,11 @@ func (k informerKey) String() string {
 		where = "namespace " + k.namespace
 	}
 	name := k.resource.Resource + "." + k.resource.Version + "." + k.resource.Group
-	return fmt.Sprintf("%s in %s", strings.TrimSuffix(name, "."), where)
+	what := strings.TrimSuffix(name, ".")
+	if k.metadataOnly {
+		what = "metadata of " + what
+	}
+	return fmt.Sprintf("%s in %s", what, where)
 }
 
 // informer is one watch.
@@ -63,11 +73,11 @@ type informer struct {
 	logged atomic.Int64
 }
 
-func newInformers(api dynamic.Interface, namespaces []string, logger logr.Logger) *informers {
+func newInformers(api dynamic.Interface, forMetadata func() (metadata.Interface, error), namespaces []string, logger logr.Logger) *informers {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	return &informers{api: api, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
+	return &informers{api: api, metadata: forMetadata, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
 }
 
 // watch returns the cache of a resource for a kind, and has every change handled. It must be called before start.
@@ -76,14 +86,17 @@ func (s *informers) watch(kind string, what Watch, handler cache.ResourceEventHa
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: read the label selector %q: %w", what.Resource.GroupResource(), what.Selector, err)
 	}
-	cached := &view{resource: what.Resource, selector: selector, stores: map[string]cache.Indexer{}}
+	cached := &view{resource: what.Resource, selector: selector, kind: kind, metadataOnly: what.MetadataOnly, stores: map[string]cache.Indexer{}}
 	for _, namespace := range s.namespaces {
-		key := informerKey{resource: what.Resource, selector: selector.String(), namespace: namespace}
+		key := informerKey{resource: what.Resource, selector: selector.String(), namespace: namespace, metadataOnly: what.MetadataOnly}
 		if what.Transform != nil {
 			key.kind = kind
 		}
 		member, err := s.member(key, what.Transform)
 		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", key, err)
+		}
+		if err := member.shared.AddIndexers(s.indexers(kind, what.Indices)); err != nil {
 			return nil, fmt.Errorf("watch %s: %w", key, err)
 		}
 		if _, err := member.shared.AddEventHandler(handler); err != nil {
@@ -101,9 +114,10 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 	if transform == nil {
 		transform = TrimMetadata
 	}
-	selects := func(options *metav1.ListOptions) { options.LabelSelector = key.selector }
-	indexers := cache.Indexers{ownerIndex: controllerUID}
-	shared := dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer()
+	shared, err := s.shared(key)
+	if err != nil {
+		return nil, err
+	}
 	member := &informer{key: key, shared: shared}
 	if err := shared.SetTransform(s.contained(key, transform)); err != nil {
 		return nil, err
@@ -113,6 +127,20 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 	}
 	s.members[key] = member
 	return member, nil
+}
+
+// shared makes client-go's part of a watch.
+func (s *informers) shared(key informerKey) (cache.SharedIndexInformer, error) {
+	selects := func(options *metav1.ListOptions) { options.LabelSelector = key.selector }
+	indexers := cache.Indexers{ownerIndex: controllerUID}
+	if !key.metadataOnly {
+		return dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer(), nil
+	}
+	client, err := s.metadata()
+	if err != nil {
+		return nil, err
+	}
+	return metadatainformer.NewFilteredMetadataInformer(client, key.resource, key.namespace, 0, indexers, selects).Informer(), nil
 }
 
 // contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -133,7 +135,7 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 		api:       api,
 		names:     resourceNames{},
 		metrics:   measured,
-		informers: newInformers(api, config.Namespaces, config.Logger),
+		informers: newInformers(api, metadataClient(instrumented), config.Namespaces, config.Logger),
 		now:       time.Now,
 		outage:    rate.Sometimes{Interval: time.Minute},
 	}
@@ -141,6 +143,17 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// metadataClient makes the client for watches of metadata alone when the first asks for it: most operators need none.
+func metadataClient(config *rest.Config) func() (metadata.Interface, error) {
+	return sync.OnceValues(func() (metadata.Interface, error) {
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			return nil, fmt.Errorf("make a client of the API server for metadata: %w", err)
+		}
+		return client, nil
+	})
 }
 
 func (m *Manager) add(controllers []Controller) error {

@@ -11,20 +11,28 @@ import (
 
 // TrimMetadata drops what nobody reads from an object on its way into a cache: the managedFields of others (often more than half of
 // an object's memory) and kubectl's copy of the last applied configuration. The entries of the operator's own field managers stay,
-// because Client.Apply and Client.ApplyFields tell by them whether a write would change anything. Anything but an unstructured
-// object is returned as it is.
+// because Client.Apply and Client.ApplyFields tell by them whether a write would change anything; of metadata alone nobody can tell
+// that, so that there none stays. Anything but an unstructured object or metadata is returned as it is.
 func TrimMetadata(item any) (any, error) {
-	object, ok := item.(*unstructured.Unstructured)
-	if !ok {
-		return item, nil
+	switch object := item.(type) {
+	case *unstructured.Unstructured:
+		trimManagedFields(object)
+		trimAnnotations(object)
+	case *metav1.PartialObjectMetadata:
+		if len(object.ManagedFields) > 0 { // else it may be in the cache already, where others read it
+			object.SetManagedFields(nil)
+		}
+		trimAnnotations(object)
 	}
-	trimManagedFields(object)
+	return item, nil
+}
+
+func trimAnnotations(object metav1.Object) {
 	annotations := object.GetAnnotations()
 	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		object.SetAnnotations(annotations)
 	}
-	return object, nil
 }
 
 // trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of

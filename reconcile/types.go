@@ -75,6 +75,9 @@ type Controller struct {
 	Kind schema.Kind
 	// Watches are the other resources whose changes concern this kind's objects. What is watched is also cached (Client.Cached).
 	Watches []Watch
+	// Indices are what the kind's cached objects can be found by (Lister.Indexed), beside their names. With one, Watch.Owners finds whom a
+	// change concerns without looking at all objects.
+	Indices map[string]IndexFunc
 	// Childless says that the Reconciler never gives an owner to what it writes, and so needs no right to. Applied children always have one.
 	Childless bool
 	// Rules are the permissions the Reconciler needs beyond those the engine knows of by itself (see the function Rules).
@@ -93,12 +96,19 @@ type Watch struct {
 	Resource apischema.GroupVersionResource
 	// Selector is a label selector in kubectl's form; empty selects all. What it does not select is neither cached nor noticed.
 	Selector string
+	// MetadataOnly asks the API server for the objects' metadata and nothing else, and keeps no more: for resources with many or large
+	// objects of which only the existence, the labels or the owners matter. What comes out of the cache has the kind
+	// PartialObjectMetadata. Updates that leave the (transformed) metadata as it was are not noticed.
+	MetadataOnly bool
+	// Indices are what the cached objects can be found by (Lister.Indexed), beside their names.
+	Indices map[string]IndexFunc
 	// Transform is applied to every object before it is cached. It must keep the metadata, and the managedFields entries that
 	// TrimMetadata keeps if the resource is written through Client.Apply or Client.ApplyFields. It must be quick, tolerate any
-	// type of object, and give the same result when applied twice. Nil means TrimMetadata.
+	// type of object, and give the same result when applied twice. With MetadataOnly it is given a
+	// *metav1.PartialObjectMetadata, and need not keep managedFields. Nil means TrimMetadata.
 	Transform cache.TransformFunc
-	// Owners tells which objects of the kind a change to child concerns; objects lists the kind's cached objects. Nil means the
-	// controller owner (metadata.ownerReferences) if it is of the kind.
+	// Owners tells which objects of the kind a change to child concerns; objects lists the kind's cached objects (with Indexed, not List,
+	// where there may be many of either). Nil means the controller owner (metadata.ownerReferences) if it is of the kind.
 	Owners func(child *unstructured.Unstructured, objects Lister) []types.NamespacedName
 }
 
@@ -110,6 +120,10 @@ type Lister interface {
 	List(namespace string) []*unstructured.Unstructured
 	// Owned returns the objects whose controller (metadata.ownerReferences) has this UID, ordered by namespace and name.
 	Owned(owner types.UID) []*unstructured.Unstructured
+	// Indexed returns the objects that have this key in one of the Indices of the Controller or of the Watch, ordered by namespace and name.
+	// What it costs depends on how many there are of these, and not of others. An index that was not asked for is a mistake in the program,
+	// and panics.
+	Indexed(index, key string) []*unstructured.Unstructured
 }
 
 // Change is what a write did to an object.

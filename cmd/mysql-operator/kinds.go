@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
+	"github.com/mysql-operator/mysql-operator/reconcile/mycustomresource"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
@@ -28,6 +29,7 @@ func makers() map[string]makeController {
 		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
 		"MySQLBackupInstance": mysqlbackupinstance.Controller,
 		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
+		"MyCustomResource":    func(kind schema.Kind, _ string) reconcile.Controller { return mycustomresource.Controller(kind) },
 	}
 }
 

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -25,5 +29,31 @@ func TestEveryKindIsComplete(t *testing.T) {
 	}
 	if extra := len(makers()) - len(schema.Kinds()); extra != 0 {
 		t.Errorf("%d controllers are for kinds that are not in the table", extra)
+	}
+}
+
+// TestRightsOfMyCustomResource lists all that the smallest kind needs in a namespace: to look, and to tell.
+func TestRightsOfMyCustomResource(t *testing.T) {
+	t.Parallel()
+	kinds, err := schema.Select([]string{"MyCustomResource"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed, err := rights(kinds, crdsApply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	granted := []string{}
+	for _, rule := range needed.Objects {
+		granted = append(granted, fmt.Sprintf("%s of %s.%s", strings.Join(rule.Verbs, " "), strings.Join(rule.Resources, " "), strings.Join(rule.APIGroups, " ")))
+	}
+	want := []string{
+		"get list watch of mycustomresources.poc.test.domain",
+		"patch of mycustomresources/status.poc.test.domain",
+		"create of events.events.k8s.io",
+		"get list watch of pods.",
+	}
+	if diff := cmp.Diff(want, granted); diff != "" {
+		t.Errorf("the rights are (-want +got):\n%s", diff)
 	}
 }

@@ -136,6 +136,7 @@ type lister []*unstructured.Unstructured
 
 func (l lister) Get(string, string) (*unstructured.Unstructured, bool) { return nil, false }
 func (l lister) Owned(types.UID) []*unstructured.Unstructured          { return nil }
+func (l lister) Indexed(string, string) []*unstructured.Unstructured   { return nil }
 
 func (l lister) List(namespace string) []*unstructured.Unstructured {
 	found := []*unstructured.Unstructured{}

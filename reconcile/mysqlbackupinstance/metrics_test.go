@@ -36,6 +36,9 @@ func (s shelf) List(string) []*unstructured.Unstructured { return s }
 // Owned implements reconcile.Lister.
 func (s shelf) Owned(types.UID) []*unstructured.Unstructured { return nil }
 
+// Indexed implements reconcile.Lister.
+func (s shelf) Indexed(string, string) []*unstructured.Unstructured { return nil }
+
 func put(t *testing.T, instances ...v1.MySQLBackupInstance) shelf {
 	t.Helper()
 	filled := shelf{}

@@ -83,14 +83,21 @@ spec:
 // labImage is the name that the lab gives its application. The dev cluster has the small one of these tests under it.
 const labImage = "magalixcorp/flask:operator"
 
-// newLab is a namespace that, as the lab's, does not ask Pods for anything.
+// newLab is a namespace for the lab, whose application is at hand.
 func newLab(t *testing.T) *place {
+	t.Helper()
+	p := newOpenPlace(t)
+	loadProgram(t, p.kubectl.Config, "./test/e2e/frontend", labImage)
+	return p
+}
+
+// newOpenPlace is a namespace that, as those of the founding walk-throughs, does not ask Pods for anything.
+func newOpenPlace(t *testing.T) *place {
 	t.Helper()
 	kubectl, err := kube.FromEnvironment()
 	if err != nil {
 		t.Fatal(err)
 	}
-	loadProgram(t, kubectl.Config, "./test/e2e/frontend", labImage)
 	p := &place{t: &recorder{T: t}, kubectl: kubectl, namespace: "e2e-" + strings.ToLower(rand.Text()[:6])}
 	p.run("create", "namespace", p.namespace)
 	t.Cleanup(p.tearDown)

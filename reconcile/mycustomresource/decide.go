@@ -1,0 +1,43 @@
+package mycustomresource
+
+import (
+	"fmt"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+)
+
+// The reasons of the conditions. Status, events and docs/mycustomresource.md use the same words.
+const (
+	reasonPodFound            = "PodFound"
+	reasonPodNotFound         = "PodNotFound"
+	reasonNamespaceNotWatched = "NamespaceNotWatched"
+)
+
+// verdict is what there is to tell. The message says neither where the Pod is nor how many there are: it would change, and with it the
+// status, for what changes nothing.
+type verdict struct {
+	// healthy says that the Pod exists; stalled that nobody can tell until a person does something.
+	healthy, stalled bool
+	reason, message  string
+}
+
+// decide judges what was seen. The order of the cases matters: a Pod that was seen exists, wherever else the operator does not look.
+func decide(spec v1.MyCustomResourceSpec, seen sight) verdict {
+	switch {
+	case seen.exists:
+		return verdict{healthy: true, reason: reasonPodFound, message: fmt.Sprintf("a Pod named %q exists%s", spec.Name, place(spec))}
+	case spec.Namespace != "" && !seen.looks:
+		return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: fmt.Sprintf("spec.namespace: the operator does not work in namespace %q and cannot tell whether a Pod named %q exists there: add the namespace to the operator's --namespaces, or name another", spec.Namespace, spec.Name)}
+	case !seen.looks:
+		return verdict{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists in the namespaces that the operator works in (--namespaces)", spec.Name)}
+	default:
+		return verdict{reason: reasonPodNotFound, message: fmt.Sprintf("no Pod named %q exists%s", spec.Name, place(spec))}
+	}
+}
+
+func place(spec v1.MyCustomResourceSpec) string {
+	if spec.Namespace == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in namespace %q", spec.Namespace)
+}

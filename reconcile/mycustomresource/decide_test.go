@@ -1,0 +1,51 @@
+package mycustomresource
+
+import (
+	"testing"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	anywhere, inShop := v1.MyCustomResourceSpec{Name: "joe"}, v1.MyCustomResourceSpec{Name: "joe", Namespace: "shop"}
+	for story, test := range map[string]struct {
+		spec v1.MyCustomResourceSpec
+		seen sight
+		want verdict
+	}{
+		"the Pod exists": {
+			anywhere, sight{exists: true, looks: true},
+			verdict{healthy: true, reason: reasonPodFound, message: `a Pod named "joe" exists`},
+		},
+		"it exists where it is looked for": {
+			inShop, sight{exists: true, looks: true},
+			verdict{healthy: true, reason: reasonPodFound, message: `a Pod named "joe" exists in namespace "shop"`},
+		},
+		"it exists, as far as the operator sees": {
+			anywhere, sight{exists: true},
+			verdict{healthy: true, reason: reasonPodFound, message: `a Pod named "joe" exists`},
+		},
+		"there is none": {
+			anywhere, sight{looks: true},
+			verdict{reason: reasonPodNotFound, message: `no Pod named "joe" exists`},
+		},
+		"there is none where it is looked for": {
+			inShop, sight{looks: true},
+			verdict{reason: reasonPodNotFound, message: `no Pod named "joe" exists in namespace "shop"`},
+		},
+		"there is none as far as the operator sees, which is not everywhere": {
+			anywhere, sight{},
+			verdict{reason: reasonPodNotFound, message: `no Pod named "joe" exists in the namespaces that the operator works in (--namespaces)`},
+		},
+		"nobody can tell": {
+			inShop, sight{},
+			verdict{stalled: true, reason: reasonNamespaceNotWatched, message: `spec.namespace: the operator does not work in namespace "shop" and cannot tell whether a Pod named "joe" exists there: add the namespace to the operator's --namespaces, or name another`},
+		},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			same(t, decide(test.spec, test.seen), test.want)
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package mycustomresource
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+)
+
+// reported is the status that tells a verdict.
+func reported(resource v1.MyCustomResource, found verdict, now time.Time) v1.MyCustomResourceStatus {
+	status := v1.MyCustomResourceStatus{
+		Healthy:            found.healthy,
+		ObservedGeneration: resource.Generation,
+		Conditions:         slices.Clone(resource.Status.Conditions),
+	}
+	condition := metav1.Condition{
+		Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message,
+		ObservedGeneration: resource.Generation, LastTransitionTime: metav1.NewTime(now),
+	}
+	switch {
+	case found.healthy:
+		condition.Status = metav1.ConditionTrue
+	case found.stalled:
+		condition.Status = metav1.ConditionUnknown
+	}
+	reconcile.SetCondition(&status.Conditions, condition)
+	if !found.stalled {
+		meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
+		return status
+	}
+	condition.Type, condition.Status = v1.ConditionStalled, metav1.ConditionTrue
+	reconcile.SetCondition(&status.Conditions, condition)
+	return status
+}
+
+// tell makes an event of what a person has to do something about. That the Pod came or went is for the status to tell, and for the
+// Pod's own events.
+func tell(before v1.MyCustomResourceStatus, found verdict) []reconcile.Event {
+	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
+	if !found.stalled || was != nil && was.Reason == found.reason && was.Message == found.message {
+		return nil
+	}
+	return []reconcile.Event{{Type: reconcile.Warning, Reason: found.reason, Action: "Reconcile", Note: found.message}}
+}
