@@ -76,24 +76,27 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	return found, nil
 }
 
-// scalerField is where a cached Deployment has the name of the field manager that owns spec.replicas, if that is not this operator. No
+// scalerField is where a cached Deployment has the name of the field manager that owns spec.replicas; empty if that is this operator. No
 // Deployment of the API has such a field.
 const scalerField = "replicasSetBy"
 
+// somebody is who has set replicas that nobody owns. This operator owns what it sets; whoever scales to 0 by the scale subresource does not,
+// because Scale leaves a 0 out (API reference, autoscaling/v1).
+const somebody = "somebody"
+
 // keepScaler is the transform of the Deployments' cache: of others' managedFields it keeps who has set the replicas.
 func keepScaler(item any) (any, error) {
-	object, ok := item.(*unstructured.Unstructured)
-	if ok && object.Object[scalerField] == nil {
-		if manager := scalerOf(object.GetManagedFields()); manager != "" {
-			object.Object[scalerField] = manager
+	if object, ok := item.(*unstructured.Unstructured); ok {
+		if _, known := object.Object[scalerField]; !known {
+			object.Object[scalerField] = scalerOf(object.GetManagedFields())
 		}
 	}
 	return reconcile.TrimMetadata(item)
 }
 
-// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has, or nobody.
+// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has.
 func scalerOf(entries []metav1.ManagedFieldsEntry) string {
-	scaler, when := "", time.Time{}
+	scaler, when := somebody, time.Time{}
 	for _, entry := range entries {
 		if !ownsReplicas(entry) {
 			continue
@@ -105,7 +108,7 @@ func scalerOf(entries []metav1.ManagedFieldsEntry) string {
 		if entry.Time != nil {
 			at = entry.Time.Time
 		}
-		if scaler == "" || at.After(when) {
+		if scaler == somebody || at.After(when) {
 			scaler, when = entry.Manager, at
 		}
 	}

@@ -39,13 +39,13 @@ func TestWhoHasScaled(t *testing.T) {
 		managers string
 		want     string
 	}{
-		"this operator":                        {ours + "," + kubelets, ""},
-		"this operator and another, alike":     {ours + "," + argo, ""},
-		"somebody since":                       {oursLess + "," + kubectl + "," + kubelets, "kubectl"},
-		"two since: the later one":             {oursLess + "," + argo + "," + kubectl, "kubectl"},
-		"nobody":                               {oursLess + "," + kubelets, ""},
-		"nobody knows: there are no managers":  {"", ""},
-		"what cannot be read is nobody's word": {`{manager: kubectl, operation: Update, apiVersion: apps/v1, fieldsType: FieldsV1}`, ""},
+		"this operator":                    {ours + "," + kubelets, ""},
+		"this operator and another, alike": {ours + "," + argo, ""},
+		"somebody since":                   {oursLess + "," + kubectl + "," + kubelets, "kubectl"},
+		"two since: the later one":         {oursLess + "," + argo + "," + kubectl, "kubectl"},
+		"nobody owns it: scaled to 0":      {oursLess + "," + kubelets, somebody},
+		"there are no managers":            {"", somebody},
+		"a manager that cannot be read":    {`{manager: kubectl, operation: Update, apiVersion: apps/v1, fieldsType: FieldsV1}`, somebody},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
