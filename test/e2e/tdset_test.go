@@ -51,7 +51,7 @@ func newHello(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loadProgram(t, kubectl.Config, "./test/e2e/hello", helloImage)
+	loadProgram(t, kubectl.Config, "./test/e2e/hello", helloImage+":latest")
 	p := &place{t: t, kubectl: kubectl, namespace: "e2e-" + strings.ToLower(rand.Text()[:6])}
 	p.run("create", "namespace", p.namespace)
 	t.Cleanup(p.tearDown)
