@@ -2,6 +2,7 @@ package tdset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	_ "time/tzdata" // the operator's image has no files but the program
@@ -56,8 +57,8 @@ func readCalendar(spec v1.TDSetSpec) (calendar, *problem) {
 		read.week[hour] = none
 	}
 	// From the last to the first: where they overlap, the first counts.
-	for index := len(spec.SchedulingConfig) - 1; index >= 0; index-- {
-		for _, hour := range hoursOf(spec.SchedulingConfig[index]) {
+	for index, interval := range slices.Backward(spec.SchedulingConfig) {
+		for _, hour := range hoursOf(interval) {
 			read.week[hour] = index
 		}
 	}
@@ -70,8 +71,9 @@ func hoursOf(interval v1.Interval) []int {
 	if length <= 0 {
 		length += hoursOfDay // it ends on the next day
 	}
-	hours := []int{}
-	for _, day := range daysOf(interval) {
+	days := daysOf(interval)
+	hours := make([]int, 0, len(days)*int(length))
+	for _, day := range days {
 		for hour := range length {
 			hours = append(hours, (int(day)*hoursOfDay+int(interval.StartTime+hour))%hoursOfWeek)
 		}

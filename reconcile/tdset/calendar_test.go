@@ -123,6 +123,19 @@ func oracle(spec v1.TDSetSpec, zone *time.Location, moment time.Time) (interval 
 	return none, spec.DefaultReplica
 }
 
+// watch asks the oracle, and again only when clocks show another hour or day: the oracle looks at nothing else.
+func watch(spec v1.TDSetSpec, zone *time.Location) func(time.Time) (interval int, replicas int32) {
+	hour, interval, replicas := -1, none, int32(0)
+	return func(moment time.Time) (int, int32) {
+		shown := moment.In(zone)
+		if now := int(shown.Weekday())*100 + shown.Hour(); now != hour {
+			hour = now
+			interval, replicas = oracle(spec, zone, moment)
+		}
+		return interval, replicas
+	}
+}
+
 // TestEverySecondOfAYear goes through a year second by second, as somebody who looks at the clock all the time would.
 func TestEverySecondOfAYear(t *testing.T) {
 	if testing.Short() {
@@ -132,9 +145,9 @@ func TestEverySecondOfAYear(t *testing.T) {
 	spec := seedSpec("Europe/Berlin")
 	times := read(t, spec)
 	now := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	announced := times.turnAt(now)
+	announced, looks := times.turnAt(now), watch(spec, times.zone)
 	for end := now.AddDate(1, 0, 0); now.Before(end); now = now.Add(time.Second) {
-		interval, replicas := oracle(spec, times.zone, now)
+		interval, replicas := looks(now)
 		if now.Equal(announced.until) {
 			if interval == announced.interval || replicas != announced.next && now.Equal(announced.change) {
 				t.Fatalf("at %s another interval was announced, %+v: it is %d", now, announced, interval)
@@ -156,9 +169,9 @@ type change struct {
 
 // changes are all changes between two times. Clocks are set at whole minutes in these years, so that no minute hides one.
 func changes(spec v1.TDSetSpec, zone *time.Location, from, until time.Time) []change {
-	found := []change{}
+	found, looks := []change{}, watch(spec, zone)
 	for at := from; at.Before(until); at = at.Add(time.Minute) {
-		interval, replicas := oracle(spec, zone, at)
+		interval, replicas := looks(at)
 		if len(found) == 0 || found[len(found)-1].interval != interval {
 			found = append(found, change{at, interval, replicas})
 		}
@@ -177,7 +190,7 @@ func TestEveryBoundaryOfAYear(t *testing.T) {
 		t.Run(zone, func(t *testing.T) {
 			t.Parallel()
 			dice := rand.New(rand.NewPCG(uint64(year), uint64(crc32.ChecksumIEEE([]byte(zone)))))
-			specs := []v1.TDSetSpec{seedSpec(zone), randomSpec(dice, zone), randomSpec(dice, zone), randomSpec(dice, zone)}
+			specs := []v1.TDSetSpec{seedSpec(zone), randomSpec(dice, zone), randomSpec(dice, zone)}
 			if testing.Short() {
 				specs = specs[:2]
 			}
@@ -212,7 +225,7 @@ func checkYear(t *testing.T, spec v1.TDSetSpec, year int, name string) {
 			continue
 		}
 		end := found[index+1].at
-		for _, now := range []time.Time{one.at, one.at.Add(1), one.at.Add(time.Second), one.at.Add(end.Sub(one.at) / 2), end.Add(-time.Second), end.Add(-1)} {
+		for _, now := range []time.Time{one.at, one.at.Add(time.Second), end.Add(-time.Second), end.Add(-1)} {
 			want := expected(found, index)
 			if diff := cmp.Diff(want, times.turnAt(now), cmp.AllowUnexported(turn{})); diff != "" {
 				t.Fatalf("%s, %+v: at %s (-want +got):\n%s", name, spec, now, diff)

@@ -7,7 +7,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// longestWait is how long nobody looks at a TDSet whose time has not come, if it does not say itself. Timers run by another clock than the
+// longestWait is how long nobody looks at a TDSet whose time has not come, whatever its own longest time between checks. Timers run by another clock than the
 // one that tells the time of day, so they do not notice that it was set. Such a look asks the API server nothing.
 const longestWait = time.Hour
 
@@ -129,7 +129,7 @@ func (d deployment) kept() *int32 {
 func again(seen look, made decision) time.Duration {
 	wait := longestWait
 	if minutes := seen.set.Spec.IntervalMint; minutes != nil {
-		wait = time.Duration(*minutes) * time.Minute
+		wait = min(wait, time.Duration(*minutes)*time.Minute)
 	}
 	if until := made.turn.until; !until.IsZero() {
 		wait = min(wait, until.Sub(seen.now))

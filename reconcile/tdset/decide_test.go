@@ -138,13 +138,13 @@ func TestAgain(t *testing.T) {
 		minutes *int32
 		want    time.Duration
 	}{
-		"nothing comes for hours":      {"2026-11-21T12:00:00Z", nil, time.Hour},
-		"checked every five minutes":   {"2026-11-21T12:00:00Z", &often, 5 * time.Minute},
-		"checked once a day":           {"2026-11-21T12:00:00Z", &seldom, 5 * time.Hour},
-		"a change comes before that":   {"2026-11-21T16:58:00.5Z", &often, 2*time.Minute - 500*time.Millisecond},
-		"a change comes in a moment":   {"2026-11-21T16:59:59.999Z", nil, time.Millisecond},
-		"and has come: the next one":   {"2026-11-21T17:00:00Z", nil, time.Hour},
-		"and has come, checked seldom": {"2026-11-21T17:00:00Z", &seldom, 2 * time.Hour},
+		"nothing comes for hours":                 {"2026-11-21T12:00:00Z", nil, time.Hour},
+		"checked every five minutes":              {"2026-11-21T12:00:00Z", &often, 5 * time.Minute},
+		"checked once a day: that is the longest": {"2026-11-21T12:00:00Z", &seldom, time.Hour},
+		"a change comes before that":              {"2026-11-21T16:58:00.5Z", &often, 2*time.Minute - 500*time.Millisecond},
+		"a change comes in a moment":              {"2026-11-21T16:59:59.999Z", nil, time.Millisecond},
+		"and has come: the next one":              {"2026-11-21T17:00:00Z", nil, time.Hour},
+		"one comes before the hour is over":       {"2026-11-21T18:30:00Z", &seldom, 30 * time.Minute},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

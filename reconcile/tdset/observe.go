@@ -125,7 +125,7 @@ func ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 			Replicas *struct{} `json:"f:replicas"`
 		} `json:"f:spec"`
 	}
-	return json.Unmarshal(entry.FieldsV1.Raw, &fields) == nil && fields.Spec.Replicas != nil
+	return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Replicas != nil
 }
 
 // target is what a HorizontalPodAutoscaler scales, in its own namespace.

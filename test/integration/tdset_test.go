@@ -55,7 +55,7 @@ func TestTDSetIsExact(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, time.Time{})
 	boundary := officeHour(9, 0, 0)
-	o.clock.runs, o.clock.ahead = true, boundary.Add(-8*time.Second).Sub(time.Now())
+	o.clock.runs, o.clock.ahead = true, time.Until(boundary.Add(-8*time.Second))
 	o.opens(t, nil)
 	o.operate(t, nil)
 	o.runs(t, 3, "FollowsSchedule")

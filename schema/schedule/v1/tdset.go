@@ -26,7 +26,7 @@ type TDSetSpec struct {
 	DefaultReplica int32 `json:"defaultReplica"`
 	// TimeZone is the IANA name of the zone whose clocks hours and days are read from. Empty means UTC.
 	TimeZone string `json:"timeZone,omitempty"`
-	// IntervalMint is the longest time between two checks, in minutes. Nil means an hour.
+	// IntervalMint is the longest time between two checks, in minutes. There is one every hour at least.
 	IntervalMint *int32 `json:"intervalMint,omitempty"`
 	// Replicas, while set, is how many run whatever the schedule says. It is what the scale subresource sets.
 	Replicas *int32 `json:"replicas,omitempty"`
