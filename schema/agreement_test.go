@@ -15,6 +15,7 @@ import (
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	pocv1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
 // goTypes are the Go types of the kinds, by kind. A kind without a type fails TestTypesAndDefinitionsAgree.
@@ -25,6 +26,7 @@ func goTypes() map[string]reflect.Type {
 		"MySQLBackupInstance": reflect.TypeFor[mysqlv1.MySQLBackupInstance](),
 		"ConfigMonitor":       reflect.TypeFor[magalixv1.ConfigMonitor](),
 		"MyCustomResource":    reflect.TypeFor[pocv1.MyCustomResource](),
+		"TDSet":               reflect.TypeFor[schedulev1.TDSet](),
 	}
 }
 

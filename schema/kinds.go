@@ -17,6 +17,9 @@ const MagalixGroup = "magalix.com"
 // PoCGroup is the API group of MyCustomResource.
 const PoCGroup = "poc.test.domain"
 
+// ScheduleGroup is the API group of TDSet.
+const ScheduleGroup = "schedule.rs"
+
 // Kind is one row of the table of kinds.
 type Kind struct {
 	// Group, Version and Kind are the apiVersion and kind a user writes.
@@ -34,6 +37,7 @@ func Kinds() []Kind {
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupSchedule", Plural: "mysqlbackupschedules", Default: true},
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupInstance", Plural: "mysqlbackupinstances", Default: true},
 		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
+		{Group: ScheduleGroup, Version: "v1", Kind: "TDSet", Plural: "tdsets"},
 		{Group: PoCGroup, Version: "v1", Kind: "MyCustomResource", Plural: "mycustomresources"},
 	}
 }

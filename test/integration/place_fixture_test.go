@@ -71,6 +71,12 @@ func childResource(name string) apischema.GroupVersionResource {
 	switch name {
 	case "poddisruptionbudgets":
 		return budgets()
+	case "deployments", "replicasets":
+		return appsResource(name)
+	case "horizontalpodautoscalers":
+		return apischema.GroupVersionResource{Group: "autoscaling", Version: "v2", Resource: name}
+	case "tdsets":
+		return tdSets().GVR()
 	case "jobs":
 		return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: name}
 	case "clusterroles", "clusterrolebindings":

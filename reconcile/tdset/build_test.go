@@ -1,0 +1,47 @@
+package tdset
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+// TestChildrenAreAsWritten compares what is made for the seed's TDSet with the documents in testdata.
+func TestChildrenAreAsWritten(t *testing.T) {
+	t.Parallel()
+	seen := at(t, noon, nil)
+	seen.set.Spec.Service = &v1.Service{}
+	for file, made := range map[string]any{
+		"testdata/deployment.yaml": deploymentFor(seen.set, decide(seen)),
+		"testdata/service.yaml":    serviceFor(seen.set),
+	} {
+		content, err := json.Marshal(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := yaml.JSONToYAML(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+}
+
+func TestDeploymentSaysNothingOfReplicasThatAreSomebodyElses(t *testing.T) {
+	t.Parallel()
+	seen := at(t, noon, scaled(8, markNoon, "kubectl"))
+	if made := deploymentFor(seen.set, decide(seen)); made.Spec.Replicas != nil {
+		t.Errorf("it says %d", *made.Spec.Replicas)
+	}
+}

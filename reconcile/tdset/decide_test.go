@@ -1,0 +1,156 @@
+package tdset
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+func same(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("unexpected (-want +got):\n%s", diff)
+	}
+}
+
+// The hours of the tests' days: by the seed's schedule 5 replicas run at noon, and 3 in the evening.
+const (
+	noon, evening         = "2026-11-21T12:00:00Z", "2026-11-21T18:00:00Z"
+	markNoon, markEvening = "5 since 2026-11-21T09:00:00Z", "3 since 2026-11-21T17:00:00Z"
+)
+
+// at is what a pass sees of the seed's TDSet at a time.
+func at(t *testing.T, now string, found *deployment) look {
+	t.Helper()
+	set := v1.TDSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}, Spec: seedSpec("UTC")}
+	set.Spec.Container = v1.Container{Image: "crccheck/hello-world", Port: 8000}
+	return look{now: clock(t, now), set: set, times: read(t, set.Spec), deployment: found}
+}
+
+// running is a Deployment that this operator has scaled last, for a mark; scaled is one that somebody else has scaled since.
+func running(replicas int32, mark string) *deployment { return scaled(replicas, mark, "") }
+
+func scaled(replicas int32, mark, by string) *deployment {
+	return &deployment{replicas: replicas, mark: mark, scaler: by, settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "Deployment has minimum availability.", pods: replicas, ready: replicas}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	autoscaled := func(seen look) look { seen.autoscaler = "web-cpu"; return seen }
+	held := func(seen look, replicas int32) look { seen.set.Spec.Replicas = &replicas; return seen }
+	zoneless := func(seen look) look { seen.problem = &problem{reason: reasonInvalidTimeZone}; return seen }
+	for story, test := range map[string]struct {
+		seen look
+		want string
+	}{
+		"there is no Deployment":                                    {at(t, noon, nil), "follow: sets 5 for " + markNoon},
+		"all is as it should be":                                    {at(t, noon, running(5, markNoon)), "follow: sets 5 for " + markNoon},
+		"the schedule changes":                                      {at(t, evening, running(5, markNoon)), "follow: sets 3 for " + markEvening},
+		"the schedule was edited":                                   {at(t, noon, running(4, "4 since 2026-11-21T09:00:00Z")), "follow: sets 5 for " + markNoon},
+		"somebody scales the Deployment":                            {at(t, noon, scaled(8, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
+		"somebody scales it to nothing":                             {at(t, noon, scaled(0, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
+		"somebody scaled it, and the schedule changes":              {at(t, evening, scaled(8, markNoon, "kubectl")), "follow: sets 3 for " + markEvening},
+		"somebody scaled it back":                                   {at(t, noon, scaled(5, markNoon, "kubectl")), "follow: sets 5 for " + markNoon},
+		"somebody took the mark off":                                {at(t, noon, running(5, "")), "follow: sets 5 for " + markNoon},
+		"yesterday's number is the same, but somebody scaled since": {at(t, noon, scaled(8, "5 since 2026-11-20T09:00:00Z", "kubectl")), "follow: sets 5 for " + markNoon},
+		"an adopted orphan":                                         {at(t, noon, scaled(8, "", "kubectl")), "follow: sets 5 for " + markNoon},
+
+		"an autoscaler comes":                    {autoscaled(at(t, noon, running(5, markNoon))), "autoscaled: sets 5 for autoscaled"},
+		"an autoscaler has scaled":               {autoscaled(at(t, noon, scaled(9, "autoscaled", "kube-controller-manager"))), "autoscaled: sets nothing for autoscaled"},
+		"an autoscaler, and the schedule moves":  {autoscaled(at(t, evening, scaled(9, "autoscaled", "kube-controller-manager"))), "autoscaled: sets nothing for autoscaled"},
+		"an autoscaler has done nothing yet":     {autoscaled(at(t, evening, running(5, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
+		"the autoscaler goes":                    {at(t, noon, scaled(9, "autoscaled", "kube-controller-manager")), "follow: sets 5 for " + markNoon},
+		"an autoscaler waits for the Deployment": {autoscaled(at(t, noon, nil)), "follow: sets 5 for " + markNoon},
+
+		"held at a number":                             {held(at(t, noon, running(5, markNoon)), 8), "follow: sets 8 for 8 held"},
+		"held at nothing":                              {held(at(t, noon, running(5, markNoon)), 0), "follow: sets 0 for 0 held"},
+		"held while the schedule changes":              {held(at(t, evening, running(8, "8 held")), 8), "follow: sets 8 for 8 held"},
+		"held, and somebody scales the Deployment":     {held(at(t, evening, scaled(2, "8 held", "kubectl")), 8), "yield: sets nothing for 8 held"},
+		"held no more":                                 {at(t, evening, running(8, "8 held")), "follow: sets 3 for " + markEvening},
+		"held, though an autoscaler has the last word": {held(autoscaled(at(t, noon, running(5, markNoon))), 8), "autoscaled: sets 5 for autoscaled"},
+
+		"nobody knows the time zone":            {zoneless(at(t, noon, running(4, markEvening))), "keep: sets 4 for " + markEvening},
+		"nor who has scaled":                    {zoneless(at(t, noon, scaled(4, markEvening, "kubectl"))), "keep: sets nothing for " + markEvening},
+		"nor is there a Deployment":             {zoneless(at(t, noon, nil)), "follow: sets 3 for "},
+		"the time zone does not matter to hold": {held(zoneless(at(t, noon, running(4, markEvening))), 8), "follow: sets 8 for 8 held"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			made, sets := decide(test.seen), "nothing"
+			if made.replicas != nil {
+				sets = fmt.Sprint(*made.replicas)
+			}
+			same(t, fmt.Sprintf("%s: sets %s for %s", made.course, sets, made.mark), test.want)
+		})
+	}
+}
+
+// TestAYearOfChanges lets the clock go from one announced look to the next for a year, as the engine does, with somebody who scales by hand
+// now and then: each change of the schedule is carried out once, at its very second, and nothing is written in between.
+func TestAYearOfChanges(t *testing.T) {
+	t.Parallel()
+	seen := at(t, "2026-01-01T00:00:00Z", nil)
+	seen.set.Spec.TimeZone = "Europe/Berlin"
+	seen.times = read(t, seen.set.Spec)
+	end := seen.now.AddDate(1, 0, 0)
+	writes, looks, yields := 0, 0, 0
+	for ; seen.now.Before(end); looks++ {
+		made := decide(seen)
+		_, wanted := oracle(seen.set.Spec, seen.times.zone, seen.now)
+		_, before := oracle(seen.set.Spec, seen.times.zone, seen.now.Add(-time.Second))
+		wrote := seen.deployment == nil || seen.deployment.mark != made.mark || made.replicas != nil && seen.deployment.scaler != ""
+		switch {
+		case wrote && before == wanted && seen.deployment != nil:
+			t.Fatalf("at %s %s is written, without a change of the schedule", seen.now, made.mark)
+		case !wrote && before != wanted:
+			t.Fatalf("at %s %d replicas come after %d, and nothing is written", seen.now, wanted, before)
+		case made.replicas != nil && *made.replicas != wanted:
+			t.Fatalf("at %s %d replicas are set, not %d", seen.now, *made.replicas, wanted)
+		}
+		if wrote {
+			writes++
+			seen.deployment = running(*made.replicas, made.mark)
+		}
+		if made.course == courseYield {
+			yields++
+		}
+		if wrote && writes%7 == 0 {
+			seen.deployment.replicas, seen.deployment.scaler = 20, "kubectl"
+		}
+		seen.now = seen.now.Add(again(seen, made))
+	}
+	if writes < 365*5 || looks > 366*24+writes || yields == 0 {
+		t.Errorf("a year took %d writes and %d looks, of which %d yielded", writes, looks, yields)
+	}
+	t.Logf("a year took %d writes and %d looks, of which %d yielded", writes, looks, yields)
+}
+
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	often, seldom := int32(5), int32(1440)
+	for story, test := range map[string]struct {
+		now     string
+		minutes *int32
+		want    time.Duration
+	}{
+		"nothing comes for hours":                 {"2026-11-21T12:00:00Z", nil, time.Hour},
+		"checked every five minutes":              {"2026-11-21T12:00:00Z", &often, 5 * time.Minute},
+		"checked once a day: that is the longest": {"2026-11-21T12:00:00Z", &seldom, time.Hour},
+		"a change comes before that":              {"2026-11-21T16:58:00.5Z", &often, 2*time.Minute - 500*time.Millisecond},
+		"a change comes in a moment":              {"2026-11-21T16:59:59.999Z", nil, time.Millisecond},
+		"and has come: the next one":              {"2026-11-21T17:00:00Z", nil, time.Hour},
+		"one comes before the hour is over":       {"2026-11-21T18:30:00Z", &seldom, 30 * time.Minute},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			seen := at(t, test.now, nil)
+			seen.set.Spec.IntervalMint = test.minutes
+			same(t, again(seen, decide(seen)), test.want)
+		})
+	}
+}

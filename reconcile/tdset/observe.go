@@ -1,0 +1,166 @@
+package tdset
+
+import (
+	"encoding/json"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+// observe sees all that matters of a TDSet. Caches tell everything: nothing that is done by it cannot be undone.
+func (r *reconciler) observe(set v1.TDSet) (look, error) {
+	seen := look{now: r.now(), set: set}
+	seen.times, seen.problem = readCalendar(set.Spec)
+	for _, autoscaler := range r.api.Cached(autoscalers()).List(set.Namespace) {
+		switch target := targetOf(autoscaler); {
+		case target.name != set.Name || autoscaler.GetDeletionTimestamp() != nil:
+		case target.isDeployment():
+			seen.autoscaler = autoscaler.GetName()
+		case target.isSet():
+			seen.holder = autoscaler.GetName()
+		}
+	}
+	object, found := r.api.Cached(deployments()).Get(set.Namespace, set.Name)
+	if !found || isAnothers(object, set) {
+		return seen, nil
+	}
+	var err error
+	seen.deployment, err = deploymentOf(object)
+	return seen, err
+}
+
+// isAnothers says that an object is controlled, and not by the TDSet.
+func isAnothers(object *unstructured.Unstructured, set v1.TDSet) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID != set.UID
+}
+
+// deploymentOf reads a Deployment out of the cache.
+func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
+	var typed appsv1.Deployment
+	if err := schema.Decode(object, &typed); err != nil {
+		return nil, err
+	}
+	found := &deployment{replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
+	if typed.Spec.Replicas != nil {
+		found.replicas = *typed.Spec.Replicas
+	}
+	found.scaler, _ = object.Object[scalerField].(string)
+	status := typed.Status
+	found.settled = status.ObservedGeneration >= typed.Generation &&
+		status.UpdatedReplicas == found.replicas && status.Replicas == found.replicas && status.AvailableReplicas == found.replicas
+	for _, condition := range status.Conditions {
+		holds := condition.Status == corev1.ConditionTrue
+		switch condition.Type {
+		case appsv1.DeploymentAvailable:
+			found.available, found.why, found.whyLong = holds, condition.Reason, condition.Message
+		case appsv1.DeploymentProgressing:
+			if condition.Status == corev1.ConditionFalse {
+				found.stuck = condition.Message
+			}
+		case appsv1.DeploymentReplicaFailure:
+			if holds {
+				found.failure = condition.Message
+			}
+		}
+	}
+	return found, nil
+}
+
+// scalerField is where a cached Deployment has the name of the field manager that owns spec.replicas; empty if that is this operator. No
+// Deployment of the API has such a field.
+const scalerField = "replicasSetBy"
+
+// somebody is who has set replicas that nobody owns. This operator owns what it sets; whoever scales to 0 by the scale subresource does not,
+// because Scale leaves a 0 out (API reference, autoscaling/v1).
+const somebody = "somebody"
+
+// keepScaler is the transform of the Deployments' cache: of others' managedFields it keeps who has set the replicas.
+func keepScaler(item any) (any, error) {
+	if object, ok := item.(*unstructured.Unstructured); ok {
+		if _, known := object.Object[scalerField]; !known {
+			object.Object[scalerField] = scalerOf(object.GetManagedFields())
+		}
+	}
+	return reconcile.TrimMetadata(item)
+}
+
+// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has.
+func scalerOf(entries []metav1.ManagedFieldsEntry) string {
+	scaler, when := somebody, time.Time{}
+	for _, entry := range entries {
+		if !ownsReplicas(entry) {
+			continue
+		}
+		if entry.Manager == reconcile.ManagerChildren && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
+			return ""
+		}
+		at := time.Time{}
+		if entry.Time != nil {
+			at = entry.Time.Time
+		}
+		if scaler == somebody || at.After(when) {
+			scaler, when = entry.Manager, at
+		}
+	}
+	return scaler
+}
+
+// ownsReplicas says whether a field manager owns spec.replicas.
+func ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
+	if entry.FieldsV1 == nil {
+		return false
+	}
+	var fields struct {
+		Spec struct {
+			Replicas *struct{} `json:"f:replicas"`
+		} `json:"f:spec"`
+	}
+	return json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil && fields.Spec.Replicas != nil
+}
+
+// target is what a HorizontalPodAutoscaler scales, in its own namespace.
+type target struct {
+	group, kind, name string
+}
+
+func (t target) isDeployment() bool { return t.group == "apps" && t.kind == "Deployment" }
+func (t target) isSet() bool        { return t.group == schema.ScheduleGroup && t.kind == "TDSet" }
+
+func targetOf(autoscaler *unstructured.Unstructured) target {
+	named, _, _ := unstructured.NestedStringMap(autoscaler.Object, "spec", "scaleTargetRef")
+	return target{group: apischema.FromAPIVersionAndKind(named["apiVersion"], named["kind"]).Group, kind: named["kind"], name: named["name"]}
+}
+
+// scaledBy returns the TDSet whose Deployment an autoscaler scales, or which it scales itself, if there is one.
+func scaledBy(autoscaler *unstructured.Unstructured, sets reconcile.Lister) []types.NamespacedName {
+	target := targetOf(autoscaler)
+	if _, found := sets.Get(autoscaler.GetNamespace(), target.name); !found || !target.isDeployment() && !target.isSet() {
+		return nil
+	}
+	return []types.NamespacedName{{Namespace: autoscaler.GetNamespace(), Name: target.name}}
+}
+
+// keepTarget is the transform of the autoscalers' cache: only what they scale is kept.
+func keepTarget(item any) (any, error) {
+	object, ok := item.(*unstructured.Unstructured)
+	if !ok {
+		return item, nil
+	}
+	named, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "scaleTargetRef")
+	object.SetAnnotations(nil)
+	object.SetLabels(nil)
+	object.SetManagedFields(nil)
+	delete(object.Object, "status")
+	object.Object["spec"] = map[string]any{"scaleTargetRef": named}
+	return object, nil
+}

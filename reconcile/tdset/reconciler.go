@@ -1,0 +1,51 @@
+package tdset
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+// helpEvery is how soon to try again what was refused.
+const helpEvery = 15 * time.Second
+
+type reconciler struct {
+	api *reconcile.Client
+	now func() time.Time
+}
+
+// Reconcile makes one pass over one TDSet. What it made goes with it by garbage collection, so that there is nothing to do at its end.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var set v1.TDSet
+	if err := schema.Decode(object, &set); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if set.DeletionTimestamp != nil {
+		return reconcile.Outcome{}, nil
+	}
+	seen, err := r.observe(set)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	made := decide(seen)
+	did, failure := r.act(ctx, object, seen, made)
+	if reconcile.IsNamespaceTerminating(failure) {
+		return reconcile.Outcome{}, nil
+	}
+	found, wait := refusalOf(failure), again(seen, made)
+	switch {
+	case found != nil:
+		wait = min(wait, helpEvery)
+	case failure != nil:
+		return reconcile.Outcome{}, failure
+	default:
+		found = problemOf(seen, made)
+	}
+	status := statusOf(seen, made, did, found)
+	return reconcile.Outcome{Status: status, Events: tell(seen, made, did, status), Again: wait}, nil
+}

@@ -1,0 +1,172 @@
+package tdset
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+// The reasons of the conditions. Status, events and docs/tdset.md use the same words.
+const (
+	reasonFollowsSchedule = "FollowsSchedule"
+	reasonHeld            = "Held"
+	reasonUpdating        = "Updating"
+	reasonSettled         = "Settled"
+	reasonUnavailable     = "Unavailable"
+	reasonNoDeployment    = "NoDeployment"
+
+	reasonScaledByHand    = "ScaledByHand"
+	reasonAutoscaled      = "Autoscaled"
+	reasonInvalidTimeZone = "InvalidTimeZone"
+	reasonRolloutStuck    = "RolloutStuck"
+	reasonPodsNotCreated  = "PodsNotCreated"
+	reasonForeignObject   = "ForeignObject"
+	reasonPredecessor     = "WaitingForPredecessor"
+	reasonForbidden       = "Forbidden"
+	reasonRejected        = "Rejected"
+)
+
+// The reasons of events that tell what was done.
+const (
+	reasonCreated = "Created"
+	reasonScaled  = "Scaled"
+)
+
+// statusOf is the whole status of a TDSet after a pass that did this to its Deployment and found this problem.
+func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1.TDSetStatus {
+	status := v1.TDSetStatus{
+		ObservedGeneration: seen.set.Generation,
+		Conditions:         slices.Clone(seen.set.Status.Conditions),
+		Selector:           selectorOf(seen.set),
+	}
+	if seen.problem == nil {
+		scheduled := made.turn.replicas
+		status.CurrentInterval, status.ScheduledReplicas = seen.times.nameOf(made.turn.interval), &scheduled
+		if !made.turn.change.IsZero() {
+			status.NextChange = &v1.Change{Time: metav1.NewTime(made.turn.change.UTC()), Replicas: made.turn.next}
+		}
+	}
+	if seen.deployment != nil {
+		status.Replicas, status.ReadyReplicas = seen.deployment.pods, seen.deployment.ready
+	}
+	available, progressing := availability(seen), progress(seen, did, found)
+	for _, condition := range []metav1.Condition{available, progressing, degradation(found), readiness(seen, available, progressing, found)} {
+		set(&status, seen, condition)
+	}
+	setOrRemove(&status, seen, v1.ConditionReconciling, progressing.Status == metav1.ConditionTrue, progressing)
+	setOrRemove(&status, seen, v1.ConditionStalled, found != nil && found.stalled, degradation(found))
+	return status
+}
+
+// availability is as the Deployment has it.
+func availability(seen look) metav1.Condition {
+	found := seen.deployment
+	switch {
+	case found == nil:
+		return condition(v1.ConditionAvailable, false, reasonNoDeployment, "there is no Deployment yet")
+	case found.why == "":
+		return condition(v1.ConditionAvailable, false, reasonUnavailable, "the Deployment has not been looked at by Kubernetes yet")
+	default:
+		return condition(v1.ConditionAvailable, found.available, found.why, found.whyLong)
+	}
+}
+
+// progress says whether Pods are on their way. What was changed a moment ago is.
+func progress(seen look, did reconcile.Change, found *problem) metav1.Condition {
+	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
+	switch {
+	case found != nil && found.stalled && !changed && (seen.deployment == nil || found.reason == reasonRolloutStuck):
+		return condition(v1.ConditionProgressing, false, found.reason, found.message)
+	case changed || seen.deployment == nil || !seen.deployment.settled:
+		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")
+	default:
+		return condition(v1.ConditionProgressing, false, reasonSettled, "all Pods are as the Deployment wants them")
+	}
+}
+
+func degradation(found *problem) metav1.Condition {
+	if found != nil {
+		return condition(v1.ConditionDegraded, true, found.reason, found.message)
+	}
+	return condition(v1.ConditionDegraded, false, reasonSettled, "nothing keeps the TDSet from what its spec says")
+}
+
+// readiness sums up the others.
+func readiness(seen look, available, progressing metav1.Condition, found *problem) metav1.Condition {
+	switch {
+	case found != nil:
+		return condition(v1.ConditionReady, false, found.reason, found.message)
+	case progressing.Status == metav1.ConditionTrue:
+		return condition(v1.ConditionReady, false, progressing.Reason, progressing.Message)
+	case available.Status != metav1.ConditionTrue:
+		return condition(v1.ConditionReady, false, available.Reason, available.Message)
+	case seen.set.Spec.Replicas != nil:
+		return condition(v1.ConditionReady, true, reasonHeld, "runs as many replicas as spec.replicas says, whatever the schedule says: take spec.replicas away to follow it again")
+	default:
+		return condition(v1.ConditionReady, true, reasonFollowsSchedule, "runs as many replicas as the schedule says")
+	}
+}
+
+func condition(kind string, holds bool, reason, message string) metav1.Condition {
+	status := metav1.ConditionFalse
+	if holds {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
+}
+
+func set(status *v1.TDSetStatus, seen look, condition metav1.Condition) {
+	condition.ObservedGeneration = status.ObservedGeneration
+	condition.LastTransitionTime = metav1.NewTime(seen.now)
+	reconcile.SetCondition(&status.Conditions, condition)
+}
+
+// setOrRemove sets a condition that is there only while it is true, in the words of another.
+func setOrRemove(status *v1.TDSetStatus, seen look, kind string, holds bool, words metav1.Condition) {
+	if !holds {
+		meta.RemoveStatusCondition(&status.Conditions, kind)
+		return
+	}
+	words.Type = kind
+	set(status, seen, words)
+}
+
+// tell turns what was done and what went wrong into events.
+func tell(seen look, made decision, did reconcile.Change, after v1.TDSetStatus) []reconcile.Event {
+	events := []reconcile.Event{}
+	switch {
+	case did == reconcile.Created:
+		note := fmt.Sprintf("made Deployment %s with %d replicas (%s)", seen.set.Name, *made.replicas, because(seen, made))
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: reasonCreated, Action: "Create", Note: note})
+	case did == reconcile.Updated && seen.deployment != nil && made.replicas != nil && seen.deployment.replicas != *made.replicas:
+		note := fmt.Sprintf("scaled Deployment %s from %d to %d replicas (%s)", seen.set.Name, seen.deployment.replicas, *made.replicas, because(seen, made))
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: reasonScaled, Action: "Scale", Note: note})
+	}
+	was := meta.FindStatusCondition(seen.set.Status.Conditions, v1.ConditionDegraded)
+	is := meta.FindStatusCondition(after.Conditions, v1.ConditionDegraded)
+	isBad, wasBad := is.Status == metav1.ConditionTrue, was != nil && was.Status == metav1.ConditionTrue
+	switch {
+	case isBad && (!wasBad || was.Reason != is.Reason):
+		events = append(events, reconcile.Event{Type: reconcile.Warning, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
+	case wasBad && !isBad:
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
+	}
+	return events
+}
+
+// because says what a number of replicas comes from.
+func because(seen look, made decision) string {
+	switch {
+	case seen.set.Spec.Replicas != nil:
+		return "spec.replicas"
+	case seen.problem != nil:
+		return "spec.defaultReplica"
+	default:
+		return "interval " + seen.times.nameOf(made.turn.interval)
+	}
+}

@@ -1,0 +1,366 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+)
+
+func TestTDSetFollowsTheDay(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(0, 0, 0))
+	o.opens(t, nil)
+	o.operate(t, nil)
+	set := o.runs(t, 3, "FollowsSchedule")
+	same(t, set.Status.CurrentInterval, "default")
+	same(t, o.told(t, "Normal", "Created"), "made Deployment "+hello+" with 3 replicas (interval default)")
+	for _, hour := range []struct {
+		at       time.Time
+		interval string
+		replicas int32
+	}{
+		{officeHour(1, 0, 0), "01:00-07:00", 2}, {officeHour(6, 59, 59), "01:00-07:00", 2}, {officeHour(7, 0, 0), "07:00-09:00", 3}, {officeHour(8, 59, 59), "07:00-09:00", 3},
+		{officeHour(9, 0, 0), "09:00-17:00", 5}, {officeHour(17, 0, 0), "17:00-19:00", 3}, {officeHour(19, 0, 0), "19:00-00:00", 2}, {officeHour(23, 59, 59), "19:00-00:00", 2}, {officeHour(24, 0, 0), "default", 3},
+	} {
+		o.strikes(t, hour.at)
+		set = o.runs(t, hour.replicas, "FollowsSchedule")
+		same(t, []any{set.Status.CurrentInterval, *set.Status.ScheduledReplicas}, []any{hour.interval, hour.replicas})
+	}
+	moments(t, "the next change", &set.Status.NextChange.Time, officeHour(25, 0, 0))
+	same(t, set.Status.NextChange.Replicas, int32(2))
+	same(t, meta.IsStatusConditionTrue(set.Status.Conditions, schedulev1.ConditionAvailable), true)
+	same(t, meta.IsStatusConditionFalse(set.Status.Conditions, schedulev1.ConditionProgressing), true)
+	same(t, meta.IsStatusConditionFalse(set.Status.Conditions, schedulev1.ConditionDegraded), true)
+	same(t, o.revisions(t), 1)
+	same(t, o.told(t, "Normal", "Scaled") != "", true)
+
+	t.Log("deleting it cleans up")
+	o.remove(t, "tdsets", hello)
+	o.gone(t, "tdsets", hello)
+	o.gone(t, "deployments", hello)
+}
+
+// TestTDSetIsExact lets the clock run over a boundary: nobody has to touch anything, and the next change is not waited for by looking.
+func TestTDSetIsExact(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, time.Time{})
+	boundary := officeHour(9, 0, 0)
+	o.clock.runs, o.clock.ahead = true, time.Until(boundary.Add(-8*time.Second))
+	o.opens(t, nil)
+	o.operate(t, nil)
+	o.runs(t, 3, "FollowsSchedule")
+	scaled := time.Time{}
+	soon(t, func(ctx context.Context) string {
+		deployment, err := o.deployment(ctx)
+		if err != nil || *deployment.Spec.Replicas != 5 {
+			return fmt.Sprintf("the clock says %s, the replicas are not 5 (%v)", o.clock.read(), err)
+		}
+		scaled = time.Now().Add(o.clock.ahead)
+		return ""
+	})
+	late := scaled.Sub(boundary)
+	if late < 0 || late > 2*time.Second {
+		t.Errorf("it was scaled %s after the boundary", late)
+	}
+	t.Logf("it was scaled %s after the boundary", late)
+}
+
+func TestTDSetAtRestWritesNothing(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, map[string]any{"service": map[string]any{"port": int64(80)}})
+	operator := o.operate(t, nil)
+	o.runs(t, 5, "FollowsSchedule")
+	o.considers(t)
+	before := len(operator.wire.written())
+	for minute := range 5 {
+		o.strikes(t, officeHour(12, minute+1, 0))
+	}
+	if writes := operator.wire.written()[before:]; len(writes) > 0 {
+		t.Errorf("at rest it writes: %v", writes)
+	}
+	t.Logf("to get there it wrote %d times: %v", before, operator.wire.written())
+}
+
+func TestTDSetLeavesManualScalingAlone(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, nil)
+	operator := o.operate(t, nil)
+	o.runs(t, 5, "FollowsSchedule")
+
+	t.Log("somebody scales the Deployment: that is reported, and stays")
+	o.scales(t, "deployments", 8)
+	set := o.runs(t, 8, "ScaledByHand")
+	says(t, readyIn(set.Status.Conditions).Message, "someone has set", "to 8, where 5 are wanted", "kubectl scale tdset "+hello+" --replicas=8")
+	same(t, meta.IsStatusConditionTrue(set.Status.Conditions, schedulev1.ConditionDegraded), true)
+	o.told(t, "Warning", "ScaledByHand")
+	before := len(operator.wire.written())
+	o.strikes(t, officeHour(16, 59, 59))
+	if writes := operator.wire.written()[before:]; len(writes) > 0 {
+		t.Errorf("it is fought, or reported over and over: %v", writes)
+	}
+
+	t.Log("meanwhile everything else is seen to")
+	o.patch(t, "tdsets", hello, `{"spec":{"container":{"image":"another"}}}`)
+	soon(t, func(ctx context.Context) string {
+		deployment, err := o.deployment(ctx)
+		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != "another" || *deployment.Spec.Replicas != 8 {
+			return fmt.Sprintf("the Deployment is not rolled, or scaled: %+v %v", deployment.Spec, err)
+		}
+		return ""
+	})
+	o.runs(t, 8, "ScaledByHand")
+	same(t, o.revisions(t), 2)
+
+	t.Log("the schedule's next change takes over")
+	o.strikes(t, officeHour(17, 0, 0))
+	o.runs(t, 3, "FollowsSchedule")
+
+	t.Log("whoever scales back what he scaled has no trouble")
+	o.scales(t, "deployments", 0)
+	o.runs(t, 0, "ScaledByHand")
+	o.scales(t, "deployments", 3)
+	o.runs(t, 3, "FollowsSchedule")
+}
+
+const scalerOf = "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: cpu}, spec: {maxReplicas: 9, scaleTargetRef: {apiVersion: %s, kind: %s, name: " + hello + "}, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}}"
+
+func TestTDSetYieldsToAnAutoscaler(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, nil)
+	operator := o.operate(t, nil)
+	o.runs(t, 5, "FollowsSchedule")
+	o.make(t, "horizontalpodautoscalers", fmt.Sprintf(scalerOf, "apps/v1", "Deployment"))
+	set := o.runs(t, 5, "Autoscaled")
+	says(t, readyIn(set.Status.Conditions).Message, "HorizontalPodAutoscaler cpu scales Deployment "+hello)
+	same(t, meta.IsStatusConditionTrue(set.Status.Conditions, schedulev1.ConditionStalled), true)
+
+	t.Log("it scales, the day goes on, and nobody fights")
+	o.scales(t, "deployments", 7)
+	o.runs(t, 7, "Autoscaled")
+	o.strikes(t, officeHour(17, 0, 0))
+	set = o.runs(t, 7, "Autoscaled")
+	same(t, *set.Status.ScheduledReplicas, int32(3))
+	before := len(operator.wire.written())
+	o.considers(t)
+	if writes := operator.wire.written()[before:]; len(writes) > 0 {
+		t.Errorf("beside an autoscaler it writes: %v", writes)
+	}
+
+	t.Log("it goes: the schedule is followed again, at once")
+	o.remove(t, "horizontalpodautoscalers", "cpu")
+	o.runs(t, 3, "FollowsSchedule")
+}
+
+func TestTDSetScaleSubresource(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, nil)
+	o.operate(t, nil)
+	o.runs(t, 5, "FollowsSchedule")
+
+	t.Log("kubectl scale tdset holds a number, whatever the hour")
+	o.scales(t, "tdsets", 4)
+	set := o.runs(t, 4, "Held")
+	same(t, []any{set.Status.CurrentInterval, *set.Status.ScheduledReplicas}, []any{"09:00-17:00", int32(5)})
+	o.strikes(t, officeHour(17, 0, 0))
+	o.runs(t, 4, "Held")
+	scale, err := o.of("tdsets").Get(t.Context(), hello, metav1.GetOptions{}, "scale")
+	if err != nil {
+		t.Fatal(err)
+	}
+	replicas, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas")
+	selector, _, _ := unstructured.NestedString(scale.Object, "status", "selector")
+	same(t, replicas, int64(4))
+	found, err := o.of("pods").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, len(found.Items), 4)
+
+	t.Log("an autoscaler of the TDSet is no secret")
+	o.make(t, "horizontalpodautoscalers", fmt.Sprintf(scalerOf, "schedule.rs/v1", "TDSet"))
+	says(t, readyIn(o.runs(t, 4, "Autoscaled").Status.Conditions).Message, "HorizontalPodAutoscaler cpu sets spec.replicas")
+	o.remove(t, "horizontalpodautoscalers", "cpu")
+	o.runs(t, 4, "Held")
+
+	t.Log("taken away, the schedule is followed again")
+	o.patch(t, "tdsets", hello, `{"spec":{"replicas":null}}`)
+	o.runs(t, 3, "FollowsSchedule")
+}
+
+func TestTDSetWhileTheOperatorWasDown(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, nil)
+	first := o.operate(t, nil)
+	o.runs(t, 5, "FollowsSchedule")
+
+	t.Log("somebody scales, and somebody changes the image and the time zone")
+	first.finish(t)
+	o.scales(t, "deployments", 8)
+	o.patch(t, "tdsets", hello, `{"spec":{"container":{"image":"another","port":9000},"service":{}}}`)
+	second := o.operate(t, nil)
+	o.runs(t, 8, "ScaledByHand")
+	same(t, o.revisions(t), 2)
+	ports, _, _ := unstructured.NestedSlice(o.get(t, "services", hello).Object, "spec", "ports")
+	says(t, fmt.Sprint(ports), "port:9000", "targetPort:app")
+
+	t.Log("the day goes on without an operator")
+	second.finish(t)
+	o.clock.set(officeHour(20, 0, 0))
+	third := o.operate(t, nil)
+	o.runs(t, 2, "FollowsSchedule")
+
+	t.Log("a whole day passes, and somebody has scaled: the number is the same, the day is not")
+	third.finish(t)
+	o.scales(t, "deployments", 8)
+	o.clock.set(officeHour(44, 0, 0))
+	o.operate(t, nil)
+	o.runs(t, 2, "FollowsSchedule")
+
+	t.Log("in Tokyo it is morning")
+	o.patch(t, "tdsets", hello, `{"spec":{"timeZone":"Asia/Tokyo"}}`)
+	o.runs(t, 2, "FollowsSchedule")
+	o.patch(t, "tdsets", hello, `{"spec":{"timeZone":"Pacific/Auckland"}}`)
+	o.runs(t, 5, "FollowsSchedule")
+	o.patch(t, "tdsets", hello, `{"spec":{"timeZone":"Pacific/Atlantis"}}`)
+	says(t, readyIn(o.runs(t, 5, "InvalidTimeZone").Status.Conditions).Message, `there is no time zone "Pacific/Atlantis"`)
+}
+
+func TestTDSetAndOthersObjects(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.make(t, "deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: "+hello+", labels: {mine: mine}}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}")
+	o.make(t, "services", "{apiVersion: v1, kind: Service, metadata: {name: "+hello+"}, spec: {selector: {a: b}, ports: [{port: 1}]}}")
+	o.opens(t, nil)
+	o.operate(t, nil)
+	foreign := func(words ...string) {
+		t.Helper()
+		soon(t, func(ctx context.Context) string {
+			set, err := o.set(ctx)
+			if err != nil {
+				return err.Error()
+			}
+			ready := readyIn(set.Status.Conditions)
+			for _, word := range append(words, "exists already") {
+				if ready.Reason != "ForeignObject" || !strings.Contains(ready.Message, word) {
+					return fmt.Sprintf("Ready is %s: %s", ready.Reason, ready.Message)
+				}
+			}
+			return ""
+		})
+	}
+	foreign("deployments.apps")
+	if found := o.get(t, "deployments", hello); len(found.GetOwnerReferences()) > 0 || found.GetLabels()["mine"] != "mine" {
+		t.Errorf("somebody else's Deployment was taken over: %v", found.Object)
+	}
+	o.remove(t, "deployments", hello)
+	o.considers(t)
+	o.patch(t, "tdsets", hello, `{"spec":{"service":{"port":80}}}`)
+	foreign("services")
+	o.remove(t, "services", hello)
+	o.patch(t, "tdsets", hello, `{"spec":{"service":{"port":81}}}`)
+	o.runs(t, 5, "FollowsSchedule")
+
+	t.Log("a Service that is asked for no more goes; somebody else's under the name stays")
+	same(t, len(o.get(t, "services", hello).GetOwnerReferences()), 1)
+	o.patch(t, "tdsets", hello, `{"spec":{"service":null}}`)
+	o.gone(t, "services", hello)
+	o.make(t, "services", "{apiVersion: v1, kind: Service, metadata: {name: "+hello+", labels: {app.kubernetes.io/name: tdset, app.kubernetes.io/managed-by: mysql-operator}}, spec: {selector: {a: b}, ports: [{port: 1}]}}")
+	o.considers(t)
+	o.get(t, "services", hello)
+
+	t.Log("what somebody else does to the Deployment is healed, and one that is deleted is made again")
+	o.patch(t, "deployments", hello, `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"other"}]}}}}`)
+	soon(t, func(ctx context.Context) string {
+		deployment, err := o.deployment(ctx)
+		if err != nil || deployment.Spec.Template.Spec.Containers[0].Image != "crccheck/hello-world" {
+			return fmt.Sprintf("the image is not healed: %v", err)
+		}
+		return ""
+	})
+	o.remove(t, "deployments", hello)
+	o.runs(t, 5, "FollowsSchedule")
+}
+
+// TestTDSetSurvivesEveryCrash kills the operator at each write of a day's beginning, once before the API server has got it and once before the
+// operator has got the answer. Whoever takes over ends what was begun, and does nothing twice.
+func TestTDSetSurvivesEveryCrash(t *testing.T) {
+	t.Parallel()
+	writes := newOffice(t, officeHour(8, 0, 0)).morning(t, 0, false).wire.written()
+	if len(writes) < 6 {
+		t.Fatalf("a morning takes more writes than these: %v", writes)
+	}
+	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
+	for number := range writes {
+		for _, sent := range []bool{false, true} {
+			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
+				if newOffice(t, officeHour(8, 0, 0)).morning(t, number+1, sent).wire.isDead() {
+					deaths.Add(1)
+				}
+			}
+		}
+	}
+	sideBySide(t, 4, stories)
+	if died := int(deaths.Load()); died < len(stories)*3/4 {
+		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
+	}
+	t.Logf("%d operators died in mornings of %d writes", deaths.Load(), len(writes))
+}
+
+// morning makes a TDSet at 8, changes its image, and lets it become 9. An operator that dies has a successor.
+func (o *office) morning(t *testing.T, deadly int, sent bool) *operating {
+	t.Helper()
+	first := o.operate(t, nil)
+	first.wire.dieAt(deadly, sent)
+	o.opens(t, map[string]any{"service": map[string]any{}})
+	current := first
+	relieved := func() {
+		if current == first && first.wire.isDead() {
+			first.finish(t)
+			current = o.operate(t, nil)
+		}
+	}
+	reaches := func(replicas int32, image string) {
+		t.Helper()
+		soon(t, func(ctx context.Context) string {
+			relieved()
+			set, err := o.set(ctx)
+			if err != nil {
+				return err.Error()
+			}
+			deployment, err := o.deployment(ctx)
+			switch {
+			case apierrors.IsNotFound(err):
+				return "there is no Deployment"
+			case err != nil:
+				return err.Error()
+			case deployment.Spec.Template.Spec.Containers[0].Image != image || *deployment.Spec.Replicas != replicas || set.Status.ReadyReplicas != replicas || readyIn(set.Status.Conditions).Reason != "FollowsSchedule":
+				return fmt.Sprintf("%d replicas are not reached with image %s: %+v", replicas, image, set.Status)
+			}
+			return ""
+		})
+	}
+	reaches(3, "crccheck/hello-world")
+	o.patch(t, "tdsets", hello, `{"spec":{"container":{"image":"another"},"schedulingConfig":[{"startTime":9,"endTime":17,"replica":5}]}}`)
+	reaches(3, "another")
+	o.clock.set(officeHour(9, 0, 0))
+	o.patch(t, "tdsets", hello, `{"metadata":{"annotations":{"touched":"yes"}}}`)
+	reaches(5, "another")
+	same(t, o.revisions(t), 2)
+	o.get(t, "services", hello)
+	return first
+}
