@@ -14,6 +14,7 @@ import (
 
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
 // goTypes are the Go types of the kinds, by kind. A kind without a type fails TestTypesAndDefinitionsAgree.
@@ -23,6 +24,7 @@ func goTypes() map[string]reflect.Type {
 		"MySQLBackupSchedule": reflect.TypeFor[mysqlv1.MySQLBackupSchedule](),
 		"MySQLBackupInstance": reflect.TypeFor[mysqlv1.MySQLBackupInstance](),
 		"ConfigMonitor":       reflect.TypeFor[magalixv1.ConfigMonitor](),
+		"PulsarConsumer":      reflect.TypeFor[pulsarv1.PulsarConsumer](),
 	}
 }
 
