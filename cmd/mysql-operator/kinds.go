@@ -15,6 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -28,6 +29,7 @@ func makers() map[string]makeController {
 		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
 		"MySQLBackupInstance": mysqlbackupinstance.Controller,
 		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
+		"PulsarConsumer":      pulsarconsumer.Controller,
 	}
 }
 
