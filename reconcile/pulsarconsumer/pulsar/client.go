@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,8 +20,7 @@ import (
 const memoryLimit = 32 << 20
 
 // open makes a client. It does not connect yet. Credentials are read now, and the token and the client certificate again for every connection.
-// alive is how often a broker is asked for a sign of life.
-func open(s Settings, log *slog.Logger, alive time.Duration) (client.Client, error) {
+func open(s Settings, log *slog.Logger, within limits) (client.Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -31,7 +29,7 @@ func open(s Settings, log *slog.Logger, alive time.Duration) (client.Client, err
 		return nil, fmt.Errorf("read the credentials in %s: the Secret does not exist, or has none of the keys %s: create it, or take it out of spec.secret", s.Credentials, strings.Join(keys(), ", "))
 	}
 	options := client.ClientOptions{
-		URL: s.Server, ConnectionTimeout: dialTimeout, OperationTimeout: operationTimeout, KeepAliveInterval: alive,
+		URL: s.Server, ConnectionTimeout: dialTimeout, OperationTimeout: within.answer, KeepAliveInterval: within.alive,
 		Logger: libraryLog(log), MemoryLimitBytes: memoryLimit,
 		// One of its own: a second client would else find its metrics registered.
 		MetricsRegisterer: prometheus.NewRegistry(),

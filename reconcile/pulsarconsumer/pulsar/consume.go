@@ -27,9 +27,8 @@ type Consumer struct {
 	// Log gets every message, at level Info, and what becomes of the connection.
 	Log *slog.Logger
 
-	// patience is how long a lost connection is left to the library, silence after how long a broker that says nothing is given up (halves of
-	// it are between questions); zero means startAgain and twice keepAlive.
-	patience, silence time.Duration
+	// limits are the usual ones if they are zero.
+	limits limits
 	// link is that of the subscription there is; nil if there is none.
 	link atomic.Pointer[link]
 }
@@ -79,10 +78,14 @@ func (c *Consumer) Handler() http.Handler {
 	return routes
 }
 
+func (c *Consumer) within() limits {
+	return cmp.Or(c.limits, usualLimits())
+}
+
 // session subscribes and consumes until ctx ends, or the subscription is lost for good.
 func (c *Consumer) session(ctx context.Context, between *pause) error {
 	said := &trouble{}
-	opened, err := open(c.Settings, said.watch(c.Log), cmp.Or(c.silence/2, keepAlive))
+	opened, err := open(c.Settings, said.watch(c.Log), c.within())
 	if err != nil {
 		return err
 	}
@@ -138,7 +141,7 @@ var errLost = errors.New("the connection was lost and did not come back")
 
 // consume takes messages one after the other.
 func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *link) error {
-	patience := cmp.Or(c.patience, startAgain)
+	patience := c.within().lost
 	watch := time.NewTicker(min(watchEvery, patience))
 	defer watch.Stop()
 	for {

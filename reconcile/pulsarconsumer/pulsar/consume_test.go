@@ -314,7 +314,7 @@ func TestStopWhileNobodyAnswers(t *testing.T) {
 func TestABrokerThatHangsIsLeft(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
-	c := consume(t, settingsFor(serve(t, cluster, nil)), func(c *Consumer) { c.silence = 200 * time.Millisecond })
+	c := consume(t, settingsFor(serve(t, cluster, nil)), func(c *Consumer) { c.limits.alive = 100 * time.Millisecond })
 	c.ready(t, true)
 	cluster.Deafen(true)
 	c.ready(t, false)
@@ -328,7 +328,7 @@ func TestATopicThatIsGoneComesBack(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
 	broker := serve(t, cluster, nil)
-	c := consume(t, settingsFor(broker), func(c *Consumer) { c.patience = 200 * time.Millisecond })
+	c := consume(t, settingsFor(broker), func(c *Consumer) { c.limits.lost = 200 * time.Millisecond })
 	c.ready(t, true)
 	cluster.Refuse("SUBSCRIBE", "TopicNotFound", "Topic does not exist")
 	broker.Cut()
@@ -348,7 +348,13 @@ func TestTwoConsumersShareTheTopic(t *testing.T) {
 	other := settingsFor(broker)
 	other.Consumer = "pod-2"
 	second := consume(t, other)
-	is(t, "consumers", cluster.Consumers, "pod-1", "pod-2")
+	eventually(t, func() string {
+		asked := slices.DeleteFunc(cluster.Heard(), func(one string) bool { return one != "FLOW" })
+		if len(asked) < 2 {
+			return fmt.Sprintf("%d of 2 consumers have asked for messages", len(asked))
+		}
+		return ""
+	})
 	for number := range 100 {
 		cluster.Publish(fmt.Sprint(number))
 	}

@@ -151,7 +151,9 @@ func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *runni
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{log: &journal{}, stop: stop, done: make(chan error, 1)}
-	r.Consumer = &Consumer{Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, nil))}
+	quick := usualLimits()
+	quick.answer = time.Second
+	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, nil))}
 	for _, change := range changes {
 		change(r.Consumer)
 	}

@@ -14,15 +14,26 @@ const produceTimeout = 30 * time.Second
 
 // Produce sends a message to the topic so many times, and calls sent with the identity that the broker gave each. It is for trying a consumer.
 func Produce(ctx context.Context, settings Settings, log *slog.Logger, message []byte, count int, sent func(id string)) error {
+	return produceWithin(ctx, usualLimits(), settings, log, sending{message, count, sent})
+}
+
+// sending is what to send, how often, and whom to tell.
+type sending struct {
+	message []byte
+	count   int
+	sent    func(id string)
+}
+
+func produceWithin(ctx context.Context, within limits, settings Settings, log *slog.Logger, what sending) error {
 	said := &trouble{}
-	opened, err := open(settings, said.watch(log), keepAlive)
+	opened, err := open(settings, said.watch(log), within)
 	if err != nil {
 		return err
 	}
 	defer bounded(opened.Close)
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(count)*produceTimeout, fmt.Errorf("not sent within %s", produceTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(what.count)*produceTimeout, fmt.Errorf("not sent within %s", produceTimeout))
 	defer cancel()
-	if err := produce(ctx, opened, settings, message, count, sent); err != nil {
+	if err := produce(ctx, opened, settings.Topic, what); err != nil {
 		if why := said.take(); why != "" {
 			err = fmt.Errorf("%w: %s", err, why)
 		}
@@ -31,19 +42,19 @@ func Produce(ctx context.Context, settings Settings, log *slog.Logger, message [
 	return nil
 }
 
-func produce(ctx context.Context, opened client.Client, settings Settings, message []byte, count int, sent func(id string)) error {
-	// The library ends this by itself after operationTimeout, or a few times that.
-	producer, err := opened.CreateProducer(client.ProducerOptions{Topic: settings.Topic, SendTimeout: produceTimeout, DisableBatching: true})
+func produce(ctx context.Context, opened client.Client, topic string, what sending) error {
+	// The library ends this by itself after the limit for answers.
+	producer, err := opened.CreateProducer(client.ProducerOptions{Topic: topic, SendTimeout: produceTimeout, DisableBatching: true})
 	if err != nil {
-		return fmt.Errorf("produce to %s: %w", settings.Topic, err)
+		return fmt.Errorf("produce to %s: %w", topic, err)
 	}
 	defer bounded(producer.Close)
-	for range count {
-		id, err := producer.Send(ctx, &client.ProducerMessage{Payload: message})
+	for range what.count {
+		id, err := producer.Send(ctx, &client.ProducerMessage{Payload: what.message})
 		if err != nil {
-			return fmt.Errorf("send a message to %s: %w", settings.Topic, err)
+			return fmt.Errorf("send a message to %s: %w", topic, err)
 		}
-		sent(id.String())
+		what.sent(id.String())
 	}
 	return nil
 }

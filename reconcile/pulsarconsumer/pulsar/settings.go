@@ -55,17 +55,26 @@ func (s Settings) check() error {
 
 // The times that bound what is done with Pulsar.
 const (
-	// dialTimeout bounds a connection, operationTimeout a lookup, a subscription and whatever else is asked of a broker.
-	dialTimeout      = 5 * time.Second
-	operationTimeout = 10 * time.Second
-	// keepAlive is how often a broker is asked for a sign of life; twice that without one, and the connection is given up.
-	keepAlive = 15 * time.Second
-	// startAgain is how long a lost connection is left to the library, which gives up silently in some cases (a topic that is gone) and keeps
-	// the certificates that it began with. Then all begins anew.
-	startAgain = time.Minute
+	// dialTimeout bounds a connection.
+	dialTimeout = 5 * time.Second
 	// closeTimeout bounds an orderly end: less than podenv.StopSeconds.
 	closeTimeout = 10 * time.Second
 	// firstPause and lastPause are between attempts, doubled each time.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
 )
+
+// limits are the times that tests shorten.
+type limits struct {
+	// answer bounds a lookup, a subscription and whatever else is asked of a broker, repetitions included.
+	answer time.Duration
+	// alive is how often a broker is asked for a sign of life; twice that without one, and the connection is given up.
+	alive time.Duration
+	// lost is how long a lost connection is left to the library, which gives up silently in some cases (a topic that is gone) and keeps the
+	// certificates that it began with. Then all begins anew.
+	lost time.Duration
+}
+
+func usualLimits() limits {
+	return limits{answer: 10 * time.Second, alive: 15 * time.Second, lost: time.Minute}
+}

@@ -33,7 +33,8 @@ func TestProduceTellsWhyNot(t *testing.T) {
 	cluster := pulsarbroker.New()
 	cluster.Require("right")
 	settings := settingsFor(serve(t, cluster, nil))
-	err := Produce(t.Context(), settings, discard(), []byte("m"), 1, func(string) { t.Error("sent") })
+	quick := limits{answer: time.Second, alive: time.Second, lost: time.Second}
+	err := produceWithin(t.Context(), quick, settings, discard(), sending{[]byte("m"), 1, func(string) { t.Error("sent") }})
 	if err == nil || !strings.Contains(err.Error(), "produce to my-topic") || !strings.Contains(err.Error(), "Failed to authenticate") {
 		t.Errorf("the error is %v", err)
 	}
