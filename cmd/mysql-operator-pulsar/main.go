@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/signal"
 	"strings"
@@ -29,7 +30,8 @@ func main() {
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return
 	}
-	fmt.Fprintf(os.Stderr, "mysql-operator: %v\n", err)
+	// The library joins what several attempts said by line breaks.
+	fmt.Fprintf(os.Stderr, "mysql-operator: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.Is(err, errUsage) {
 		os.Exit(2)
 	}
@@ -106,7 +108,7 @@ func (o *options) parse(p process) error {
 }
 
 func (o *options) logger(out io.Writer) *slog.Logger {
-	chosen := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: lowerLevel}
+	chosen := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: readable}
 	if o.debug {
 		chosen.Level = slog.LevelDebug
 	}
@@ -116,10 +118,16 @@ func (o *options) logger(out io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, chosen))
 }
 
-// lowerLevel writes levels as the operator's log does.
-func lowerLevel(groups []string, attribute slog.Attr) slog.Attr {
+// readable writes levels as the operator's log does, and the library's addresses as what they are.
+func readable(groups []string, attribute slog.Attr) slog.Attr {
 	if len(groups) == 0 && attribute.Key == slog.LevelKey {
 		attribute.Value = slog.StringValue(strings.ToLower(attribute.Value.String()))
+	}
+	switch value := attribute.Value.Any().(type) {
+	case *url.URL:
+		attribute.Value = slog.StringValue(value.Redacted())
+	case net.Addr:
+		attribute.Value = slog.StringValue(value.String())
 	}
 	return attribute
 }
