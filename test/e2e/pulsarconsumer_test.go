@@ -79,6 +79,7 @@ func TestPulsarConsumerWalkThrough(t *testing.T) {
 
 	p.run("delete", "pulsarconsumer", "pulsarconsumer-sample", "-n", p.namespace, "--timeout=60s")
 	p.run("wait", "deployment/pulsarconsumer-sample-deployment", "-n", p.namespace, "--for=delete", "--timeout=60s")
+	p.run("delete", "deployments,pods", "--all", "-n", p.namespace, "--timeout=60s") // the tear-down waits for Pods
 }
 
 // produce sends a message as the document does, from a Pod, which is where the server can be reached.
