@@ -174,7 +174,6 @@ func produce(ctx context.Context, p process) error {
 		return fmt.Errorf("produce needs %s or --message, and a --count of 1 or more: %w", podenv.Message, errUsage)
 	}
 	// What was sent goes to standard output, what the library says of the connection elsewhere.
-	return pulsar.Produce(ctx, o.settings, o.logger(p.err), []byte(message), *count, func(id string) {
-		fmt.Fprintf(p.out, "sent to %s as %s: %s\n", o.settings.Topic, id, message)
-	})
+	sent := func(id string) { fmt.Fprintf(p.out, "sent to %s as %s: %s\n", o.settings.Topic, id, message) }
+	return pulsar.Produce(ctx, o.settings, o.logger(p.err), pulsar.Sending{Message: []byte(message), Count: *count, Sent: sent})
 }

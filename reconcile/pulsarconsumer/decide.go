@@ -63,6 +63,14 @@ func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdi
 		return verdict{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so that what changed does not reach its Pods: kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
 	case now.stuck != "":
 		return verdict{stateStalled, reasonRolloutStuck, fmt.Sprintf("%s; %s", now.stuck, look(consumer))}
+	}
+	return progress(consumer, now)
+}
+
+// progress says how far the Pods are where nothing is in their way.
+func progress(consumer v1.PulsarConsumer, now seen) verdict {
+	wanted := consumer.Spec.Replicas
+	switch {
 	case now.updated < wanted || now.replicas > now.updated:
 		return verdict{stateOnTheWay, reasonRollingOut, fmt.Sprintf("%d of %d replicas are new, and %d old ones are left; %s", now.updated, wanted, now.replicas-now.updated, look(consumer))}
 	case now.replicas > wanted:

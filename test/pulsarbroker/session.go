@@ -57,42 +57,51 @@ func (s *session) take(got command) bool {
 	if answer, refused := c.refused[got.kind]; refused {
 		return s.refuse(got, answer) == nil
 	}
-	answer := object(nil)
 	switch got.kind {
 	case "CONNECT":
 		return s.connect(got)
 	case "AUTH_RESPONSE":
 		return s.authenticate(got)
-	case "PING":
-		answer = object{"type": "PONG", "pong": object{}}
-	case "PARTITIONED_METADATA":
-		answer = object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": 0, "response": "Success"}}
-	case "LOOKUP":
-		answer = s.lookup(got)
-	case "SUBSCRIBE":
-		answer = s.subscribe(got)
-	case "FLOW":
-		s.flow(got)
-	case "ACK":
-		s.acknowledge(got)
-	case "REDELIVER_UNACKNOWLEDGED_MESSAGES":
-		s.redeliver(got)
-	case "CLOSE_CONSUMER":
-		s.forget(got.number("consumer_id"))
-		answer = success(got)
-	case "PRODUCER":
-		answer = object{"type": "PRODUCER_SUCCESS", "producerSuccess": object{"requestId": got.number("request_id"), "producerName": "producer", "lastSequenceId": -1}}
-	case "SEND":
-		answer = s.send(got)
-	case "CLOSE_PRODUCER":
-		answer = success(got)
-	default:
-		answer = failure(got, object{"error": "NotAllowedError", "message": "the stand-in does not know " + got.kind})
 	}
+	do, known := answers()[got.kind]
+	if !known {
+		return s.say(failure(got, object{"error": "NotAllowedError", "message": "the stand-in does not know " + got.kind})) == nil
+	}
+	answer := do(s, got)
 	ok := answer == nil || s.say(answer) == nil
 	// Only now: who subscribes hears of that before the first message.
 	c.dispatch()
 	return ok
+}
+
+// answers are what commands do, and what is said to them; nil for nothing.
+func answers() map[string]func(*session, command) object {
+	silent := func(do func(*session, command)) func(*session, command) object {
+		return func(s *session, got command) object {
+			do(s, got)
+			return nil
+		}
+	}
+	return map[string]func(*session, command) object{
+		"PING": func(*session, command) object { return object{"type": "PONG", "pong": object{}} },
+		"PARTITIONED_METADATA": func(_ *session, got command) object {
+			return object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": 0, "response": "Success"}}
+		},
+		"LOOKUP":                            (*session).lookup,
+		"SUBSCRIBE":                         (*session).subscribe,
+		"FLOW":                              silent((*session).flow),
+		"ACK":                               silent((*session).acknowledge),
+		"REDELIVER_UNACKNOWLEDGED_MESSAGES": silent((*session).redeliver),
+		"CLOSE_CONSUMER": func(s *session, got command) object {
+			s.forget(got.number("consumer_id"))
+			return success(got)
+		},
+		"PRODUCER": func(_ *session, got command) object {
+			return object{"type": "PRODUCER_SUCCESS", "producerSuccess": object{"requestId": got.number("request_id"), "producerName": "producer", "lastSequenceId": -1}}
+		},
+		"SEND":           (*session).send,
+		"CLOSE_PRODUCER": func(_ *session, got command) object { return success(got) },
+	}
 }
 
 func success(got command) object {

@@ -12,7 +12,7 @@ const (
 	// Message is what the producer sends.
 	Message = "PULSAR_MESSAGE"
 	// Credentials is the folder of the Secret's keys as files; unset if there is no Secret.
-	Credentials = "PULSAR_CREDENTIALS"
+	Credentials = "PULSAR_CREDENTIALS" //nolint:gosec // the name of a variable
 	// Consumer is the name under which a Pod subscribes: its own.
 	Consumer = "PULSAR_CONSUMER_NAME"
 )
@@ -27,10 +27,11 @@ const (
 
 const (
 	// CredentialsDir is where Pods have the folder.
-	CredentialsDir = "/etc/pulsar-credentials"
-	// HealthPort is where the consumer of the operator's image says whether it is subscribed, at ReadyPath.
+	CredentialsDir = "/etc/pulsar-credentials" //nolint:gosec // the name of a folder
+	// HealthPort is where the consumer of the operator's image says whether it is subscribed.
 	HealthPort = 8080
-	ReadyPath  = "/readyz"
+	// ReadyPath is the path to ask there.
+	ReadyPath = "/readyz"
 	// StopSeconds is how long Kubernetes lets a consumer finish what it has in hand.
 	StopSeconds = 30
 	// ConsumeCommand is the subcommand of the operator's image.

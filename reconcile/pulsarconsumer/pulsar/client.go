@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
@@ -78,12 +79,7 @@ func (c credentials) has(key string) bool {
 }
 
 func (c credentials) any() bool {
-	for _, key := range keys() {
-		if c.has(key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(keys(), c.has)
 }
 
 // tls verifies every broker by its own name: the library's own way would compare all of them with the host of the service URL.

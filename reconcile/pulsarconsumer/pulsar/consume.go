@@ -47,7 +47,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for {
 		err := c.session(ctx, between)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // to be told to stop is no error
 		}
 		wait := between.Next()
 		c.Log.Error("not subscribed, trying again", "error", err, "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "in", wait.Round(time.Millisecond).String())

@@ -69,8 +69,10 @@ func (j *journal) Write(line []byte) (int, error) {
 
 // line is a line of a log, of which the tests read some fields.
 type line struct {
-	Level, Msg, Payload, PayloadBase64, Error string
-	Redelivered                               int
+	Msg         string `json:"msg"`
+	Payload     string `json:"payload"`
+	Error       string `json:"error"`
+	Redelivered int    `json:"redelivered"`
 }
 
 func (j *journal) lines(t *testing.T) []line {

@@ -12,26 +12,28 @@ import (
 // produceTimeout bounds one message, the connection included.
 const produceTimeout = 30 * time.Second
 
-// Produce sends a message to the topic so many times, and calls sent with the identity that the broker gave each. It is for trying a consumer.
-func Produce(ctx context.Context, settings Settings, log *slog.Logger, message []byte, count int, sent func(id string)) error {
-	return produceWithin(ctx, usualLimits(), settings, log, sending{message, count, sent})
+// Sending is what to send.
+type Sending struct {
+	// Message is the payload, Count how often it is sent.
+	Message []byte
+	Count   int
+	// Sent is called with the identity that the broker gave each.
+	Sent func(id string)
 }
 
-// sending is what to send, how often, and whom to tell.
-type sending struct {
-	message []byte
-	count   int
-	sent    func(id string)
+// Produce sends a message to the topic. It is for trying a consumer.
+func Produce(ctx context.Context, settings Settings, log *slog.Logger, what Sending) error {
+	return produceWithin(ctx, usualLimits(), settings, log, what)
 }
 
-func produceWithin(ctx context.Context, within limits, settings Settings, log *slog.Logger, what sending) error {
+func produceWithin(ctx context.Context, within limits, settings Settings, log *slog.Logger, what Sending) error {
 	said := &trouble{}
 	opened, err := open(settings, said.watch(log), within)
 	if err != nil {
 		return err
 	}
 	defer bounded(opened.Close)
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(what.count)*produceTimeout, fmt.Errorf("not sent within %s", produceTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(what.Count)*produceTimeout, fmt.Errorf("not sent within %s", produceTimeout))
 	defer cancel()
 	if err := produce(ctx, opened, settings.Topic, what); err != nil {
 		if why := said.take(); why != "" {
@@ -42,19 +44,19 @@ func produceWithin(ctx context.Context, within limits, settings Settings, log *s
 	return nil
 }
 
-func produce(ctx context.Context, opened client.Client, topic string, what sending) error {
+func produce(ctx context.Context, opened client.Client, topic string, what Sending) error {
 	// The library ends this by itself after the limit for answers.
 	producer, err := opened.CreateProducer(client.ProducerOptions{Topic: topic, SendTimeout: produceTimeout, DisableBatching: true})
 	if err != nil {
 		return fmt.Errorf("produce to %s: %w", topic, err)
 	}
 	defer bounded(producer.Close)
-	for range what.count {
-		id, err := producer.Send(ctx, &client.ProducerMessage{Payload: what.message})
+	for range what.Count {
+		id, err := producer.Send(ctx, &client.ProducerMessage{Payload: what.Message})
 		if err != nil {
 			return fmt.Errorf("send a message to %s: %w", topic, err)
 		}
-		what.sent(id.String())
+		what.Sent(id.String())
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestProduce(t *testing.T) {
 	cluster := pulsarbroker.New()
 	settings := settingsFor(serve(t, cluster, nil))
 	ids := []string{}
-	if err := Produce(t.Context(), settings, discard(), []byte("Sample Message"), 2, func(id string) { ids = append(ids, id) }); err != nil {
+	if err := Produce(t.Context(), settings, discard(), Sending{[]byte("Sample Message"), 2, func(id string) { ids = append(ids, id) }}); err != nil {
 		t.Fatal(err)
 	}
 	is(t, "published", cluster.Published, "Sample Message", "Sample Message")
@@ -34,7 +34,7 @@ func TestProduceTellsWhyNot(t *testing.T) {
 	cluster.Require("right")
 	settings := settingsFor(serve(t, cluster, nil))
 	quick := limits{answer: time.Second, alive: time.Second, lost: time.Second}
-	err := produceWithin(t.Context(), quick, settings, discard(), sending{[]byte("m"), 1, func(string) { t.Error("sent") }})
+	err := produceWithin(t.Context(), quick, settings, discard(), Sending{[]byte("m"), 1, func(string) { t.Error("sent") }})
 	if err == nil || !strings.Contains(err.Error(), "produce to my-topic") || !strings.Contains(err.Error(), "Failed to authenticate") {
 		t.Errorf("the error is %v", err)
 	}
