@@ -158,7 +158,7 @@ func (e *exchange) table(t *testing.T) (columns []string, rows [][]any) {
 		t.Fatal(err)
 	}
 	url := strings.TrimSuffix(e.Config.Host, "/") + "/apis/" + schema.PulsarGroup + "/v1/namespaces/" + e.namespace + "/pulsarconsumers"
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

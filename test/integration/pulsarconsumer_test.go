@@ -214,8 +214,7 @@ func TestPulsarConsumerSurvivesEveryCrash(t *testing.T) {
 				return "the operator has neither died nor come to an end"
 			})
 			died = doomed.wire.isDead()
-			doomed.stop()
-			<-doomed.ended
+			doomed.finish(t)
 
 			heir := e.operate(t, nil, pulsarController())
 			e.serves(t, name, 3)
