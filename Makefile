@@ -132,8 +132,8 @@ endif
 ##@ Build
 
 .PHONY: build
-build: ## build the static binary bin/mysql-operator
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/mysql-operator ./cmd/mysql-operator
+build: ## build the static binaries bin/mysql-operator and bin/mysql-operator-pulsar
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ ./cmd/mysql-operator ./cmd/mysql-operator-pulsar
 
 .PHONY: image
 image: build ## build the operator's image without an engine, as .dev/images/mysql-operator.tar

@@ -15,6 +15,7 @@ import (
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	pocv1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
@@ -27,6 +28,7 @@ func goTypes() map[string]reflect.Type {
 		"ConfigMonitor":       reflect.TypeFor[magalixv1.ConfigMonitor](),
 		"MyCustomResource":    reflect.TypeFor[pocv1.MyCustomResource](),
 		"TDSet":               reflect.TypeFor[schedulev1.TDSet](),
+		"PulsarConsumer":      reflect.TypeFor[pulsarv1.PulsarConsumer](),
 	}
 }
 

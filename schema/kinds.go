@@ -20,6 +20,9 @@ const PoCGroup = "poc.test.domain"
 // ScheduleGroup is the API group of TDSet.
 const ScheduleGroup = "schedule.rs"
 
+// PulsarGroup is the API group of PulsarConsumer.
+const PulsarGroup = "pulsar.pulsarconsumer.krvarma.com"
+
 // Kind is one row of the table of kinds.
 type Kind struct {
 	// Group, Version and Kind are the apiVersion and kind a user writes.
@@ -38,6 +41,7 @@ func Kinds() []Kind {
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupInstance", Plural: "mysqlbackupinstances", Default: true},
 		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
 		{Group: ScheduleGroup, Version: "v1", Kind: "TDSet", Plural: "tdsets"},
+		{Group: PulsarGroup, Version: "v1", Kind: "PulsarConsumer", Plural: "pulsarconsumers"},
 		{Group: PoCGroup, Version: "v1", Kind: "MyCustomResource", Plural: "mycustomresources"},
 	}
 }

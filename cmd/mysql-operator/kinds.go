@@ -16,6 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer"
 	"github.com/mysql-operator/mysql-operator/reconcile/tdset"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -32,6 +33,7 @@ func makers() map[string]makeController {
 		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
 		"MyCustomResource":    func(kind schema.Kind, _ string) reconcile.Controller { return mycustomresource.Controller(kind) },
 		"TDSet":               func(kind schema.Kind, _ string) reconcile.Controller { return tdset.Controller(kind) },
+		"PulsarConsumer":      pulsarconsumer.Controller,
 	}
 }
 

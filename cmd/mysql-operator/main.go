@@ -49,6 +49,8 @@ func commands() []command {
 		{"restore", "restore --from URL --into DIR [flags]", "make a data directory from a backup, by hand (and in the Pods of a MySQLCluster)", runRestore},
 		{"backup", "backup verify --from URL [flags]", "check a whole backup, by hand; without verify, make one (in the Pods of a MySQLBackupInstance)", runBackup},
 		{"backup-delete", "backup-delete [flags]", "delete a backup's data (runs in the Pods of a MySQLBackupInstance)", runBackupDelete},
+		{"consume", "consume [flags]", "log the messages of a topic of Apache Pulsar (runs in the Pods of a PulsarConsumer)", runPulsar("consume")},
+		{"produce", "produce [flags]", "send a message to a topic of Apache Pulsar, to try a PulsarConsumer", runPulsar("produce")},
 	}
 }
 

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
+)
+
+// output is written by one goroutine and read by another.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(line)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// run runs a subcommand, with an environment as a list of NAME=VALUE.
+func run(ctx context.Context, out *output, environment []string, arguments ...string) error {
+	read := func(name string) string {
+		for _, one := range environment {
+			if key, value, _ := strings.Cut(one, "="); key == name {
+				return value
+			}
+		}
+		return ""
+	}
+	return execute(ctx, process{arguments: arguments, environment: read, out: out, err: out})
+}
+
+// shows waits until a program has said something.
+func shows(t *testing.T, out *output, words ...string) {
+	t.Helper()
+	deadline, look := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
+	defer look.Stop()
+	for {
+		said, missing := out.String(), ""
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				missing = word
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("%q is not in:\n%s", missing, said)
+		case <-look.C:
+		}
+	}
+}
+
+// TestWalkThroughOfTheFoundingDocument sends what the document sends, with the environment that it gives, and sees it in the consumer's log.
+func TestWalkThroughOfTheFoundingDocument(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := pulsarbroker.New().Serve(listener, nil)
+	t.Cleanup(func() { _ = broker.Stop() })
+
+	ctx, stop := context.WithCancel(t.Context())
+	consumed, ended := &output{}, make(chan error, 1)
+	go func() {
+		ended <- run(ctx, consumed, []string{"PULSAR_SERVER=" + broker.URL(), "PULSAR_TOPIC=my-topic", "PULSAR_SUBSCRIPTION_NAME=my-subscription"}, "consume", "--health-address=127.0.0.1:0")
+	}()
+	shows(t, consumed, `"msg":"subscribed"`)
+
+	produced := &output{}
+	if err := run(t.Context(), produced, []string{"PULSAR_SERVER=" + broker.URL(), "PULSAR_MESSAGE=Sample Message", "PULSAR_TOPIC=my-topic"}, "produce"); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, produced, "sent to my-topic as 1:0:", ": Sample Message\n")
+	shows(t, consumed, `"level":"info","msg":"message","payload":"Sample Message","id":"1:0:`)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	shows(t, consumed, `"msg":"stopped"`)
+}
+
+func TestCommandLinesThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		arguments []string
+		says      string
+	}{
+		"nothing":            {nil, "use consume or produce"},
+		"another subcommand": {[]string{"eat"}, `no subcommand "eat"`},
+		"an argument":        {[]string{"consume", "it"}, `takes no argument "it"`},
+		"an unknown flag":    {[]string{"consume", "--fast"}, "unknown flag"},
+		"a format":           {[]string{"consume", "--log-format=xml"}, "use json or console"},
+		"nothing to send":    {[]string{"produce", "--server=pulsar://a", "--topic=t"}, "produce needs PULSAR_MESSAGE"},
+		"never":              {[]string{"produce", "--message=m", "--count=0"}, "--count of 1 or more"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			err := run(t.Context(), &output{}, nil, test.arguments...)
+			if err == nil || !strings.Contains(err.Error(), test.says) || !errors.Is(err, errUsage) {
+				t.Errorf("the error is %v, want %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	err := run(t.Context(), &output{}, []string{"PULSAR_SERVER=pulsar://a"}, "consume", "--health-address=")
+	if err == nil || !strings.Contains(err.Error(), "PULSAR_TOPIC") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestHelpNamesTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"consume", "produce"} {
+		out := &output{}
+		if err := run(t.Context(), out, nil, name, "--help"); !errors.Is(err, pflag.ErrHelp) {
+			t.Errorf("%s --help: %v", name, err)
+		}
+		shows(t, out, "usage: mysql-operator "+name, "PULSAR_SERVER", "PULSAR_TOPIC")
+	}
+}

@@ -1,0 +1,59 @@
+package pulsarconsumer
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
+)
+
+// seen is what matters of the Deployment.
+type seen struct {
+	// exists is false until the cache shows it, and once it is about to be deleted.
+	exists bool
+	// current says that its controller has looked at its latest change.
+	current bool
+	// paused says that somebody paused its rollout.
+	paused bool
+	// replicas are its Pods, updated those of the latest template, ready those that are ready.
+	replicas, updated, ready int32
+	// refused is why no Pod can be made, stuck why a rollout does not get on; empty if they are.
+	refused, stuck string
+}
+
+// observe looks at the Deployment as the cache has it.
+func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Unstructured) (seen, error) {
+	object, found := r.api.Cached(deployments()).Get(consumer.Namespace, deploymentName(consumer))
+	if !found || object.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(object, owner) {
+		return seen{}, nil
+	}
+	var typed appsv1.Deployment
+	if err := schema.Decode(object, &typed); err != nil {
+		return seen{}, err
+	}
+	return seenOf(typed), nil
+}
+
+// deadlineExceeded is the reason of the condition Progressing when a rollout gave up (Kubernetes documentation, "Deployments").
+const deadlineExceeded = "ProgressDeadlineExceeded"
+
+func seenOf(typed appsv1.Deployment) seen {
+	now := seen{
+		exists:   true,
+		current:  typed.Status.ObservedGeneration >= typed.Generation,
+		paused:   typed.Spec.Paused,
+		replicas: typed.Status.Replicas, updated: typed.Status.UpdatedReplicas, ready: typed.Status.ReadyReplicas,
+	}
+	for _, condition := range typed.Status.Conditions {
+		switch {
+		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
+			now.refused = condition.Message
+		case condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse && condition.Reason == deadlineExceeded:
+			now.stuck = condition.Message
+		}
+	}
+	return now
+}

@@ -1,0 +1,370 @@
+package pulsar
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
+)
+
+func TestMessagesAreLoggedAndAcknowledged(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	c := consume(t, settingsFor(serve(t, cluster, nil)))
+	c.ready(t, true)
+	is(t, "consumers", cluster.Consumers, "pod-1")
+	want := []string{}
+	for number := range 3 * receiverQueue {
+		want = append(want, fmt.Sprint("message ", number))
+		cluster.Publish(want[number])
+	}
+	is(t, "logged", c.log.messages(t), want...)
+	is(t, "acknowledged", cluster.Acknowledged, want...)
+	if again := cluster.Redelivered(); len(again) > 0 {
+		t.Errorf("delivered twice: %v", again)
+	}
+}
+
+func TestReadinessIsAnsweredOverHTTP(t *testing.T) {
+	t.Parallel()
+	c := &Consumer{}
+	ask := func() int {
+		answer := httptest.NewRecorder()
+		c.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+		return answer.Code
+	}
+	if got := ask(); got != http.StatusServiceUnavailable {
+		t.Errorf("without a subscription it answers %d", got)
+	}
+	subscribed := &link{now: time.Now, log: discard()}
+	c.link.Store(subscribed)
+	if got := ask(); got != http.StatusOK {
+		t.Errorf("with a subscription it answers %d", got)
+	}
+	subscribed.policy()
+	if got := ask(); got != http.StatusServiceUnavailable {
+		t.Errorf("without its connection it answers %d", got)
+	}
+}
+
+func TestNothingIsLostWhenTheConnectionIsCut(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	c := consume(t, settingsFor(broker))
+	c.ready(t, true)
+	want := []string{}
+	for round := range 5 {
+		for number := range 20 {
+			want = append(want, fmt.Sprint(round, " ", number))
+			cluster.Publish(want[len(want)-1])
+		}
+		broker.Cut()
+	}
+	is(t, "acknowledged", cluster.Acknowledged, want...)
+	c.ready(t, true)
+	c.log.says(t, "connection lost, connecting again", "")
+	c.log.says(t, "connected again", "")
+	logged := c.log.messages(t)()
+	for _, message := range want {
+		if !slices.Contains(logged, message) {
+			t.Errorf("%q was acknowledged and not logged", message)
+		}
+	}
+}
+
+func TestTheBrokerIsStartedAnew(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	c := consume(t, settingsFor(broker))
+	c.ready(t, true)
+	if err := broker.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.ready(t, false)
+	cluster.Publish("while it was away")
+	cluster.Move(serveAt(t, cluster, nil, strings.TrimPrefix(broker.URL(), "pulsar://")))
+	is(t, "acknowledged", cluster.Acknowledged, "while it was away")
+	c.ready(t, true)
+}
+
+func TestTheBrokerComesLater(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	first := serve(t, cluster, nil)
+	if err := first.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c := consume(t, settingsFor(first))
+	c.log.says(t, "not subscribed, trying again", "connection refused")
+	cluster.Publish("early")
+	cluster.Move(serveAt(t, cluster, nil, strings.TrimPrefix(first.URL(), "pulsar://")))
+	is(t, "acknowledged", cluster.Acknowledged, "early")
+}
+
+func TestWhatWasNotAcknowledgedComesAgain(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	c := consume(t, settingsFor(broker))
+	c.ready(t, true)
+	cluster.Ignore("ACK")
+	cluster.Publish("important")
+	eventually(t, func() string {
+		if !slices.Contains(cluster.Heard(), "ACK") {
+			return "no acknowledgement was sent"
+		}
+		return ""
+	})
+	broker.Cut()
+	cluster.Allow("ACK")
+	is(t, "acknowledged", cluster.Acknowledged, "important")
+	is(t, "logged", c.log.messages(t), "important", "important")
+	lines := c.log.lines(t)
+	if last := lines[slices.IndexFunc(lines, func(one line) bool { return one.Redelivered > 0 })]; last.Redelivered != 1 {
+		t.Errorf("the log does not tell that it came again: %+v", lines)
+	}
+}
+
+func TestTheTopicIsServedByAnotherBroker(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	first, second := serve(t, cluster, nil), serve(t, cluster, nil)
+	cluster.Move(second)
+	c := consume(t, settingsFor(first))
+	c.ready(t, true)
+	cluster.Publish("at the second")
+	is(t, "acknowledged", cluster.Acknowledged, "at the second")
+
+	t.Log("the topic moves while it is consumed")
+	cluster.Move(first)
+	cluster.Publish("at the first")
+	is(t, "acknowledged", cluster.Acknowledged, "at the second", "at the first")
+	c.ready(t, true)
+}
+
+func TestATokenIsRefusedAndCorrected(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	cluster.Require("right")
+	settings := settingsFor(serve(t, cluster, nil))
+	settings.Credentials = secretOf(t, map[string]string{"token": "wrong\n"})
+	c := consume(t, settings)
+	c.log.says(t, "not subscribed, trying again", "Failed to authenticate")
+	if c.Ready() {
+		t.Error("it is ready, though it was refused")
+	}
+
+	t.Log("the Secret is corrected")
+	put(t, settings.Credentials, "token", "right\n")
+	c.ready(t, true)
+	cluster.Publish("welcome")
+	is(t, "acknowledged", cluster.Acknowledged, "welcome")
+	c.log.says(t, "the token is sent without TLS: whoever listens can use it", "")
+
+	t.Log("the token expires, and the broker asks for the next")
+	put(t, settings.Credentials, "token", "next\n")
+	cluster.Require("next")
+	cluster.Challenge()
+	cluster.Publish("still welcome")
+	is(t, "acknowledged", cluster.Acknowledged, "welcome", "still welcome")
+	eventually(t, func() string {
+		if !slices.Contains(cluster.Heard(), "token next") {
+			return fmt.Sprintf("the next token was not sent: %v", cluster.Heard())
+		}
+		return ""
+	})
+	for _, one := range c.log.lines(t) {
+		if text := fmt.Sprint(one); strings.Contains(text, "wrong") || strings.Contains(text, "right") {
+			t.Errorf("a token is in the log: %s", text)
+		}
+	}
+}
+
+func TestTheSecretIsMissing(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	settings := settingsFor(serve(t, cluster, nil))
+	settings.Credentials = secretOf(t, nil)
+	c := consume(t, settings)
+	c.log.says(t, "not subscribed, trying again", "the Secret does not exist, or has none of the keys token, ca.crt, tls.crt, tls.key")
+	put(t, settings.Credentials, "token", "any")
+	c.ready(t, true)
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ours, others := newAuthority(t), newAuthority(t)
+	certificate, private := ours.sign(t, "127.0.0.1")
+	strict := ours.server(t, "127.0.0.1")
+	strict.ClientAuth = tls.RequireAndVerifyClientCert
+	for story, test := range map[string]struct {
+		server *tls.Config
+		files  map[string]string
+		// refused is why there is no subscription; empty if there is.
+		refused string
+	}{
+		"the authority is known":              {ours.server(t, "127.0.0.1"), map[string]string{"ca.crt": ours.pem}, ""},
+		"another authority":                   {ours.server(t, "127.0.0.1"), map[string]string{"ca.crt": others.pem}, "certificate"},
+		"no authority":                        {ours.server(t, "127.0.0.1"), map[string]string{"token": "any"}, "certificate"},
+		"an authority that is none":           {ours.server(t, "127.0.0.1"), map[string]string{"ca.crt": "none"}, "no certificate in PEM form"},
+		"the certificate is for another":      {ours.server(t, "127.0.0.2"), map[string]string{"ca.crt": ours.pem}, "127.0.0.2"},
+		"the broker wants a certificate":      {strict, map[string]string{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": private}, ""},
+		"it wants a certificate, and a token": {strict, map[string]string{"ca.crt": ours.pem, "tls.crt": certificate, "tls.key": private, "token": "any"}, ""},
+		"it wants one, and there is none":     {strict, map[string]string{"ca.crt": ours.pem}, "certificate"},
+		"the key is missing":                  {strict, map[string]string{"ca.crt": ours.pem, "tls.crt": certificate}, "tls.key"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			cluster := pulsarbroker.New()
+			settings := settingsFor(serve(t, cluster, test.server))
+			settings.Credentials = secretOf(t, test.files)
+			c := consume(t, settings)
+			if test.refused != "" {
+				c.log.says(t, "not subscribed, trying again", test.refused)
+				return
+			}
+			c.ready(t, true)
+			cluster.Publish("secret")
+			is(t, "acknowledged", cluster.Acknowledged, "secret")
+		})
+	}
+}
+
+// TestEveryBrokerIsVerifiedByItsOwnName has two brokers with certificates for their own addresses, as those of a StatefulSet are.
+func TestEveryBrokerIsVerifiedByItsOwnName(t *testing.T) {
+	t.Parallel()
+	ours, cluster := newAuthority(t), pulsarbroker.New()
+	first := serveAt(t, cluster, ours.server(t, "127.0.0.1"), "127.0.0.1:0")
+	second := serveAt(t, cluster, ours.server(t, "127.0.0.2"), "127.0.0.2:0")
+	cluster.Move(second)
+	settings := settingsFor(first)
+	settings.Credentials = secretOf(t, map[string]string{"ca.crt": ours.pem})
+	c := consume(t, settings)
+	c.ready(t, true)
+	cluster.Publish("secret")
+	is(t, "acknowledged", cluster.Acknowledged, "secret")
+}
+
+func TestStopSendsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	c := consume(t, settingsFor(broker))
+	c.ready(t, true)
+	for number := range 500 {
+		cluster.Publish(fmt.Sprint(number))
+	}
+	eventually(t, func() string {
+		if len(c.log.messages(t)()) == 0 {
+			return "no message is logged"
+		}
+		return ""
+	})
+	c.end(t)
+	logged := c.log.messages(t)()
+	if done := cluster.Acknowledged(); strings.Join(done, " ") != strings.Join(logged, " ") {
+		t.Errorf("logged %d messages and acknowledged %d: what was done will be done again", len(logged), len(done))
+	}
+	if left := cluster.Consumers(); len(left) != 0 {
+		t.Errorf("still subscribed: %v", left)
+	}
+	if heard := cluster.Heard(); heard[len(heard)-1] != "CLOSE_CONSUMER" {
+		t.Errorf("the last word was %s", heard[len(heard)-1])
+	}
+
+	t.Log("another goes on where it stopped")
+	next := consume(t, settingsFor(broker))
+	eventually(t, func() string {
+		if done := len(cluster.Acknowledged()); done != 500 {
+			return fmt.Sprintf("%d are acknowledged", done)
+		}
+		return ""
+	})
+	if sum := len(logged) + len(next.log.messages(t)()); sum != 500 {
+		t.Errorf("%d messages were logged, want each of 500 once", sum)
+	}
+}
+
+func TestStopWhileNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	cluster.Deafen(true)
+	c := consume(t, settingsFor(serve(t, cluster, nil)))
+	eventually(t, func() string {
+		if len(cluster.Heard()) == 0 {
+			return "nobody has connected"
+		}
+		return ""
+	})
+	before := time.Now()
+	c.end(t)
+	if took := time.Since(before); took > 2*closeTimeout {
+		t.Errorf("it took %s to stop", took)
+	}
+}
+
+func TestABrokerThatHangsIsLeft(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	c := consume(t, settingsFor(serve(t, cluster, nil)), func(c *Consumer) { c.limits.alive = 100 * time.Millisecond })
+	c.ready(t, true)
+	cluster.Deafen(true)
+	c.ready(t, false)
+	cluster.Deafen(false)
+	cluster.Publish("after it hung")
+	is(t, "acknowledged", cluster.Acknowledged, "after it hung")
+}
+
+// TestATopicThatIsGoneComesBack: the library gives up for good when it connects again and the topic is gone.
+func TestATopicThatIsGoneComesBack(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	c := consume(t, settingsFor(broker), func(c *Consumer) { c.limits.lost = 200 * time.Millisecond })
+	c.ready(t, true)
+	cluster.Refuse("SUBSCRIBE", "TopicNotFound", "Topic does not exist")
+	broker.Cut()
+	c.log.says(t, "not subscribed, trying again", errLost.Error())
+	c.log.says(t, "not subscribed, trying again", "TopicNotFound")
+	cluster.Allow("SUBSCRIBE")
+	c.ready(t, true)
+	cluster.Publish("in the new topic")
+	is(t, "acknowledged", cluster.Acknowledged, "in the new topic")
+}
+
+func TestTwoConsumersShareTheTopic(t *testing.T) {
+	t.Parallel()
+	cluster := pulsarbroker.New()
+	broker := serve(t, cluster, nil)
+	first := consume(t, settingsFor(broker))
+	other := settingsFor(broker)
+	other.Consumer = "pod-2"
+	second := consume(t, other)
+	eventually(t, func() string {
+		asked := slices.DeleteFunc(cluster.Heard(), func(one string) bool { return one != "FLOW" })
+		if len(asked) < 2 {
+			return fmt.Sprintf("%d of 2 consumers have asked for messages", len(asked))
+		}
+		return ""
+	})
+	for number := range 100 {
+		cluster.Publish(fmt.Sprint(number))
+	}
+	eventually(t, func() string {
+		if done := len(cluster.Acknowledged()); done != 100 {
+			return fmt.Sprintf("%d are acknowledged", done)
+		}
+		return ""
+	})
+	if a, b := len(first.log.messages(t)()), len(second.log.messages(t)()); a+b != 100 || a == 0 || b == 0 {
+		t.Errorf("one logged %d, the other %d of 100 messages", a, b)
+	}
+}

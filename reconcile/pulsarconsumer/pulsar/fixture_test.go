@@ -1,0 +1,280 @@
+package pulsar
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
+)
+
+// eventually waits until fault returns nothing, and fails the test with the last fault otherwise.
+func eventually(t *testing.T, fault func() string) {
+	t.Helper()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		last := fault()
+		if last == "" {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("after 30s: %s", last)
+		case <-look.C:
+		}
+	}
+}
+
+// is waits until something is as wanted.
+func is(t *testing.T, what string, get func() []string, want ...string) {
+	t.Helper()
+	eventually(t, func() string {
+		if got := get(); strings.Join(got, "|") != strings.Join(want, "|") {
+			return what + ": " + strings.Join(got, "|") + ", want " + strings.Join(want, "|")
+		}
+		return ""
+	})
+}
+
+// journal is a log that can be looked at.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(line []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(line)
+}
+
+// line is a line of a log, of which the tests read some fields.
+type line struct {
+	Msg         string `json:"msg"`
+	Payload     string `json:"payload"`
+	Error       string `json:"error"`
+	Redelivered int    `json:"redelivered"`
+}
+
+func (j *journal) lines(t *testing.T) []line {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found := []line{}
+	for document := range strings.Lines(j.text.String()) {
+		var one line
+		if err := json.Unmarshal([]byte(document), &one); err != nil {
+			t.Fatalf("read the log's line %s: %v", document, err)
+		}
+		found = append(found, one)
+	}
+	return found
+}
+
+// messages are the payloads that were logged.
+func (j *journal) messages(t *testing.T) func() []string {
+	return func() []string {
+		found := []string{}
+		for _, one := range j.lines(t) {
+			if one.Msg == "message" {
+				found = append(found, one.Payload)
+			}
+		}
+		return found
+	}
+}
+
+// says waits for a line with this message whose error contains something.
+func (j *journal) says(t *testing.T, message, why string) {
+	t.Helper()
+	eventually(t, func() string {
+		for _, one := range j.lines(t) {
+			if one.Msg == message && strings.Contains(one.Error, why) {
+				return ""
+			}
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return "no line " + message + " with " + why + " in:\n" + j.text.String()
+	})
+}
+
+// serve starts a broker of a cluster on an address of its own.
+func serve(t *testing.T, cluster *pulsarbroker.Cluster, secure *tls.Config) *pulsarbroker.Broker {
+	t.Helper()
+	return serveAt(t, cluster, secure, "127.0.0.1:0")
+}
+
+func serveAt(t *testing.T, cluster *pulsarbroker.Cluster, secure *tls.Config, address string) *pulsarbroker.Broker {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	broker := cluster.Serve(listener, secure)
+	t.Cleanup(func() { _ = broker.Stop() })
+	return broker
+}
+
+// running is a consumer at work.
+type running struct {
+	*Consumer
+	log  *journal
+	stop func()
+	done chan error
+}
+
+func settingsFor(broker *pulsarbroker.Broker) Settings {
+	return Settings{Server: broker.URL(), Topic: "my-topic", Subscription: "my-subscription", Consumer: "pod-1"}
+}
+
+// consume starts a consumer that runs until the test ends or it is stopped.
+func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &running{log: &journal{}, stop: stop, done: make(chan error, 1)}
+	quick := usualLimits()
+	quick.answer = time.Second
+	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, nil))}
+	for _, change := range changes {
+		change(r.Consumer)
+	}
+	go func() {
+		defer close(r.done)
+		r.done <- r.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		r.end(t)
+		if t.Failed() {
+			t.Log(r.log.text.String())
+		}
+	})
+	return r
+}
+
+// end stops the consumer and waits until it has ended.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Errorf("the consumer ended with: %v", err)
+	}
+}
+
+func (r *running) ready(t *testing.T, want bool) {
+	t.Helper()
+	eventually(t, func() string {
+		if r.Ready() != want {
+			return "the consumer is not ready, or is and should not be"
+		}
+		return ""
+	})
+}
+
+// secretOf makes a folder of files, as a Secret is in a Pod.
+func secretOf(t *testing.T, files map[string]string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for name, content := range files {
+		put(t, folder, name, content)
+	}
+	return folder
+}
+
+// put replaces a file as the kubelet does, in one step.
+func put(t *testing.T, folder, name, content string) {
+	t.Helper()
+	fresh := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(fresh, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(fresh, filepath.Join(folder, name)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// authority signs certificates.
+type authority struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         string
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority{certificate, key, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))}
+}
+
+func newKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// sign makes a certificate for an address, and returns it and its key in PEM form.
+func (a authority) sign(t *testing.T, address string) (certificate, private string) {
+	t.Helper()
+	key := newKey(t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.ParseIP(address)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string, content []byte) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}))
+	}
+	return block("CERTIFICATE", der), block("PRIVATE KEY", encoded)
+}
+
+// server is the configuration of a broker with a certificate for an address.
+func (a authority) server(t *testing.T, address string) *tls.Config {
+	t.Helper()
+	certificate, private := a.sign(t, address)
+	pair, err := tls.X509KeyPair([]byte(certificate), []byte(private))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AddCert(a.certificate)
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: clients, MinVersion: tls.VersionTLS12}
+}

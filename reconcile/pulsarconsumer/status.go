@@ -1,0 +1,65 @@
+package pulsarconsumer
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
+)
+
+// applied is the status once the Deployment is as the spec says.
+func applied(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
+	status := carried(consumer)
+	status.Server, status.Topic, status.Subscription = consumer.Spec.ServerAddress, consumer.Spec.Topic, consumer.Spec.SubscriptionName
+	status.Selector = selectorOf(consumer)
+	status.Replicas, status.ReadyReplicas = now.replicas, now.ready
+	return status
+}
+
+// carried is the status as it stays while the Deployment cannot be made what the spec says.
+func carried(consumer v1.PulsarConsumer) v1.PulsarConsumerStatus {
+	status := consumer.Status
+	status.ObservedGeneration = consumer.Generation
+	status.Conditions = slices.Clone(consumer.Status.Conditions)
+	return status
+}
+
+// conclude sets the conditions by a verdict.
+func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
+	ready := metav1.ConditionFalse
+	if found.state == stateReady {
+		ready = metav1.ConditionTrue
+	}
+	set := func(kind string, value metav1.ConditionStatus) {
+		reconcile.SetCondition(&status.Conditions, metav1.Condition{
+			Type: kind, Status: value, Reason: found.reason, Message: found.message,
+			ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
+		})
+	}
+	set(reconcile.ConditionReady, ready)
+	for kind, is := range map[string]state{reconcile.ConditionReconciling: stateOnTheWay, reconcile.ConditionStalled: stateStalled} {
+		if found.state == is {
+			set(kind, metav1.ConditionTrue)
+			continue
+		}
+		meta.RemoveStatusCondition(&status.Conditions, kind)
+	}
+}
+
+// tell turns a change of the Ready condition's reason into an event: nothing changed, nothing told.
+func tell(before, after v1.PulsarConsumerStatus) []reconcile.Event {
+	was := meta.FindStatusCondition(before.Conditions, reconcile.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, reconcile.ConditionReady)
+	if is == nil || was != nil && was.Reason == is.Reason {
+		return nil
+	}
+	kind := reconcile.Normal
+	if meta.IsStatusConditionTrue(after.Conditions, reconcile.ConditionStalled) {
+		kind = reconcile.Warning
+	}
+	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
+}

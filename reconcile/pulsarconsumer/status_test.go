@@ -1,0 +1,73 @@
+package pulsarconsumer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+)
+
+func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	consumer := aConsumer()
+	now := seen{exists: true, current: true, replicas: 3, updated: 3, ready: 2}
+	status := applied(consumer, now)
+	conclude(&status, decide(consumer, reconcile.Unchanged, now), noon)
+	if status.Server != "pulsar://localhost:6650" || status.Topic != "my-topic" || status.Subscription != "my-subscription" || status.Replicas != 3 || status.ReadyReplicas != 2 {
+		t.Errorf("the status is %+v", status)
+	}
+	if status.Selector != "app.kubernetes.io/instance=orders,app.kubernetes.io/managed-by=mysql-operator,app.kubernetes.io/name=pulsar-consumer" || status.ObservedGeneration != 4 {
+		t.Errorf("the selector is %q, the generation %d", status.Selector, status.ObservedGeneration)
+	}
+	if !meta.IsStatusConditionFalse(status.Conditions, "Ready") || !meta.IsStatusConditionTrue(status.Conditions, "Reconciling") {
+		t.Errorf("the conditions are %+v", status.Conditions)
+	}
+
+	t.Log("all become ready: a condition that ended is gone, and an event tells of it once")
+	consumer.Status = status
+	now.ready = 3
+	after := applied(consumer, now)
+	conclude(&after, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Minute))
+	if !meta.IsStatusConditionTrue(after.Conditions, "Ready") || len(after.Conditions) != 1 {
+		t.Errorf("the conditions are %+v", after.Conditions)
+	}
+	if len(consumer.Status.Conditions) != 2 {
+		t.Error("the status of before was changed")
+	}
+	if diff := cmp.Diff([]reconcile.Event{{Type: "Normal", Reason: "AllReplicasReady", Action: "Reconcile", Note: "all 3 replicas are ready"}}, tell(status, after)); diff != "" {
+		t.Errorf("unexpected events (-want +got):\n%s", diff)
+	}
+
+	t.Log("at rest nothing moves, however late it is")
+	consumer.Status = after
+	again := applied(consumer, now)
+	conclude(&again, decide(consumer, reconcile.Unchanged, now), noon.Add(time.Hour))
+	if diff := cmp.Diff(after, again); diff != "" {
+		t.Errorf("the status moves at rest (-before +after):\n%s", diff)
+	}
+	if events := tell(after, again); len(events) != 0 {
+		t.Errorf("told %v", events)
+	}
+}
+
+func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
+	t.Parallel()
+	consumer := aConsumer()
+	consumer.Status = applied(aConsumer(), seen{replicas: 3, ready: 3})
+	consumer.Spec.Topic = "another"
+	status := carried(consumer)
+	conclude(&status, verdict{stateStalled, reasonNameTaken, "taken"}, time.Now())
+	if status.Topic != "my-topic" || status.Replicas != 3 {
+		t.Errorf("the status tells of what was not done: %+v", status)
+	}
+	if !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
+		t.Errorf("the conditions are %+v", status.Conditions)
+	}
+	if events := tell(consumer.Status, status); len(events) != 1 || events[0].Type != reconcile.Warning {
+		t.Errorf("told %v", events)
+	}
+}
