@@ -14,6 +14,9 @@ const MySQLGroup = "cr.mysqloperator.grtl.github.com"
 // MagalixGroup is the API group of ConfigMonitor.
 const MagalixGroup = "magalix.com"
 
+// VMGroupGroup is the API group of VmGroup.
+const VMGroupGroup = "vm.codeconnect.vmworld.com"
+
 // Kind is one row of the table of kinds.
 type Kind struct {
 	// Group, Version and Kind are the apiVersion and kind a user writes.
@@ -31,6 +34,7 @@ func Kinds() []Kind {
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupSchedule", Plural: "mysqlbackupschedules", Default: true},
 		{Group: MySQLGroup, Version: "v1", Kind: "MySQLBackupInstance", Plural: "mysqlbackupinstances", Default: true},
 		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
+		{Group: VMGroupGroup, Version: "v1alpha1", Kind: "VmGroup", Plural: "vmgroups"},
 	}
 }
 
