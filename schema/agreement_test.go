@@ -14,6 +14,7 @@ import (
 
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	vmgroupv1alpha1 "github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
 // goTypes are the Go types of the kinds, by kind. A kind without a type fails TestTypesAndDefinitionsAgree.
@@ -23,6 +24,7 @@ func goTypes() map[string]reflect.Type {
 		"MySQLBackupSchedule": reflect.TypeFor[mysqlv1.MySQLBackupSchedule](),
 		"MySQLBackupInstance": reflect.TypeFor[mysqlv1.MySQLBackupInstance](),
 		"ConfigMonitor":       reflect.TypeFor[magalixv1.ConfigMonitor](),
+		"VmGroup":             reflect.TypeFor[vmgroupv1alpha1.VmGroup](),
 	}
 }
 

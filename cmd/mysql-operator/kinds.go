@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -15,6 +18,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -28,6 +33,21 @@ func makers() map[string]makeController {
 		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
 		"MySQLBackupInstance": mysqlbackupinstance.Controller,
 		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
+		"VmGroup": func(kind schema.Kind, _ string) reconcile.Controller {
+			return vmgroup.Controller(kind, vmGroupSettings())
+		},
+	}
+}
+
+// namespaceFile has the namespace of the Pod that a program runs in (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// vmGroupSettings are for VmGroups. The program that speaks to vCenters is started with the first of them.
+func vmGroupSettings() vmgroup.Settings {
+	// Outside of a Pod there is no namespace of the operator's own.
+	namespace, _ := os.ReadFile(namespaceFile)
+	return vmgroup.Settings{
+		VCenter: vcenter.NewProcess(vcenter.Beside(), time.Now), Namespace: strings.TrimSpace(string(namespace)), Environment: os.Getenv,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // cloner is a machine that clones as a vCenter does. The simulator takes no notice of what a clone is to have other than its template
-// (VirtualMachineCloneSpec.config): here it has the CPUs, the memory and the extraConfig asked for.
+// (VirtualMachineCloneSpec.config): here it has the CPUs, the memory, the instanceUuid and the extraConfig asked for.
 type cloner struct {
 	*simulator.VirtualMachine
 	extra *extras
@@ -27,23 +27,23 @@ func (c *cloner) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) so
 		if wanted.MemoryMB > 0 {
 			config.Hardware.MemoryMB = int32(wanted.MemoryMB)
 		}
-		c.extra.expect(req.Name, wanted.ExtraConfig)
+		c.extra.expect(req.Name, *wanted)
 	}
 	return source.CloneVMTask(ctx, req)
 }
 
-// extras gives machines their extraConfig at the end of their making.
+// extras gives machines their instanceUuid and extraConfig at the end of their making.
 type extras struct {
 	mu      sync.Mutex
-	waiting map[string][]types.BaseOptionValue
+	waiting map[string]types.VirtualMachineConfigSpec
 }
 
-func newExtras() *extras { return &extras{waiting: map[string][]types.BaseOptionValue{}} }
+func newExtras() *extras { return &extras{waiting: map[string]types.VirtualMachineConfigSpec{}} }
 
-func (e *extras) expect(name string, options []types.BaseOptionValue) {
+func (e *extras) expect(name string, wanted types.VirtualMachineConfigSpec) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.waiting[name] = options
+	e.waiting[name] = wanted
 }
 
 // Reference is what the simulator's registry knows it by.
@@ -59,7 +59,11 @@ func (e *extras) UpdateObject(_ *simulator.Context, made mo.Reference, changes [
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	machine.Config.ExtraConfig = append(machine.Config.ExtraConfig, e.waiting[machine.Name]...)
+	wanted := e.waiting[machine.Name]
+	machine.Config.ExtraConfig = append(machine.Config.ExtraConfig, wanted.ExtraConfig...)
+	if wanted.InstanceUuid != "" {
+		machine.Config.InstanceUuid = wanted.InstanceUuid
+	}
 	delete(e.waiting, machine.Name)
 }
 

@@ -195,7 +195,7 @@ func (v *VCenter) Clone(from, folder, name string, extra ...types.BaseOptionValu
 		v.t.Fatal(err)
 	}
 	reference := pool.Reference()
-	v.extra.expect(name, extra)
+	v.extra.expect(name, types.VirtualMachineConfigSpec{ExtraConfig: extra})
 	v.done(source.Clone(v.t.Context(), into, name, types.VirtualMachineCloneSpec{
 		Location: types.VirtualMachineRelocateSpec{Pool: &reference},
 	}))

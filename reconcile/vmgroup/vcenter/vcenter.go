@@ -61,6 +61,8 @@ const (
 type Inventory struct {
 	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
 	Folder, Path string
+	// VCenter tells this vCenter from all others, whatever its name.
+	VCenter string
 	// Machines are the virtual machines in the folder, the group's and others', ordered by name.
 	Machines []Machine
 	// Others are the names of whatever else is in the folder.
@@ -68,6 +70,7 @@ type Inventory struct {
 	// Cloning are the names of machines that are being made and may not be visible yet.
 	Cloning []string
 	// Failures are the tasks that failed last, at most one for each machine.
+	// That of a machine which is being made already has the reason Moved.
 	Failures []Failure
 }
 
@@ -80,6 +83,8 @@ type Machine struct {
 	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and spec.template. Empty
 	// for a machine that no group made.
 	Owner, Slot, Template string
+	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is not.
+	Original bool
 	CPU                   int32
 	MemoryMiB             int64
 	Power                 Power

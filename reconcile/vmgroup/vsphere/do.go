@@ -92,7 +92,7 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	return from.template.Clone(ctx, object.NewFolder(s.client, *folder), order.Machine, types.VirtualMachineCloneSpec{
 		Location: types.VirtualMachineRelocateSpec{Pool: &from.pool, Datastore: from.datastore},
 		Config: &types.VirtualMachineConfigSpec{
-			NumCPUs: order.CPU, MemoryMB: order.MemoryMiB,
+			NumCPUs: order.CPU, MemoryMB: order.MemoryMiB, InstanceUuid: instanceOf(order.Group.UID, order.Machine),
 			ExtraConfig: []types.BaseOptionValue{
 				&types.OptionValue{Key: markOwner, Value: order.Group.UID},
 				&types.OptionValue{Key: markSlot, Value: order.Machine},
@@ -111,11 +111,11 @@ func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) error {
 	}
 	var seen mo.VirtualMachine
 	reference := types.ManagedObjectReference{Type: "VirtualMachine", Value: order.ID}
-	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", "name", "config.instanceUuid", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
 		return err
 	}
 	now := machineOf(&seen, false)
-	if folder == nil || seen.Parent == nil || *seen.Parent != *folder || now.Owner != order.Group.UID || now.Slot != order.Machine {
+	if folder == nil || seen.Parent == nil || *seen.Parent != *folder || now.Owner != order.Group.UID || now.Slot != order.Machine || now.Name != now.Slot && !now.Original {
 		return moved
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
 	"github.com/vmware/govmomi/vim25"
@@ -22,13 +23,19 @@ const (
 	markTemplate = "vmgroup.vm.codeconnect.vmworld.com.template"
 )
 
+// instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services API,
+// VirtualMachineConfigInfo.instanceUuid).
+func instanceOf(uid, slot string) string {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(markOwner+"/"+uid+"/"+slot)).String()
+}
+
 func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory, error) {
 	at, err := s.site(ctx, group.Place)
 	if err != nil {
 		return vcenter.Inventory{}, err
 	}
 	// Tasks first: one that ends after this is still told to be under way, and the next look sees what it made.
-	found := vcenter.Inventory{Path: path.Join(at.parent.InventoryPath, group.Folder)}
+	found := vcenter.Inventory{Path: path.Join(at.parent.InventoryPath, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
 	if err := s.settle(ctx); err != nil {
 		return found, err
 	}
@@ -105,7 +112,7 @@ func contentsOf(folder types.ManagedObjectReference) types.PropertyFilterSpec {
 		}}}},
 		PropSet: []types.PropertySpec{
 			{Type: "VirtualMachine", PathSet: []string{
-				"name", "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
+				"name", "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.instanceUuid", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
 				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus",
 			}},
 			{Type: "Task", PathSet: []string{"info"}},
@@ -159,5 +166,6 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 			one.Template = value
 		}
 	}
+	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
 	return one
 }

@@ -100,7 +100,7 @@ func TestTheLifeOfAMachine(t *testing.T) {
 
 	found = until(t, service, group, "the machine", rests(1))
 	made := found.Machines[0]
-	want := vcenter.Machine{ID: made.ID, Name: "shop-web-0", Owner: "uid-1", Slot: "shop-web-0", Template: vcsim.Template, CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOff, Connected: true}
+	want := vcenter.Machine{ID: made.ID, Name: "shop-web-0", Owner: "uid-1", Slot: "shop-web-0", Original: true, Template: vcsim.Template, CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOff, Connected: true}
 	want.GrowsCPU, want.GrowsMemory, want.Tools = made.GrowsCPU, made.GrowsMemory, made.Tools
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)

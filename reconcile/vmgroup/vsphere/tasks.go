@@ -85,7 +85,7 @@ func (s *session) note(about subject, verb vcenter.Verb, err error) {
 	meant := meaningOf(err, s.account)
 	message := string(verb) + " of " + about.machine + ": " + meant.Message
 	if fault.Is(err, &types.DuplicateName{}) {
-		message = about.machine + " is being made already: waits for it"
+		meant.Reason, message = vcenter.Moved, about.machine+" is being made already: waits for it"
 	}
 	s.failed[about] = failure{
 		Failure: vcenter.Failure{Machine: about.machine, Verb: verb, Reason: meant.Reason, Message: message},

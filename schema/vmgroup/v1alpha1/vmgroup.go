@@ -78,7 +78,9 @@ type VmGroupStatus struct {
 	LastMessage string `json:"lastMessage,omitempty"`
 	// Conditions is a map by type.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// VCenter is the host of the vCenter that has the machines, and Folder the path of the group's folder there.
-	VCenter string `json:"vCenter,omitempty"`
-	Folder  string `json:"folder,omitempty"`
+	// VCenter is the host of the vCenter that has the machines, VCenterID what tells that vCenter from others, and Folder the path of the
+	// group's folder there.
+	VCenter   string `json:"vCenter,omitempty"`
+	VCenterID string `json:"vCenterID,omitempty"`
+	Folder    string `json:"folder,omitempty"`
 }
