@@ -1,7 +1,7 @@
-# The operator's image: one static binary and nothing else, for the operator's own Deployment and for what it runs inside
-# the pods it makes.
+# The operator's image: one static binary for the operator's own Deployment and for what it runs inside the pods it makes, the
+# program that it starts to speak to vCenters (docs/adr/0004), and nothing else.
 #
-# The binary is built before, by make (`make image` without a container engine, `make docker-build` with one), instead of
+# The binaries are built before, by make (`make image` without a container engine, `make docker-build` with one), instead of
 # in a builder stage: the image then holds the very bytes that were tested, Go's caches are used, and neither way has to
 # pull a compiler image first. `make build` is all that a plain `docker build .` needs.
 FROM scratch
@@ -13,7 +13,7 @@ LABEL org.opencontainers.image.title="mysql-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
 
-COPY bin/mysql-operator /mysql-operator
+COPY bin/mysql-operator bin/mysql-operator-vsphere /
 
 # Numeric, so that runAsNonRoot can be checked without a user database.
 USER 65532:65532

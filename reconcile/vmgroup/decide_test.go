@@ -28,7 +28,7 @@ func web(change ...func(*v1alpha1.VmGroup)) v1alpha1.VmGroup {
 // machine is one of web's, powered on and as the spec says.
 func machine(number int, change ...func(*vcenter.Machine)) vcenter.Machine {
 	name := fmt.Sprintf("shop-web-%d", number)
-	one := vcenter.Machine{ID: fmt.Sprintf("vm-%d", number), Name: name, Owner: "u1", Slot: name, Template: "ubuntu", CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOn, Connected: true}
+	one := vcenter.Machine{ID: fmt.Sprintf("vm-%d", number), Name: name, Owner: "u1", Slot: name, Original: true, Template: "ubuntu", CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOn, Connected: true}
 	for _, by := range change {
 		by(&one)
 	}
@@ -48,6 +48,8 @@ func growing(one *vcenter.Machine)  { one.GrowsCPU, one.GrowsMemory = true, true
 func large(one *vcenter.Machine)    { one.CPU = 4 }
 func old(one *vcenter.Machine)      { one.Template = "debian" }
 func unmarked(one *vcenter.Machine) { one.Owner, one.Slot, one.Template = "", "", "" }
+func copied(one *vcenter.Machine)   { one.Name, one.Original, one.ID = "copy", false, "vm-copy" }
+func restored(one *vcenter.Machine) { one.Original = false }
 func another(one *vcenter.Machine)  { one.Owner = "u2" }
 func named(name string) func(*vcenter.Machine) {
 	return func(one *vcenter.Machine) { one.Name = name }
@@ -118,7 +120,10 @@ func TestDecide(t *testing.T) {
 		"one was powered off":                   {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
 		"one was suspended":                     {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
 		"one was renamed":                       {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
-		"one was copied":                        {web(), folder(machine(0), machine(1), machine(1, named("copy"), off), machine(2)), nil, ""},
+		"one was copied":                        {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
+		"one was copied, and then deleted":      {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
+		"one was restored from a backup":        {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
+		"fewer: a copy stays":                   {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
 		"all at once have their limit":          {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
 		"what is being made counts":             {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
 		"a killed operator's clone":             {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
@@ -177,21 +182,21 @@ func TestDecideEnd(t *testing.T) {
 		ago  time.Duration
 		want string
 	}{
-		"nothing was made":           {vcenter.Inventory{}, 0, "release"},
-		"one is being made":          {vcenter.Inventory{Cloning: []string{"shop-web-0"}}, 0, "waits: shop-web-0 is being made, and deleted then"},
-		"all run":                    {folder(machine(0), machine(1, tools), machine(2, off)), 0, "Destroy 2; Shutdown 1; PowerOff 0"},
-		"one is busy":                {folder(machine(0, off, busy)), 0, "waits: the vCenter is at work on shop-web-0"},
-		"one is half made":           {folder(machine(0, making)), time.Hour, "waits: shop-web-0 may be being made for this VmGroup"},
-		"one may be half made":       {folder(machine(0, unmarked)), time.Minute, "waits: shop-web-0 may be being made for this VmGroup"},
-		"it is somebody's":           {folder(machine(0, unmarked)), time.Hour, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a host is lost":             {folder(machine(0, lost)), 0, "waits: the host of shop-web-0 does not answer the vCenter"},
-		"the folder is empty":        {folder(), 0, "DeleteFolder"},
-		"somebody else's is in it":   {folder(machine(0, another)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a copy is in it":            {folder(machine(0, off), machine(0, named("copy"))), 0, "Destroy 0"},
-		"only a copy, which is ours": {folder(machine(0, named("copy"), off)), 0, "Destroy 0"},
-		"a renamed one goes, too":    {folder(machine(1, named("db"), off)), 0, "Destroy 1"},
-		"a folder of somebody's":     {vcenter.Inventory{Folder: "f", Path: "/p", Others: []string{"x"}}, 0, "release; left: folder /p stays in vCenter vc.example.com: it has what this VmGroup did not make: x"},
-		"one could not be deleted":   {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{resting(2)}}, 0, "problem TaskFailed"},
+		"nothing was made":         {vcenter.Inventory{}, 0, "release"},
+		"one is being made":        {vcenter.Inventory{Cloning: []string{"shop-web-0"}}, 0, "waits: shop-web-0 is being made, and deleted then"},
+		"all run":                  {folder(machine(0), machine(1, tools), machine(2, off)), 0, "Destroy 2; Shutdown 1; PowerOff 0"},
+		"one is busy":              {folder(machine(0, off, busy)), 0, "waits: the vCenter is at work on shop-web-0"},
+		"one is half made":         {folder(machine(0, making)), time.Hour, "waits: shop-web-0 may be being made for this VmGroup"},
+		"one may be half made":     {folder(machine(0, unmarked)), time.Minute, "waits: shop-web-0 may be being made for this VmGroup"},
+		"it is somebody's":         {folder(machine(0, unmarked)), time.Hour, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
+		"a host is lost":           {folder(machine(0, lost)), 0, "waits: the host of shop-web-0 does not answer the vCenter"},
+		"the folder is empty":      {folder(), 0, "DeleteFolder"},
+		"somebody else's is in it": {folder(machine(0, another)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
+		"a copy is in it":          {folder(machine(0, off), machine(0, copied)), 0, "Destroy 0"},
+		"only a copy is in it":     {folder(machine(0, copied, off)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: copy"},
+		"a renamed one goes, too":  {folder(machine(1, named("db"), off)), 0, "Destroy 1"},
+		"a folder of somebody's":   {vcenter.Inventory{Folder: "f", Path: "/p", Others: []string{"x"}}, 0, "release; left: folder /p stays in vCenter vc.example.com: it has what this VmGroup did not make: x"},
+		"one could not be deleted": {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{resting(2)}}, 0, "problem TaskFailed"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -84,10 +84,10 @@ type Machine struct {
 	// for a machine that no group made.
 	Owner, Slot, Template string
 	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is not.
-	Original bool
-	CPU                   int32
-	MemoryMiB             int64
-	Power                 Power
+	Original  bool
+	CPU       int32
+	MemoryMiB int64
+	Power     Power
 	// Connected says that its host answers.
 	Connected bool
 	// Busy says that a task of the vCenter is at work on it.
