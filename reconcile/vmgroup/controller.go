@@ -29,10 +29,26 @@ type Settings struct {
 	Namespace string
 	// Environment reads the operator's environment variables, which are for where there is no Secret.
 	Environment func(name string) string
+	// Pace is how soon groups are looked at again; the zero value means DefaultPace.
+	Pace Pace
+}
+
+// Pace is how soon groups are looked at again: no vCenter tells what others do to machines.
+type Pace struct {
+	// Step is for a group on its way, Rest for one at rest, Help for one that waits for a person.
+	Step, Rest, Help time.Duration
+}
+
+// DefaultPace keeps a vCenter with a hundred groups at rest at about ten requests a second.
+func DefaultPace() Pace {
+	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Help: 15 * time.Second}
 }
 
 // Controller is the kind as the engine knows it. All groups share one API: it outlives terms as leader.
 func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
+	if settings.Pace == (Pace{}) {
+		settings.Pace = DefaultPace()
+	}
 	return reconcile.Controller{
 		Kind:      kind,
 		Childless: true, // what it makes is in a vCenter

@@ -19,14 +19,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-const (
-	// stepEvery is how soon to look again at a group on its way, restEvery at one at rest: no vCenter tells what others do to machines. helpEvery is
-	// for one that waits for a person.
-	stepEvery = 2 * time.Second
-	restEvery = 30 * time.Second
-	helpEvery = 15 * time.Second
-)
-
 // Reconcile makes one pass over one group.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var group v1alpha1.VmGroup
@@ -48,7 +40,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	if wrong != nil {
-		return r.report(group, troubled(group, *wrong, r.now()), nil, helpEvery), nil
+		return r.report(group, troubled(group, *wrong, r.now()), nil, r.settings.Pace.Help), nil
 	}
 	if !held {
 		return reconcile.Outcome{}, r.hold(ctx, object, true)
@@ -79,12 +71,12 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		outcome.Events = append(events, outcome.Events...)
 		return outcome, err
 	}
-	again := stepEvery
+	again := r.settings.Pace.Step
 	switch {
 	case next.settled():
-		again = restEvery
+		again = r.settings.Pace.Rest
 	case next.problem != nil && len(next.steps) == 0:
-		again = helpEvery
+		again = r.settings.Pace.Help
 	}
 	return r.report(group, status, events, again), nil
 }
@@ -97,16 +89,19 @@ func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 		return reconcile.Outcome{}, err
 	}
 	if told.Reason == vcenter.Moved {
-		return reconcile.Outcome{Again: stepEvery}, nil
+		return reconcile.Outcome{Again: r.settings.Pace.Step}, nil
 	}
+	again := max(told.After, r.settings.Pace.Help)
 	if told.Reason == vcenter.Refused || told.Reason == vcenter.Untrusted {
+		// The Secret is looked at soon. As long as it says the same, the vCenter is not asked.
 		r.mistrust(group.Namespace)
+		again = r.settings.Pace.Help
 	}
 	before := group.Status
 	group.Status = status
 	status = troubled(group, problem{string(told.Reason), told.Message}, r.now())
 	group.Status = before
-	return r.report(group, status, nil, max(told.After, helpEvery)), nil
+	return r.report(group, status, nil, again), nil
 }
 
 func (r *reconciler) report(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, events []reconcile.Event, again time.Duration) reconcile.Outcome {
