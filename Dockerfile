@@ -1,5 +1,5 @@
 # The operator's image: one static binary for the operator's own Deployment and for what it runs inside the pods it makes, the
-# program that it starts to speak to vCenters (docs/adr/0004), and nothing else.
+# program that it starts to speak to vCenters (docs/adr/0005), and nothing else.
 #
 # The binaries are built before, by make (`make image` without a container engine, `make docker-build` with one), instead of
 # in a builder stage: the image then holds the very bytes that were tested, Go's caches are used, and neither way has to

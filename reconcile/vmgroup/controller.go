@@ -39,7 +39,7 @@ type Pace struct {
 	Step, Rest, Help time.Duration
 }
 
-// DefaultPace keeps a vCenter with a hundred groups at rest at about ten requests a second.
+// DefaultPace keeps a vCenter with a hundred groups at rest below ten requests a second.
 func DefaultPace() Pace {
 	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Help: 15 * time.Second}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ type Process struct {
 // helper is a running helper.
 type helper struct {
 	client
+	input io.Closer
 	ended chan struct{}
 }
 
@@ -108,12 +110,24 @@ func (p *Process) helper() (*helper, error) {
 	return started, nil
 }
 
+// End ends the helper, if one runs, by ending its input. The next question would start another.
+func (p *Process) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != nil {
+		// It ends by itself, whatever comes of this.
+		_ = p.current.input.Close()
+		p.current = nil
+	}
+}
+
 // lost notes that a helper does not answer any more.
 func (p *Process) lost(one *helper, cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current == one {
-		one.http.CloseIdleConnections()
+		// One that is only confused has to end, too.
+		_ = one.input.Close()
 		p.current = nil
 	}
 	return p.failed(cause.Error() + ": it is started again")
@@ -147,7 +161,7 @@ func start(path string) (*helper, error) {
 		out.Close()
 		return nil, fmt.Errorf("start %s: %w", Program, err)
 	}
-	one := &helper{client: newClient(Pipe(out, in)), ended: make(chan struct{})}
+	one := &helper{client: newClient(Pipe(out, in)), input: in, ended: make(chan struct{})}
 	go func() {
 		defer close(one.ended)
 		// How it ended is of no use: whoever asks next starts another.

@@ -1,5 +1,5 @@
 // Package vcenter is what a VmGroup's reconciler knows of a vCenter: two questions and their answers, in plain values. It knows nothing of
-// the library that speaks to vCenters: that is reconcile/vmgroup/vsphere, which runs in a process of its own (docs/adr/0004).
+// the library that speaks to vCenters: that is reconcile/vmgroup/vsphere, which runs in a process of its own (docs/adr/0005).
 package vcenter
 
 import (
