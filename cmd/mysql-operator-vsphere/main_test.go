@@ -15,9 +15,9 @@ import (
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == vcenter.Program {
 		main()
-		os.Exit(0)
+		return
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // TestTheHelperSpeaksToAVCenter: as a process of its own, as the operator starts it.

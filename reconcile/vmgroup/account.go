@@ -23,7 +23,7 @@ const SecretName = "vc-creds"
 const (
 	keyHost        = "VC_HOST"
 	keyUser        = "VC_USER"
-	keyPassword    = "VC_PASS" //nolint:gosec // the name of a key
+	keyPassword    = "VC_PASS"
 	keyAuthorities = "VC_CA"
 	keyInsecure    = "VC_INSECURE"
 	keyDatacenter  = "VC_DATACENTER"

@@ -309,7 +309,7 @@ func decideEnd(group v1alpha1.VmGroup, seen look) plan {
 	if !d.settled() {
 		return d.plan
 	}
-	if stays := append(d.sorted.others, d.sorted.copies...); len(stays) > 0 {
+	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
 		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, group.Status.VCenter, some(stays))
 		return d.plan
 	}

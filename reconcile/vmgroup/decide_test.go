@@ -13,6 +13,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
+// noon is when the passes of these tests are.
+//
+//nolint:gochecknoglobals // a constant that Go cannot have as one
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // web is a group of three machines with 2 CPUs and 1 GiB.

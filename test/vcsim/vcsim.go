@@ -3,11 +3,11 @@
 package vcsim
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -40,7 +40,7 @@ const CloneTakes = 300 * time.Millisecond
 
 // VCenter is a running vCenter.
 type VCenter struct {
-	t     testing.TB
+	t     *testing.T
 	admin *govmomi.Client
 	// Host is its address, as in VC_HOST, and Authorities what to trust.
 	Host, Authorities string
@@ -65,7 +65,7 @@ type VCenter struct {
 var patient sync.Once
 
 // New starts a vCenter with the datacenter DC0 and a template.
-func New(t testing.TB) *VCenter {
+func New(t *testing.T) *VCenter {
 	t.Helper()
 	patient.Do(func() {
 		simulator.TaskDelay.MethodDelay = map[string]int{"CloneVm": int(CloneTakes / time.Millisecond), "LockHandoff": 0}
@@ -228,17 +228,14 @@ func (v *VCenter) Machines(ctx context.Context) (map[string]string, error) {
 }
 
 func sized(one mo.VirtualMachine) string {
-	var said bytes.Buffer
-	said.WriteString(string(rune('0'+one.Config.Hardware.NumCPU)) + " CPU, " + string(rune('0'+one.Config.Hardware.MemoryMB/1024)) + " GiB, ")
-	said.WriteString(strings.ToLower(strings.TrimPrefix(string(one.Runtime.PowerState), "powered")))
-	return said.String()
+	power := strings.ToLower(strings.TrimPrefix(string(one.Runtime.PowerState), "powered"))
+	return fmt.Sprintf("%d CPU, %d GiB, %s", one.Config.Hardware.NumCPU, one.Config.Hardware.MemoryMB/1024, power)
 }
 
 // Folders are the folders below the datacenter's folder of machines.
 func (v *VCenter) Folders(ctx context.Context) ([]string, error) {
 	found, err := v.finder().FolderList(ctx, "/DC0/vm/*")
-	var none *find.NotFoundError
-	if errors.As(err, &none) {
+	if _, none := errors.AsType[*find.NotFoundError](err); none {
 		return nil, nil
 	}
 	names := []string{}
@@ -283,7 +280,7 @@ func (v *VCenter) Sessions() []string {
 // handle is asked before the simulator does anything.
 func (v *VCenter) handle(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	if ctx.Session != nil && ctx.Session.UserAgent != "mysql-operator" {
-		return nil, nil //nolint:nilnil // the simulator's way to say: go on
+		return nil, nil
 	}
 	v.rules.Lock()
 	v.calls[method.Name]++
@@ -295,7 +292,7 @@ func (v *VCenter) handle(ctx *simulator.Context, method *simulator.Method) (mo.R
 		stop()
 	}
 	if answer == nil {
-		return nil, nil //nolint:nilnil // the simulator's way to say: go on
+		return nil, nil
 	}
 	return nil, answer(method.Name)
 }

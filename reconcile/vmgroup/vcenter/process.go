@@ -142,7 +142,7 @@ func (p *Process) failed(why string) *Error {
 
 // start starts a helper. It outlives the question that it is started for, and ends when its standard input does.
 func start(path string) (*helper, error) {
-	command := exec.Command(path) //nolint:noctx // it ends with this process, and not with whoever asked first
+	command := exec.Command(path) //nolint:noctx,gosec // it ends with this process, and not with whoever asked first; the path is the operator's own
 	command.Stderr = os.Stderr
 	command.WaitDelay = graceHelper
 	in, err := command.StdinPipe()

@@ -52,8 +52,11 @@ type Group struct {
 type Power string
 
 const (
-	PowerOn        Power = "on"
-	PowerOff       Power = "off"
+	// PowerOn machines run.
+	PowerOn Power = "on"
+	// PowerOff machines do not.
+	PowerOff Power = "off"
+	// PowerSuspended machines do not, and have what they had in memory on disk.
 	PowerSuspended Power = "suspended"
 )
 
@@ -170,10 +173,10 @@ const (
 
 // Error is why a question was not answered.
 type Error struct {
-	Reason  Reason
-	Message string
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
 	// After is how long to wait before asking again; nothing is asked of the vCenter before.
-	After time.Duration
+	After time.Duration `json:"after"`
 }
 
 // Error says what happened and what to do.

@@ -26,11 +26,11 @@ func Serve(conn net.Conn, api API) error {
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST "+pathLook, func(w http.ResponseWriter, r *http.Request) {
 		var group Group
-		answer(w, r, &group, func() (any, error) { return api.Look(r.Context(), group) })
+		answer(w, r, &group, func(ctx context.Context) (any, error) { return api.Look(ctx, group) })
 	})
 	routes.HandleFunc("POST "+pathDo, func(w http.ResponseWriter, r *http.Request) {
 		var order Order
-		answer(w, r, &order, func() (any, error) { return struct{}{}, api.Do(r.Context(), order) })
+		answer(w, r, &order, func(ctx context.Context) (any, error) { return struct{}{}, api.Do(ctx, order) })
 	})
 	ended := make(chan struct{})
 	server := &http.Server{Handler: routes, Protocols: plainHTTP2(), ReadHeaderTimeout: time.Minute, ConnState: func(_ net.Conn, state http.ConnState) {
@@ -45,12 +45,12 @@ func Serve(conn net.Conn, api API) error {
 	return err
 }
 
-func answer(w http.ResponseWriter, r *http.Request, question any, ask func() (any, error)) {
+func answer(w http.ResponseWriter, r *http.Request, question any, ask func(context.Context) (any, error)) {
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxBody)).Decode(question); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	told, err := ask()
+	told, err := ask(r.Context())
 	var known *Error
 	switch {
 	case errors.As(err, &known):
@@ -100,7 +100,7 @@ var errHelperGone = errors.New("the helper has ended")
 func newClient(conn net.Conn) client {
 	given := make(chan net.Conn, 1)
 	given <- conn
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+	dial := func(context.Context, string, string) (net.Conn, error) {
 		select {
 		case one := <-given:
 			return one, nil

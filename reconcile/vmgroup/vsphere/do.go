@@ -30,17 +30,17 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	case vcenter.DeleteFolder:
 		return s.deleteFolder(ctx, at, order)
 	case vcenter.Clone:
-		return s.begin(ctx, order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
+		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
 	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
 		if err := s.prove(ctx, at, order); err != nil {
 			return err
 		}
 	}
-	machine := object.NewVirtualMachine(s.client, types.ManagedObjectReference{Type: "VirtualMachine", Value: order.ID})
+	machine := object.NewVirtualMachine(s.client, types.ManagedObjectReference{Type: kindMachine, Value: order.ID})
 	if order.Verb == vcenter.Shutdown {
 		return machine.ShutdownGuest(ctx)
 	}
-	return s.begin(ctx, order, func() (*object.Task, error) { return change(ctx, machine, order) })
+	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
 }
 
 // change begins one of the tasks on a machine that is there.
@@ -58,7 +58,7 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 }
 
 // begin begins a task for a machine and takes note of it. What the vCenter refuses is a failure of that machine, and waits before it is tried again.
-func (s bound) begin(ctx context.Context, order vcenter.Order, start func() (*object.Task, error)) error {
+func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
 	about := subject{order.Group.UID, order.Machine}
 	if err := s.busy(about, order.Verb); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) error {
 		return err
 	}
 	var seen mo.VirtualMachine
-	reference := types.ManagedObjectReference{Type: "VirtualMachine", Value: order.ID}
-	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", "name", "config.instanceUuid", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
+	reference := types.ManagedObjectReference{Type: kindMachine, Value: order.ID}
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", nameProperty, "config.instanceUuid", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
 		return err
 	}
 	now := machineOf(&seen, false)

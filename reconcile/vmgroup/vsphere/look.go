@@ -76,7 +76,7 @@ func contents(ctx context.Context, client *vim25.Client, folder types.ManagedObj
 	others, running := []string{}, map[types.ManagedObjectReference]bool{}
 	for _, content := range answer.Returnval {
 		switch content.Obj.Type {
-		case "VirtualMachine":
+		case kindMachine:
 			err = mo.LoadObjectContent([]types.ObjectContent{content}, &machines)
 		case "Task":
 			err = mo.LoadObjectContent([]types.ObjectContent{content}, &tasks)
@@ -106,25 +106,25 @@ func contents(ctx context.Context, client *vim25.Client, folder types.ManagedObj
 // contentsOf asks for what is in a folder, and for the tasks at work on the machines, in one question.
 func contentsOf(folder types.ManagedObjectReference) types.PropertyFilterSpec {
 	return types.PropertyFilterSpec{
-		ObjectSet: []types.ObjectSpec{{Obj: folder, Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{
-			Type: "Folder", Path: "childEntity", Skip: types.NewBool(false),
-			SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "VirtualMachine", Path: "recentTask", Skip: types.NewBool(false)}},
+		ObjectSet: []types.ObjectSpec{{Obj: folder, Skip: new(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{
+			Type: "Folder", Path: "childEntity", Skip: new(false),
+			SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: kindMachine, Path: "recentTask", Skip: new(false)}},
 		}}}},
 		PropSet: []types.PropertySpec{
-			{Type: "VirtualMachine", PathSet: []string{
-				"name", "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.instanceUuid", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
+			{Type: kindMachine, PathSet: []string{
+				nameProperty, "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.instanceUuid", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
 				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus",
 			}},
 			{Type: "Task", PathSet: []string{"info"}},
-			{Type: "Folder", PathSet: []string{"name"}},
-			{Type: "VirtualApp", PathSet: []string{"name"}},
+			{Type: "Folder", PathSet: []string{nameProperty}},
+			{Type: "VirtualApp", PathSet: []string{nameProperty}},
 		},
 	}
 }
 
 func nameIn(content types.ObjectContent) string {
 	for _, one := range content.PropSet {
-		if name, is := one.Val.(string); is && one.Name == "name" {
+		if name, is := one.Val.(string); is && one.Name == nameProperty {
 			return name
 		}
 	}
@@ -134,6 +134,12 @@ func nameIn(content types.ObjectContent) string {
 func isRunning(state types.TaskInfoState) bool {
 	return state == types.TaskInfoStateRunning || state == types.TaskInfoStateQueued
 }
+
+// kindMachine is a virtual machine in the vCenter's terms.
+const kindMachine = "VirtualMachine"
+
+// nameProperty is the name of any of its objects.
+const nameProperty = "name"
 
 func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy}
@@ -147,15 +153,25 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	one.GrowsMemory = seen.Config.MemoryHotAddEnabled != nil && *seen.Config.MemoryHotAddEnabled
 	one.Connected = seen.Runtime.ConnectionState == types.VirtualMachineConnectionStateConnected
 	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
-	switch seen.Runtime.PowerState {
+	one.Power = powerOf(seen.Runtime.PowerState)
+	readMarks(&one, seen.Config.ExtraConfig)
+	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
+	return one
+}
+
+func powerOf(state types.VirtualMachinePowerState) vcenter.Power {
+	switch state {
 	case types.VirtualMachinePowerStatePoweredOn:
-		one.Power = vcenter.PowerOn
-	case types.VirtualMachinePowerStatePoweredOff:
-		one.Power = vcenter.PowerOff
+		return vcenter.PowerOn
 	case types.VirtualMachinePowerStateSuspended:
-		one.Power = vcenter.PowerSuspended
+		return vcenter.PowerSuspended
+	case types.VirtualMachinePowerStatePoweredOff:
 	}
-	for _, option := range seen.Config.ExtraConfig {
+	return vcenter.PowerOff
+}
+
+func readMarks(one *vcenter.Machine, options []types.BaseOptionValue) {
+	for _, option := range options {
 		value, _ := option.GetOptionValue().Value.(string)
 		switch option.GetOptionValue().Key {
 		case markOwner:
@@ -166,6 +182,4 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 			one.Template = value
 		}
 	}
-	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
-	return one
 }

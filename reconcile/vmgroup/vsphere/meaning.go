@@ -16,8 +16,7 @@ import (
 
 // meaningOf says what an error of the library means, and what a person can do.
 func meaningOf(err error, account vcenter.Account) *vcenter.Error {
-	var known *vcenter.Error
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[*vcenter.Error](err); is {
 		return &vcenter.Error{Reason: known.Reason, Message: known.Message}
 	}
 	say := func(reason vcenter.Reason, message string) *vcenter.Error {

@@ -128,8 +128,7 @@ func template(ctx context.Context, client *vim25.Client, at *site, name string) 
 		full = name
 	}
 	found, err := find.NewFinder(client).SetDatacenter(at.datacenter).VirtualMachine(ctx, full)
-	var missing *find.NotFoundError
-	if !errors.As(err, &missing) {
+	if _, missing := errors.AsType[*find.NotFoundError](err); !missing {
 		return found, err
 	}
 	wrong := func(format string) error {
@@ -138,12 +137,12 @@ func template(ctx context.Context, client *vim25.Client, at *site, name string) 
 	if strings.Contains(name, "/") {
 		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the path")
 	}
-	all, err := view.NewManager(client).CreateContainerView(ctx, at.datacenter.Reference(), []string{"VirtualMachine"}, true)
+	all, err := view.NewManager(client).CreateContainerView(ctx, at.datacenter.Reference(), []string{kindMachine}, true)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = all.Destroy(context.WithoutCancel(ctx)) }()
-	matches, err := all.Find(ctx, []string{"VirtualMachine"}, property.Match{"name": name})
+	matches, err := all.Find(ctx, []string{kindMachine}, property.Match{nameProperty: name})
 	switch {
 	case err != nil:
 		return nil, err

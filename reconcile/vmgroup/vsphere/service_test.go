@@ -39,13 +39,20 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func wantReason(t *testing.T, err error, reason vcenter.Reason, words string) *vcenter.Error {
+// refusal fails the test unless an error has this reason and these words, and returns it.
+func refusal(t *testing.T, err error, reason vcenter.Reason, words string) vcenter.Error {
 	t.Helper()
 	var known *vcenter.Error
 	if !errors.As(err, &known) || known.Reason != reason || !strings.Contains(known.Message, words) {
 		t.Fatalf("error %v, want %s with %q", err, reason, words)
 	}
-	return known
+	return *known
+}
+
+// wantReason fails the test unless an error has this reason and these words.
+func wantReason(t *testing.T, err error, reason vcenter.Reason, words string) {
+	t.Helper()
+	_ = refusal(t, err, reason, words)
 }
 
 // until looks until what there is satisfies.
@@ -248,10 +255,10 @@ func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
 	pauses := []time.Duration{}
 	for range 8 {
 		_, err := service.Look(t.Context(), group)
-		known := wantReason(t, err, vcenter.Unreachable, "cannot be reached")
+		known := refusal(t, err, vcenter.Unreachable, "cannot be reached")
 		pauses = append(pauses, known.After)
 		_, err = service.Look(t.Context(), groupNamed(v, "other", "uid-2"))
-		if soon := wantReason(t, err, vcenter.Unreachable, known.Message); soon.After > known.After {
+		if soon := refusal(t, err, vcenter.Unreachable, known.Message); soon.After > known.After {
 			t.Errorf("asked early, the pause became longer: %s after %s", soon.After, known.After)
 		}
 		watch.forward(known.After + time.Second)
@@ -268,7 +275,7 @@ func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
 	must(t, err)
 	v.Down()
 	_, err = service.Look(t.Context(), group)
-	if known := wantReason(t, err, vcenter.Unreachable, ""); known.After != pauseFirst {
+	if known := refusal(t, err, vcenter.Unreachable, ""); known.After != pauseFirst {
 		t.Errorf("after it was up the first pause is %s", known.After)
 	}
 }
@@ -331,7 +338,7 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 		_, err := s.look(ctx, group)
 		return err
 	})
-	if known := wantReason(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
+	if known := refusal(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
 		t.Error("it is not left in peace")
 	}
 }

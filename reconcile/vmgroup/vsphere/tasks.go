@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -42,10 +43,7 @@ type failure struct {
 // settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
 func (s bound) settle(ctx context.Context) error {
 	s.mu.Lock()
-	client, open := s.client, make(map[subject]begun, len(s.tasks))
-	for about, one := range s.tasks {
-		open[about] = one
-	}
+	client, open := s.client, maps.Clone(s.tasks)
 	s.mu.Unlock()
 	for about, one := range open {
 		var seen mo.Task
