@@ -132,8 +132,8 @@ endif
 ##@ Build
 
 .PHONY: build
-build: ## build the static binaries bin/mysql-operator and bin/mysql-operator-pulsar
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ ./cmd/mysql-operator ./cmd/mysql-operator-pulsar
+build: ## build the static binaries of the image: bin/mysql-operator, and its companions for PulsarConsumers and VmGroups
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ $(addprefix ./cmd/,mysql-operator mysql-operator-pulsar mysql-operator-vsphere)
 
 .PHONY: image
 image: build ## build the operator's image without an engine, as .dev/images/mysql-operator.tar
@@ -172,7 +172,8 @@ clean: dev-down ## remove everything built, the dev cluster included
 
 .PHONY: run
 run: ## run the operator on this machine against the cluster [KINDS=]
-	$(operator) run --kubeconfig=$(kubeconfig) --agent-image=$(IMG) --log-format=console $(kinds)
+	go build -o bin/ ./cmd/mysql-operator-vsphere
+	PATH="$(CURDIR)/bin:$$PATH" $(operator) run --kubeconfig=$(kubeconfig) --agent-image=$(IMG) --log-format=console $(kinds)
 
 .PHONY: install
 install: ## register the definitions; the operator does that by itself, too [KINDS=]

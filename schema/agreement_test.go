@@ -17,6 +17,7 @@ import (
 	pocv1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+	vmgroupv1alpha1 "github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
 // goTypes are the Go types of the kinds, by kind. A kind without a type fails TestTypesAndDefinitionsAgree.
@@ -29,6 +30,7 @@ func goTypes() map[string]reflect.Type {
 		"MyCustomResource":    reflect.TypeFor[pocv1.MyCustomResource](),
 		"TDSet":               reflect.TypeFor[schedulev1.TDSet](),
 		"PulsarConsumer":      reflect.TypeFor[pulsarv1.PulsarConsumer](),
+		"VmGroup":             reflect.TypeFor[vmgroupv1alpha1.VmGroup](),
 	}
 }
 

@@ -23,6 +23,9 @@ const ScheduleGroup = "schedule.rs"
 // PulsarGroup is the API group of PulsarConsumer.
 const PulsarGroup = "pulsar.pulsarconsumer.krvarma.com"
 
+// VMGroupGroup is the API group of VmGroup.
+const VMGroupGroup = "vm.codeconnect.vmworld.com"
+
 // Kind is one row of the table of kinds.
 type Kind struct {
 	// Group, Version and Kind are the apiVersion and kind a user writes.
@@ -42,6 +45,7 @@ func Kinds() []Kind {
 		{Group: MagalixGroup, Version: "v1", Kind: "ConfigMonitor", Plural: "configmonitors"},
 		{Group: ScheduleGroup, Version: "v1", Kind: "TDSet", Plural: "tdsets"},
 		{Group: PulsarGroup, Version: "v1", Kind: "PulsarConsumer", Plural: "pulsarconsumers"},
+		{Group: VMGroupGroup, Version: "v1alpha1", Kind: "VmGroup", Plural: "vmgroups"},
 		{Group: PoCGroup, Version: "v1", Kind: "MyCustomResource", Plural: "mycustomresources"},
 	}
 }

@@ -15,8 +15,8 @@ func TestSelect(t *testing.T) {
 	}{
 		"nothing said":       {nil, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance"},
 		"empty words":        {[]string{"", " "}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance"},
-		"everything":         {[]string{"all"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor TDSet PulsarConsumer MyCustomResource"},
-		"everything and one": {[]string{"ALL", "MySQLCluster"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor TDSet PulsarConsumer MyCustomResource"},
+		"everything":         {[]string{"all"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor TDSet PulsarConsumer VmGroup MyCustomResource"},
+		"everything and one": {[]string{"ALL", "MySQLCluster"}, "MySQLCluster MySQLBackupSchedule MySQLBackupInstance ConfigMonitor TDSet PulsarConsumer VmGroup MyCustomResource"},
 		"by kind":            {[]string{"ConfigMonitor"}, "ConfigMonitor"},
 		"by plural":          {[]string{"mysqlclusters"}, "MySQLCluster"},
 		"letter case":        {[]string{"mysqlcluster"}, "MySQLCluster"},

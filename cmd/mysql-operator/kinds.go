@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +21,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer"
 	"github.com/mysql-operator/mysql-operator/reconcile/tdset"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -34,6 +39,21 @@ func makers() map[string]makeController {
 		"MyCustomResource":    func(kind schema.Kind, _ string) reconcile.Controller { return mycustomresource.Controller(kind) },
 		"TDSet":               func(kind schema.Kind, _ string) reconcile.Controller { return tdset.Controller(kind) },
 		"PulsarConsumer":      pulsarconsumer.Controller,
+		"VmGroup": func(kind schema.Kind, _ string) reconcile.Controller {
+			return vmgroup.Controller(kind, vmGroupSettings())
+		},
+	}
+}
+
+// namespaceFile has the namespace of the Pod that a program runs in (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
+const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// vmGroupSettings are for VmGroups. The program that speaks to vCenters is started with the first of them.
+func vmGroupSettings() vmgroup.Settings {
+	// Outside of a Pod there is no namespace of the operator's own.
+	namespace, _ := os.ReadFile(namespaceFile)
+	return vmgroup.Settings{
+		VCenter: vcenter.NewProcess(vcenter.Beside(), time.Now), Namespace: strings.TrimSpace(string(namespace)), Environment: os.Getenv,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,7 +53,7 @@ func newShop(t *testing.T) *shop {
 	server := pool.Shared(t)
 	define(t, server, configMonitors())
 	s := &shop{Server: server, t: t, namespace: server.Namespace(t)}
-	s.grant()
+	s.grantRules(reconcile.Rules(configmonitor.Controller(configMonitors())))
 	s.kubelet = startKubelet(t, s)
 	return s
 }
@@ -62,10 +63,10 @@ func (s *shop) operatorUser() string {
 	return "operator-of-" + s.namespace
 }
 
-func (s *shop) grant() {
+func (s *shop) grantRules(needed []rbacv1.PolicyRule) {
 	s.t.Helper()
 	rules := []any{}
-	for _, rule := range reconcile.Rules(configmonitor.Controller(configMonitors())) {
+	for _, rule := range needed {
 		content, err := schema.Encode(rule)
 		if err != nil {
 			s.t.Fatal(err)

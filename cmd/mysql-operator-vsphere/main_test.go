@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/test/vcsim"
+)
+
+// TestMain is also the program: a test starts this very test binary by a link of that name.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == vcenter.Program {
+		main()
+		return
+	}
+	m.Run()
+}
+
+// TestTheHelperSpeaksToAVCenter: as a process of its own, as the operator starts it.
+func TestTheHelperSpeaksToAVCenter(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), vcenter.Program)
+	if err := os.Symlink(own, path); err != nil {
+		t.Fatal(err)
+	}
+	helper := vcenter.NewProcess(path, time.Now)
+	group := vcenter.Group{Folder: "shop-web", UID: "u1", Account: vcenter.Account{Host: v.Host, User: vcsim.User, Password: vcsim.Password, Authorities: v.Authorities}}
+	if err := helper.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := helper.Look(t.Context(), group)
+	if err != nil || found.Folder == "" || found.Path != "/DC0/vm/shop-web" {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+	group.Account.Password = "wrong"
+	if _, err := helper.Look(t.Context(), group); err == nil || !strings.Contains(err.Error(), "LoginRefused") {
+		t.Errorf("error %v", err)
+	}
+	if sessions := len(v.Sessions()); sessions != 1 {
+		t.Errorf("%d sessions", sessions)
+	}
+	// However the operator ends, the helper's input does; it ends its sessions then.
+	helper.End()
+	deadline := time.Now().Add(10 * time.Second)
+	for len(v.Sessions()) > 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the session is left")
+		}
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // bounded above
+	}
+}

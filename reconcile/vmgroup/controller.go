@@ -1,0 +1,89 @@
+// Package vmgroup reconciles VmGroup resources: a number of like virtual machines in a vCenter, in a folder of their own.
+//
+// A pass observes (observe.go: the account, and what there is in the vCenter), decides (decide.go, sort.go, pure), acts (act.go) and reports
+// (status.go). The vCenter is spoken to by a helper process (vcenter.Process, vsphere).
+//
+// Nothing is remembered that a killed operator would take along. A machine's name follows from its number, and its mark (the group's UID) is
+// part of what it is cloned with: a clone that is begun twice is made once, because a folder holds no two machines of one name. A finalizer is on
+// the group before anything is made for it.
+package vmgroup
+
+import (
+	"sync"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// Settings are what the operator gives the kind.
+type Settings struct {
+	// VCenter is who speaks to vCenters.
+	VCenter vcenter.API
+	// Namespace is the operator's own, whose Secret is for groups in namespaces without one. Empty means there is none.
+	Namespace string
+	// Environment reads the operator's environment variables, which are for where there is no Secret.
+	Environment func(name string) string
+	// Pace is how soon groups are looked at again; the zero value means DefaultPace.
+	Pace Pace
+}
+
+// Pace is how soon groups are looked at again: no vCenter tells what others do to machines.
+type Pace struct {
+	// Step is for a group on its way, Rest for one at rest, Help for one that waits for a person.
+	Step, Rest, Help time.Duration
+}
+
+// DefaultPace keeps a vCenter with a hundred groups at rest below ten requests a second.
+func DefaultPace() Pace {
+	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Help: 15 * time.Second}
+}
+
+// Controller is the kind as the engine knows it. All groups share one API: it outlives terms as leader.
+func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
+	if settings.Pace == (Pace{}) {
+		settings.Pace = DefaultPace()
+	}
+	return reconcile.Controller{
+		Kind:      kind,
+		Childless: true, // what it makes is in a vCenter
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"patch"}},
+			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}},
+		},
+		New: func(api *reconcile.Client) reconcile.Reconciler {
+			return &reconciler{
+				api: api, kind: kind, settings: settings, now: time.Now,
+				stopping: map[types.NamespacedName]map[string]time.Time{}, accounts: map[string]known{},
+			}
+		},
+	}
+}
+
+// reconciler keeps what can be found out again: since when machines are asked to shut down, and what Secrets said.
+type reconciler struct {
+	api      *reconcile.Client
+	kind     schema.Kind
+	settings Settings
+	now      func() time.Time
+
+	mu       sync.Mutex
+	stopping map[types.NamespacedName]map[string]time.Time
+	accounts map[string]known
+}
+
+// Forget is told that a group is gone.
+func (r *reconciler) Forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.stopping, key)
+}
+
+func secrets() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+}

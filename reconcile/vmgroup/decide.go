@@ -1,0 +1,318 @@
+package vmgroup
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+const (
+	// grace is how long a guest has to shut down before its machine is powered off.
+	grace = 2 * time.Minute
+	// clonesAtOnce is how many machines of one group are made at once.
+	clonesAtOnce = 4
+	// stepsAtOnce is how many orders one pass gives.
+	stepsAtOnce = 16
+)
+
+// look is what a pass saw.
+type look struct {
+	now       time.Time
+	inventory vcenter.Inventory
+	// stopping says since when a machine, by its ID, has been asked to shut down.
+	stopping map[string]time.Time
+}
+
+// step is one thing to have done.
+type step struct {
+	verb        vcenter.Verb
+	machine, id string
+}
+
+// plan is what a pass does.
+type plan struct {
+	steps []step
+	// waits says what is waited for; the first is told.
+	waits []string
+	// problem is what keeps the group from what its spec says; nil for nothing.
+	problem *problem
+	// running is how many machines are powered on.
+	running int32
+	// release says that a group that is being deleted may go, and left what stays behind; empty for nothing.
+	release bool
+	left    string
+}
+
+// settled says that everything is as it is to be.
+func (p plan) settled() bool { return len(p.steps) == 0 && len(p.waits) == 0 && p.problem == nil }
+
+// deciding is a decision in the making.
+type deciding struct {
+	plan
+	group  v1alpha1.VmGroup
+	folder string
+	seen   look
+	sorted sorted
+	// outdated are machines that run and are not as the spec says: they are changed one at a time.
+	outdated []vcenter.Machine
+}
+
+func begin(group v1alpha1.VmGroup, seen look) *deciding {
+	d := &deciding{group: group, folder: folderName(group.Namespace, group.Name), seen: seen, sorted: sort(string(group.UID), seen.inventory)}
+	d.running = d.sorted.running
+	return d
+}
+
+// decide decides what a group needs next. Machines are numbered from 0: missing ones are made, powered-off ones are started, those with the
+// highest numbers go first.
+func decide(group v1alpha1.VmGroup, seen look) plan {
+	d := begin(group, seen)
+	if found := misled(group, seen.inventory); found != nil {
+		d.problem = found
+		return d.plan
+	}
+	if seen.inventory.Folder == "" {
+		d.order(vcenter.CreateFolder, vcenter.Machine{})
+		return d.plan
+	}
+	if d.sorted.foreign != "" {
+		d.problem = &problem{reasonFolderOccupied, fmt.Sprintf("folder %s has machine %s of another VmGroup, perhaps one of another cluster: nothing is done there; choose another metadata.name or spec.folder", seen.inventory.Path, d.sorted.foreign)}
+		return d.plan
+	}
+	for number := range int(group.Spec.Replicas) {
+		d.slot(machineName(d.folder, number))
+	}
+	d.shrink()
+	d.renew()
+	d.steps = d.steps[:min(len(d.steps), stepsAtOnce)]
+	return d.plan
+}
+
+// misled says that the account leads to somewhere else than where the group's machines are.
+func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
+	was := group.Status
+	if was.VCenterID != "" && was.VCenterID != seen.VCenter {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST, or delete this VmGroup there first", was.VCenter)}
+	}
+	if was.Folder != "" && was.CurrentReplicas != nil && *was.CurrentReplicas > 0 && was.Folder != seen.Path && seen.Folder == "" {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there", was.Folder, seen.Path)}
+	}
+	return nil
+}
+
+func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
+	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID})
+}
+
+func (d *deciding) wait(format string, arguments ...any) {
+	d.waits = append(d.waits, fmt.Sprintf(format, arguments...))
+}
+
+// slot decides what the machine of a number needs.
+func (d *deciding) slot(name string) {
+	one, exists := d.sorted.own[name]
+	switch {
+	case slices.Contains(d.seen.inventory.Cloning, name):
+		d.wait("%s is being made", name)
+	case d.failed(name):
+	case !exists:
+		d.missing(name)
+	case d.occupied(one):
+	case one.Template != d.group.Spec.Template:
+		d.outdated = append(d.outdated, one)
+	case !d.fits(one):
+		d.resize(one)
+	case one.Power != vcenter.PowerOn:
+		d.order(vcenter.Start, one)
+	}
+}
+
+// failed says that the last task for a machine failed, and what is done about it: it is tried again after a while.
+func (d *deciding) failed(name string) bool {
+	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name })
+	if at < 0 {
+		return false
+	}
+	one := d.seen.inventory.Failures[at]
+	if one.Reason == vcenter.Moved {
+		d.wait("%s", one.Message)
+	} else if d.problem == nil {
+		d.problem = &problem{string(one.Reason), one.Message + "; it is tried again, less and less often"}
+	}
+	return one.Resting
+}
+
+// missing has a machine made. The first machine of a group is made alone: two groups that mean the same folder cannot both make it.
+func (d *deciding) missing(name string) {
+	if one, is := d.sorted.taken[name]; is {
+		if one.Making || one.Busy {
+			d.wait("%s is being made", name)
+			return
+		}
+		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("there is a machine %s in folder %s which no VmGroup made: rename, move or delete it", name, d.seen.inventory.Path)}
+		return
+	}
+	begun := len(d.seen.inventory.Cloning)
+	for _, one := range d.steps {
+		if one.verb == vcenter.Clone {
+			begun++
+		}
+	}
+	limit := clonesAtOnce
+	if len(d.sorted.own) == 0 {
+		limit = 1
+	}
+	if begun >= limit {
+		d.wait("%s is to be made", name)
+		return
+	}
+	d.order(vcenter.Clone, vcenter.Machine{Slot: name})
+}
+
+// occupied says that nothing can be done to a machine now.
+func (d *deciding) occupied(one vcenter.Machine) bool {
+	switch {
+	case one.Making:
+		d.wait("%s is being made", one.Slot)
+	case one.Busy:
+		d.wait("the vCenter is at work on %s", one.Slot)
+	case !one.Connected:
+		d.wait("the host of %s does not answer the vCenter", one.Slot)
+	default:
+		return false
+	}
+	return true
+}
+
+func (d *deciding) fits(one vcenter.Machine) bool {
+	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
+}
+
+// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes.
+func (d *deciding) resize(one vcenter.Machine) {
+	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
+	grows := (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)
+	switch {
+	case one.Power == vcenter.PowerOff, one.Power == vcenter.PowerOn && grows:
+		d.order(vcenter.Resize, one)
+	case one.Power == vcenter.PowerSuspended:
+		d.order(vcenter.Start, one)
+	default:
+		d.outdated = append(d.outdated, one)
+	}
+}
+
+// shrink deletes the machines beyond spec.replicas, those with the highest numbers first.
+func (d *deciding) shrink() {
+	beyond := []vcenter.Machine{}
+	for name, one := range d.sorted.own {
+		if number := numberOf(d.folder, name); number < 0 || number >= int(d.group.Spec.Replicas) {
+			beyond = append(beyond, one)
+		}
+	}
+	d.remove(beyond)
+}
+
+// remove shuts machines down and deletes them, those with the highest numbers first.
+func (d *deciding) remove(machines []vcenter.Machine) {
+	slices.SortFunc(machines, func(a, b vcenter.Machine) int {
+		return cmp.Or(cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)), cmp.Compare(a.Slot, b.Slot))
+	})
+	for _, one := range machines {
+		if d.failed(one.Slot) || d.occupied(one) || d.halted(one) {
+			continue
+		}
+		d.order(vcenter.Destroy, one)
+	}
+}
+
+// halted says that a machine runs, and has it shut down: by its guest if it can, else, or if that takes too long, by force.
+func (d *deciding) halted(one vcenter.Machine) bool {
+	if one.Power != vcenter.PowerOn {
+		return false
+	}
+	since, asked := d.seen.stopping[one.ID]
+	switch {
+	case !asked && one.Tools:
+		d.order(vcenter.Shutdown, one)
+	case asked && d.seen.now.Sub(since) < grace:
+		d.wait("%s is shutting down", one.Slot)
+	default:
+		d.order(vcenter.Stop, one)
+	}
+	return true
+}
+
+// renew changes one of the machines that are not as the spec says: one that is down for it already, else the one with the highest number, and
+// that only while all others run.
+func (d *deciding) renew() {
+	if len(d.outdated) == 0 {
+		return
+	}
+	slices.SortFunc(d.outdated, func(a, b vcenter.Machine) int {
+		return cmp.Or(cmp.Compare(d.begun(b), d.begun(a)), cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)))
+	})
+	next := d.outdated[0]
+	if d.begun(next) == 0 && !d.settled() {
+		d.wait("%s is changed when the others run", next.Slot)
+		return
+	}
+	if more := len(d.outdated) - 1; more > 0 {
+		d.wait("%d more machines are changed after %s", more, next.Slot)
+	}
+	if d.halted(next) {
+		return
+	}
+	d.order(vcenter.Destroy, next) // made of another template; what only has another size is resized when it is off
+}
+
+// begun says that a machine is on its way down, or down.
+func (d *deciding) begun(one vcenter.Machine) int {
+	if _, asked := d.seen.stopping[one.ID]; asked || one.Power != vcenter.PowerOn {
+		return 1
+	}
+	return 0
+}
+
+func memoryMiB(group v1alpha1.VmGroup) int64 { return int64(group.Spec.Memory) * 1024 }
+
+// patience is how long a group that is deleted waits for a machine with one of its names and no mark, which may be its own in the making.
+const patience = 10 * time.Minute
+
+// decideEnd decides what a group that is being deleted needs before it may go: its machines go, and its folder if nothing else is in it.
+func decideEnd(group v1alpha1.VmGroup, seen look) plan {
+	d := begin(group, seen)
+	if found := misled(group, seen.inventory); found != nil {
+		d.problem = found
+		return d.plan
+	}
+	for _, name := range seen.inventory.Cloning {
+		d.wait("%s is being made, and deleted then", name)
+	}
+	if seen.inventory.Folder == "" {
+		d.release = d.settled()
+		return d.plan
+	}
+	d.remove(slices.Collect(maps.Values(d.sorted.own)))
+	for name, one := range d.sorted.taken {
+		young := group.DeletionTimestamp != nil && seen.now.Sub(group.DeletionTimestamp.Time) < patience
+		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
+			d.wait("%s may be being made for this VmGroup", name)
+		}
+	}
+	slices.Sort(d.waits)
+	if !d.settled() {
+		return d.plan
+	}
+	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
+		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, group.Status.VCenter, some(stays))
+		return d.plan
+	}
+	d.order(vcenter.DeleteFolder, vcenter.Machine{})
+	return d.plan
+}

@@ -1,0 +1,312 @@
+package vmgroup
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// noon is when the passes of these tests are.
+//
+//nolint:gochecknoglobals // a constant that Go cannot have as one
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// web is a group of three machines with 2 CPUs and 1 GiB.
+func web(change ...func(*v1alpha1.VmGroup)) v1alpha1.VmGroup {
+	group := v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "u1", Generation: 3}}
+	group.Spec = v1alpha1.VmGroupSpec{CPU: 2, Memory: 1, Replicas: 3, Template: "ubuntu"}
+	for _, one := range change {
+		one(&group)
+	}
+	return group
+}
+
+// machine is one of web's, powered on and as the spec says.
+func machine(number int, change ...func(*vcenter.Machine)) vcenter.Machine {
+	name := fmt.Sprintf("shop-web-%d", number)
+	one := vcenter.Machine{ID: fmt.Sprintf("vm-%d", number), Name: name, Owner: "u1", Slot: name, Original: true, Template: "ubuntu", CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOn, Connected: true}
+	for _, by := range change {
+		by(&one)
+	}
+	return one
+}
+
+func off(one *vcenter.Machine)       { one.Power = vcenter.PowerOff }
+func suspended(one *vcenter.Machine) { one.Power = vcenter.PowerSuspended }
+func making(one *vcenter.Machine) {
+	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Making: true}
+}
+func busy(one *vcenter.Machine)     { one.Busy = true }
+func lost(one *vcenter.Machine)     { one.Connected = false }
+func tools(one *vcenter.Machine)    { one.Tools = true }
+func small(one *vcenter.Machine)    { one.CPU = 1 }
+func growing(one *vcenter.Machine)  { one.GrowsCPU, one.GrowsMemory = true, true }
+func large(one *vcenter.Machine)    { one.CPU = 4 }
+func old(one *vcenter.Machine)      { one.Template = "debian" }
+func unmarked(one *vcenter.Machine) { one.Owner, one.Slot, one.Template = "", "", "" }
+func copied(one *vcenter.Machine)   { one.Name, one.Original, one.ID = "copy", false, "vm-copy" }
+func restored(one *vcenter.Machine) { one.Original = false }
+func another(one *vcenter.Machine)  { one.Owner = "u2" }
+func named(name string) func(*vcenter.Machine) {
+	return func(one *vcenter.Machine) { one.Name = name }
+}
+
+// folder is web's folder with these machines.
+func folder(machines ...vcenter.Machine) vcenter.Inventory {
+	return vcenter.Inventory{Folder: "group-v1", Path: "/DC0/vm/shop-web", VCenter: "vc1", Machines: machines}
+}
+
+func resting(number int) vcenter.Failure {
+	name := fmt.Sprintf("shop-web-%d", number)
+	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", Resting: true}
+}
+
+// said is a plan in few words.
+func said(p plan) string {
+	words := []string{}
+	for _, one := range p.steps {
+		words = append(words, strings.TrimSpace(string(one.verb)+" "+strings.TrimPrefix(one.machine, "shop-web-")))
+	}
+	if p.problem != nil {
+		words = append(words, "problem "+p.problem.reason)
+	}
+	for _, one := range p.waits {
+		words = append(words, "waits: "+one)
+	}
+	if p.release {
+		words = append(words, "release")
+	}
+	if p.left != "" {
+		words = append(words, "left: "+p.left)
+	}
+	return strings.Join(words, "; ")
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	replicas := func(number int32) func(*v1alpha1.VmGroup) {
+		return func(g *v1alpha1.VmGroup) { g.Spec.Replicas = number }
+	}
+	with := func(seen vcenter.Inventory, change func(*vcenter.Inventory)) vcenter.Inventory {
+		change(&seen)
+		return seen
+	}
+	cloning := func(numbers ...int) func(*vcenter.Inventory) {
+		return func(seen *vcenter.Inventory) {
+			for _, number := range numbers {
+				seen.Cloning = append(seen.Cloning, fmt.Sprintf("shop-web-%d", number))
+			}
+		}
+	}
+	asked := func(ago time.Duration, number int) map[string]time.Time {
+		return map[string]time.Time{fmt.Sprintf("vm-%d", number): noon.Add(-ago)}
+	}
+	for story, test := range map[string]struct {
+		group    v1alpha1.VmGroup
+		seen     vcenter.Inventory
+		stopping map[string]time.Time
+		want     string
+	}{
+		"nothing is there":                      {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
+		"the first machine is made alone":       {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is being made":               {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is there, off":               {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
+		"all run":                               {web(), folder(machine(0), machine(1), machine(2)), nil, ""},
+		"one was deleted":                       {web(), folder(machine(0), machine(2)), nil, "Clone 1"},
+		"one was powered off":                   {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
+		"one was suspended":                     {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
+		"one was renamed":                       {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
+		"one was copied":                        {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
+		"one was copied, and then deleted":      {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
+		"one was restored from a backup":        {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
+		"fewer: a copy stays":                   {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
+		"all at once have their limit":          {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
+		"what is being made counts":             {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
+		"a killed operator's clone":             {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
+		"somebody's machine has the name":       {web(), folder(machine(0), machine(1), machine(2, unmarked)), nil, "problem MachineOccupied"},
+		"another group's folder":                {web(), folder(machine(0, another)), nil, "problem FolderOccupied"},
+		"another group's machine among its own": {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
+		"somebody's machine beside them":        {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
+		"the vCenter is at work":                {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"a host is lost":                        {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"a clone failed":                        {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
+		"a clone failed a while ago":            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"a clone was begun by somebody killed": {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) {
+			f := resting(2)
+			f.Reason, f.Message = vcenter.Moved, "shop-web-2 is made"
+			i.Failures = []vcenter.Failure{f}
+		}), nil, "waits: shop-web-2 is made"},
+		"fewer: the highest numbers go":           {web(replicas(1)), folder(machine(0), machine(1), machine(2)), nil, "PowerOff 2; PowerOff 1"},
+		"fewer: guests are asked":                 {web(replicas(1)), folder(machine(0), machine(1, tools), machine(2, off)), nil, "Destroy 2; Shutdown 1"},
+		"fewer: a guest takes its time":           {web(replicas(2)), folder(machine(0), machine(1), machine(2, tools)), asked(time.Minute, 2), "waits: shop-web-2 is shutting down"},
+		"fewer: a guest takes too long":           {web(replicas(2)), folder(machine(0), machine(1), machine(2, tools)), asked(3*time.Minute, 2), "PowerOff 2"},
+		"fewer while one is missing":              {web(replicas(2)), folder(machine(0), machine(2, off)), nil, "Clone 1; Destroy 2"},
+		"ten is more than nine":                   {web(replicas(9)), folder(machine(0), machine(1), machine(2), machine(3), machine(4), machine(5), machine(6), machine(7), machine(8), machine(9, off), machine(10, off)), nil, "Destroy 10; Destroy 9"},
+		"another size: one at a time, last first": {web(), folder(machine(0, small), machine(1, small), machine(2, small)), nil, "PowerOff 2; waits: 2 more machines are changed after shop-web-2"},
+		"another size: it is off now":             {web(), folder(machine(0, small), machine(1, small), machine(2, small, off)), nil, "Resize 2; waits: shop-web-1 is changed when the others run"},
+		"another size: it is not on again yet":    {web(), folder(machine(0, small), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
+		"another size: the next":                  {web(), folder(machine(0, small), machine(1, small), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
+		"another size: it may grow":               {web(), folder(machine(0, small, growing), machine(1, small, growing), machine(2)), nil, "Resize 0; Resize 1"},
+		"another size: it may not shrink":         {web(), folder(machine(0), machine(1), machine(2, large, growing)), nil, "PowerOff 2"},
+		"another size: a guest is asked":          {web(), folder(machine(0), machine(1, small, tools), machine(2)), nil, "Shutdown 1"},
+		"another size: never while one is down":   {web(), folder(machine(0), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
+		"another size: suspended ones run first":  {web(), folder(machine(0), machine(1, small, suspended), machine(2)), nil, "PowerOn 1"},
+		"another template: one is stopped":        {web(), folder(machine(0, old), machine(1, old), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: it is off now":         {web(), folder(machine(0, old), machine(1, old, off), machine(2)), nil, "Destroy 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: it is gone":            {web(), folder(machine(0, old), machine(2)), nil, "Clone 1; waits: shop-web-0 is changed when the others run"},
+		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
+		"another vCenter":                         {web(func(g *v1alpha1.VmGroup) { g.Status.VCenterID = "vc0" }), folder(), nil, "problem VCenterChanged"},
+		"another place": {web(func(g *v1alpha1.VmGroup) {
+			one := int32(1)
+			g.Status.Folder, g.Status.CurrentReplicas = "/DC1/vm/shop-web", &one
+		}), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			test.want = strings.ReplaceAll(test.want, "Resize", string(vcenter.Resize))
+			if diff := cmp.Diff(test.want, said(decide(test.group, look{now: noon, inventory: test.seen, stopping: test.stopping}))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDecideEnd(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		seen vcenter.Inventory
+		ago  time.Duration
+		want string
+	}{
+		"nothing was made":         {vcenter.Inventory{}, 0, "release"},
+		"one is being made":        {vcenter.Inventory{Cloning: []string{"shop-web-0"}}, 0, "waits: shop-web-0 is being made, and deleted then"},
+		"all run":                  {folder(machine(0), machine(1, tools), machine(2, off)), 0, "Destroy 2; Shutdown 1; PowerOff 0"},
+		"one is busy":              {folder(machine(0, off, busy)), 0, "waits: the vCenter is at work on shop-web-0"},
+		"one is half made":         {folder(machine(0, making)), time.Hour, "waits: shop-web-0 may be being made for this VmGroup"},
+		"one may be half made":     {folder(machine(0, unmarked)), time.Minute, "waits: shop-web-0 may be being made for this VmGroup"},
+		"it is somebody's":         {folder(machine(0, unmarked)), time.Hour, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
+		"a host is lost":           {folder(machine(0, lost)), 0, "waits: the host of shop-web-0 does not answer the vCenter"},
+		"the folder is empty":      {folder(), 0, "DeleteFolder"},
+		"somebody else's is in it": {folder(machine(0, another)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
+		"a copy is in it":          {folder(machine(0, off), machine(0, copied)), 0, "Destroy 0"},
+		"only a copy is in it":     {folder(machine(0, copied, off)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: copy"},
+		"a renamed one goes, too":  {folder(machine(1, named("db"), off)), 0, "Destroy 1"},
+		"a folder of somebody's":   {vcenter.Inventory{Folder: "f", Path: "/p", Others: []string{"x"}}, 0, "release; left: folder /p stays in vCenter vc.example.com: it has what this VmGroup did not make: x"},
+		"one could not be deleted": {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{resting(2)}}, 0, "problem TaskFailed"},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			group := web(func(g *v1alpha1.VmGroup) {
+				deleted := metav1.NewTime(noon.Add(-test.ago))
+				g.DeletionTimestamp, g.Status.VCenter = &deleted, "vc.example.com"
+			})
+			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, inventory: test.seen}))); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// vCenter is one that does at once, and perfectly, what it is told.
+type perfect struct{ inventory vcenter.Inventory }
+
+func (p *perfect) do(group v1alpha1.VmGroup, one step) {
+	machines := []vcenter.Machine{}
+	for _, there := range p.inventory.Machines {
+		switch {
+		case there.ID != one.id:
+		case one.verb == vcenter.Destroy:
+			continue
+		case one.verb == vcenter.Start:
+			there.Power = vcenter.PowerOn
+		case one.verb == vcenter.Stop, one.verb == vcenter.Shutdown:
+			there.Power = vcenter.PowerOff
+		case one.verb == vcenter.Resize:
+			there.CPU, there.MemoryMiB = group.Spec.CPU, memoryMiB(group)
+		}
+		machines = append(machines, there)
+	}
+	switch one.verb {
+	case vcenter.CreateFolder:
+		p.inventory.Folder = "f"
+	case vcenter.DeleteFolder:
+		p.inventory.Folder = ""
+	case vcenter.Clone:
+		made := machine(numberOf("shop-web", one.machine), off)
+		made.CPU, made.MemoryMiB, made.Template = group.Spec.CPU, memoryMiB(group), group.Spec.Template
+		machines = append(machines, made)
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+	}
+	p.inventory.Machines = machines
+}
+
+// TestEveryGroupArrives: from anything there may be, a group comes to what its spec says, never makes two of a machine, and while it is changed
+// only one of its machines is down.
+func TestEveryGroupArrives(t *testing.T) {
+	t.Parallel()
+	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}
+	for first := range states {
+		for second := range states {
+			for _, replicas := range []int32{1, 2, 4} {
+				group := web(func(g *v1alpha1.VmGroup) { g.Spec.Replicas = replicas })
+				sim := &perfect{folder(machine(0, states[first]), machine(2, states[second]))}
+				arrives(t, group, sim)
+			}
+		}
+	}
+}
+
+func arrives(t *testing.T, group v1alpha1.VmGroup, sim *perfect) {
+	t.Helper()
+	for range 40 {
+		next := decide(group, look{now: noon, inventory: sim.inventory})
+		if next.settled() {
+			if int(group.Spec.Replicas) != len(sim.inventory.Machines) || next.running != group.Spec.Replicas {
+				t.Errorf("settled with %+v", sim.inventory.Machines)
+			}
+			return
+		}
+		for _, one := range next.steps {
+			sim.do(group, one)
+		}
+		names := map[string]bool{}
+		for _, one := range sim.inventory.Machines {
+			if names[one.Name] {
+				t.Fatalf("there are two %s", one.Name)
+			}
+			names[one.Name] = true
+		}
+	}
+	t.Errorf("does not arrive: %s", said(decide(group, look{now: noon, inventory: sim.inventory})))
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 63)
+	names := []string{folderName("shop", "web"), folderName(long, long), folderName(long, long[:62]+"m"), folderName(long[:62], "n"+long)}
+	if names[0] != "shop-web" || machineName(names[0], 12) != "shop-web-12" {
+		t.Errorf("names %v", names)
+	}
+	for i, name := range names {
+		if len(machineName(name, 999)) > maxName {
+			t.Errorf("%s is too long", name)
+		}
+		for _, other := range names[:i] {
+			if other == name {
+				t.Errorf("two groups have the folder %s", name)
+			}
+		}
+	}
+	for name, want := range map[string]int{"shop-web-0": 0, "shop-web-12": 12, "shop-web-012": -1, "shop-web-": -1, "shop-web--1": -1, "shop-web-+1": -1, "shop-web-a-0": -1, "x": -1} {
+		if got := numberOf("shop-web", name); got != want {
+			t.Errorf("the number of %s is %d, want %d", name, got, want)
+		}
+	}
+}

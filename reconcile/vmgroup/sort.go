@@ -1,0 +1,60 @@
+package vmgroup
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+)
+
+// sorted is what is in a group's folder, by whose it is.
+type sorted struct {
+	// own are the group's machines, by the name they were made under.
+	own map[string]vcenter.Machine
+	// others are the names of what is not the group's, of another group's machines too; copies are machines that somebody made of the group's.
+	others, copies []string
+	// foreign is the first machine with another group's mark.
+	foreign string
+	// taken are the machines without a mark, by name.
+	taken map[string]vcenter.Machine
+	// running is how many of the group's machines are powered on.
+	running int32
+}
+
+// sort finds out whose everything is. A machine is the group's if it has the mark, and either is the very one that was made for it, perhaps renamed,
+// or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs.
+func sort(uid string, seen vcenter.Inventory) sorted {
+	found := sorted{own: map[string]vcenter.Machine{}, taken: map[string]vcenter.Machine{}, others: slices.Clone(seen.Others)}
+	marked := slices.DeleteFunc(slices.Clone(seen.Machines), func(one vcenter.Machine) bool { return one.Owner != uid })
+	// Those that have kept their names first.
+	slices.SortStableFunc(marked, func(a, b vcenter.Machine) int { return cmp.Compare(renamed(a), renamed(b)) })
+	for _, one := range marked {
+		if _, twice := found.own[one.Slot]; twice || one.Name != one.Slot && !one.Original {
+			found.copies = append(found.copies, one.Name)
+			continue
+		}
+		found.own[one.Slot] = one
+		if one.Power == vcenter.PowerOn && one.Connected {
+			found.running++
+		}
+	}
+	for _, one := range seen.Machines {
+		switch one.Owner {
+		case uid:
+		case "":
+			found.taken[one.Name] = one
+			found.others = append(found.others, one.Name)
+		default:
+			found.foreign = cmp.Or(found.foreign, one.Name)
+			found.others = append(found.others, one.Name)
+		}
+	}
+	return found
+}
+
+func renamed(one vcenter.Machine) int {
+	if one.Name == one.Slot {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,158 @@
+package vsphere
+
+import (
+	"context"
+
+	"github.com/vmware/govmomi/fault"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+)
+
+func (s bound) do(ctx context.Context, order vcenter.Order) error {
+	at, err := s.site(ctx, order.Group.Place)
+	if err != nil {
+		return err
+	}
+	switch order.Verb {
+	case vcenter.CreateFolder:
+		_, err := at.parent.CreateFolder(ctx, order.Group.Folder)
+		if fault.Is(err, &types.DuplicateName{}) {
+			return nil // somebody was faster: the next look tells who
+		}
+		if isGone(err) {
+			s.misplaced()
+		}
+		return err
+	case vcenter.DeleteFolder:
+		return s.deleteFolder(ctx, at, order)
+	case vcenter.Clone:
+		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+		if err := s.prove(ctx, at, order); err != nil {
+			return err
+		}
+	}
+	machine := object.NewVirtualMachine(s.client, types.ManagedObjectReference{Type: kindMachine, Value: order.ID})
+	if order.Verb == vcenter.Shutdown {
+		return machine.ShutdownGuest(ctx)
+	}
+	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
+}
+
+// change begins one of the tasks on a machine that is there.
+func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.Order) (*object.Task, error) {
+	if order.Verb == vcenter.Start {
+		return machine.PowerOn(ctx)
+	}
+	if order.Verb == vcenter.Stop {
+		return machine.PowerOff(ctx)
+	}
+	if order.Verb == vcenter.Resize {
+		return machine.Reconfigure(ctx, types.VirtualMachineConfigSpec{NumCPUs: order.CPU, MemoryMB: order.MemoryMiB})
+	}
+	return machine.Destroy(ctx)
+}
+
+// begin begins a task for a machine and takes note of it. What the vCenter refuses is a failure of that machine, and waits before it is tried again.
+func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
+	about := subject{order.Group.UID, order.Machine}
+	if err := s.busy(about, order.Verb); err != nil {
+		return err
+	}
+	started, err := start()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err) {
+			s.note(about, order.Verb, err)
+		}
+		return err
+	}
+	s.tasks[about] = begun{verb: order.Verb, reference: started.Reference()}
+	return nil
+}
+
+// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once.
+func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
+	folder, err := s.folder(ctx, at, order.Group.Folder)
+	if err != nil {
+		return nil, err
+	}
+	if folder == nil {
+		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is gone"}
+	}
+	from, err := s.source(ctx, at, order)
+	if err != nil {
+		return nil, err
+	}
+	return from.template.Clone(ctx, object.NewFolder(s.client, *folder), order.Machine, types.VirtualMachineCloneSpec{
+		Location: types.VirtualMachineRelocateSpec{Pool: &from.pool, Datastore: from.datastore},
+		Config: &types.VirtualMachineConfigSpec{
+			NumCPUs: order.CPU, MemoryMB: order.MemoryMiB, InstanceUuid: instanceOf(order.Group.UID, order.Machine),
+			ExtraConfig: []types.BaseOptionValue{
+				&types.OptionValue{Key: markOwner, Value: order.Group.UID},
+				&types.OptionValue{Key: markSlot, Value: order.Machine},
+				&types.OptionValue{Key: markTemplate, Value: order.Template},
+			},
+		},
+	})
+}
+
+// prove makes sure that a machine is still the group's own, and in its folder, before something is done to it.
+func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) error {
+	moved := &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is not what it was a moment ago"}
+	folder, err := s.folder(ctx, at, order.Group.Folder)
+	if err != nil {
+		return err
+	}
+	var seen mo.VirtualMachine
+	reference := types.ManagedObjectReference{Type: kindMachine, Value: order.ID}
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", nameProperty, "config.instanceUuid", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
+		return err
+	}
+	now := machineOf(&seen, false)
+	if folder == nil || seen.Parent == nil || *seen.Parent != *folder || now.Owner != order.Group.UID || now.Slot != order.Machine || now.Name != now.Slot && !now.Original {
+		return moved
+	}
+	return nil
+}
+
+// deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began which
+// was killed then may still be on its way into it: while machines are made of the template, it waits.
+func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) error {
+	folder, err := s.folder(ctx, at, order.Group.Folder)
+	if err != nil || folder == nil {
+		return err
+	}
+	if from, err := template(ctx, s.client, at, order.Template); err == nil {
+		var seen mo.VirtualMachine
+		collector := property.DefaultCollector(s.client)
+		if err := collector.RetrieveOne(ctx, from.Reference(), []string{"recentTask"}, &seen); err != nil {
+			return err
+		}
+		var tasks []mo.Task
+		if len(seen.RecentTask) > 0 {
+			if err := collector.Retrieve(ctx, seen.RecentTask, []string{"info.state"}, &tasks); err != nil {
+				return err
+			}
+		}
+		for _, one := range tasks {
+			if isRunning(one.Info.State) {
+				return &vcenter.Error{Reason: vcenter.Moved, Message: "a machine may still be being made of the template"}
+			}
+		}
+	}
+	machines, others, err := contents(ctx, s.client, *folder)
+	if err != nil {
+		return err
+	}
+	if len(machines)+len(others) > 0 {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is not empty"}
+	}
+	_, err = object.NewFolder(s.client, *folder).Destroy(ctx)
+	return err
+}

@@ -1,0 +1,81 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmware/govmomi/fault"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+)
+
+// meaningOf says what an error of the library means, and what a person can do.
+func meaningOf(err error, account vcenter.Account) *vcenter.Error {
+	if known, is := errors.AsType[*vcenter.Error](err); is {
+		return &vcenter.Error{Reason: known.Reason, Message: known.Message}
+	}
+	say := func(reason vcenter.Reason, message string) *vcenter.Error {
+		return &vcenter.Error{Reason: reason, Message: message}
+	}
+	var forbidden *types.NoPermission
+	_, isForbidden := fault.As(err, &forbidden)
+	switch {
+	case soap.IsCertificateUntrusted(err):
+		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not to be trusted (%s): put its authority into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true where nobody can listen", account.Host, said(err)))
+	case fault.Is(err, &types.InvalidLogin{}):
+		return say(vcenter.Refused, fmt.Sprintf("vCenter %s does not let %s in: correct VC_USER and VC_PASS in the Secret vc-creds", account.Host, account.User))
+	case isForbidden:
+		return say(vcenter.Forbidden, fmt.Sprintf("%s lacks the privilege %s in vCenter %s: grant it", account.User, forbidden.PrivilegeId, account.Host))
+	case isGone(err):
+		return say(vcenter.Moved, "what was looked at is not there any more")
+	}
+	if reason, message := placeMeaning(err); reason != "" {
+		return say(reason, message)
+	}
+	if isSOAP(err) {
+		return say(vcenter.Failed, "vCenter "+account.Host+" says: "+said(err))
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s does not answer in time: see whether it is overloaded; the operator goes on asking", account.Host))
+	}
+	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): see whether it runs and VC_HOST is right; the operator goes on asking", account.Host, said(err)))
+}
+
+func placeMeaning(err error) (vcenter.Reason, string) {
+	var missing *find.NotFoundError
+	var several *find.MultipleFoundError
+	var noDefault *find.DefaultNotFoundError
+	var severalDefaults *find.DefaultMultipleFoundError
+	switch {
+	case errors.As(err, &missing), errors.As(err, &several):
+		return vcenter.NoPlace, said(err)
+	case errors.As(err, &noDefault):
+		return vcenter.NoPlace, said(err)
+	case errors.As(err, &severalDefaults):
+		return vcenter.NoPlace, "there are several datacenters: name one in spec.datacenter, or in VC_DATACENTER of the Secret vc-creds"
+	}
+	return "", ""
+}
+
+// isGone says that an object the vCenter was asked about does not exist any more.
+func isGone(err error) bool {
+	return fault.Is(err, &types.ManagedObjectNotFound{})
+}
+
+func isSOAP(err error) bool {
+	var told interface{ Fault() types.BaseMethodFault }
+	return errors.As(err, &told) || soap.IsSoapFault(err) || soap.IsVimFault(err)
+}
+
+// said is an error's innermost text: the library wraps URLs around it, whose ports and times would make a message change for ever.
+func said(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return strings.TrimSpace(strings.TrimPrefix(err.Error(), "ServerFaultCode: "))
+}
