@@ -88,6 +88,10 @@ bench-boot: ## process start until all definitions are served; the operator's me
 bench-crds: ## what looking after definitions costs with 10,000 objects: boot, check, migration
 	go run ./test/bench/crds
 
+.PHONY: bench-kinds
+bench-kinds: ## the operator's memory with all kinds and 100 objects of each
+	go run ./test/bench/kinds
+
 .PHONY: bench-ready
 bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
 	$(on_cluster) go run ./test/bench/ready

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
 
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/pulsar"

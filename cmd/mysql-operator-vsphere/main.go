@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
+
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vsphere"
 )

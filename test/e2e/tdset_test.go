@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
 // helloManifest is the founding document's, letter for letter but for the namespace, which is the test's own.
@@ -47,14 +44,8 @@ const helloImage = "crccheck/hello-world"
 // newHello is a namespace that, as the document's, does not ask Pods for anything.
 func newHello(t *testing.T) *place {
 	t.Helper()
-	kubectl, err := kube.FromEnvironment()
-	if err != nil {
-		t.Fatal(err)
-	}
-	loadProgram(t, kubectl.Config, "./test/e2e/hello", helloImage+":latest")
-	p := &place{t: t, kubectl: kubectl, namespace: "e2e-" + strings.ToLower(rand.Text()[:6])}
-	p.run("create", "namespace", p.namespace)
-	t.Cleanup(p.tearDown)
+	p := newOpenPlace(t)
+	loadProgram(t, p.kubectl.Config, "./test/e2e/hello", helloImage+":latest")
 	return p
 }
 

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/vmware/govmomi"
@@ -38,14 +37,24 @@ const (
 // CloneTakes is how long the simulator takes for a clone: long enough to look at it, and to be killed meanwhile.
 const CloneTakes = 300 * time.Millisecond
 
+// T is what a vCenter needs of a test.
+type T interface {
+	Helper()
+	Context() context.Context
+	Cleanup(after func())
+	Fatal(what ...any)
+}
+
 // VCenter is a running vCenter.
 type VCenter struct {
-	t     *testing.T
+	t     T
 	admin *govmomi.Client
 	// Host is its address, as in VC_HOST, and Authorities what to trust.
 	Host, Authorities string
 
-	target   string
+	certificate []byte
+	target      string
+
 	mu       sync.Mutex
 	listener net.Listener
 	lines    map[net.Conn]bool
@@ -64,8 +73,23 @@ type VCenter struct {
 //nolint:gochecknoglobals // the simulator's setting is one, too
 var patient sync.Once
 
-// New starts a vCenter with the datacenter DC0 and a template.
-func New(t *testing.T) *VCenter {
+// New starts a vCenter with the datacenter DC0 and a template, on this machine's own address.
+func New(t T) *VCenter {
+	t.Helper()
+	v := start(t, "127.0.0.1", new(tls.Config))
+	v.Authorities = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: v.certificate}))
+	return v
+}
+
+// NewAt is New on another address, with a certificate for it, which some authorities have signed.
+func NewAt(t T, address string, certificate tls.Certificate, authorities string) *VCenter {
+	t.Helper()
+	v := start(t, address, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	v.Authorities = authorities
+	return v
+}
+
+func start(t T, address string, security *tls.Config) *VCenter {
 	t.Helper()
 	patient.Do(func() {
 		simulator.TaskDelay.MethodDelay = map[string]int{"CloneVm": int(CloneTakes / time.Millisecond), "LockHandoff": 0}
@@ -75,7 +99,7 @@ func New(t *testing.T) *VCenter {
 		t.Fatal(err)
 	}
 	t.Cleanup(model.Remove)
-	model.Service.TLS = new(tls.Config)
+	model.Service.TLS = security
 	model.Service.Listen = &url.URL{User: url.UserPassword(User, Password)}
 	v := &VCenter{t: t, lines: map[net.Conn]bool{}, calls: map[string]int{}, extra: newExtras()}
 	model.Service.Context.Map.AddHandler(v.extra)
@@ -83,8 +107,8 @@ func New(t *testing.T) *VCenter {
 	server := model.Service.NewServer()
 	t.Cleanup(server.Close)
 	v.target = server.Listener.Addr().String()
-	v.Authorities = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
-	v.listen("127.0.0.1:0")
+	v.certificate = server.Certificate().Raw
+	v.listen(net.JoinHostPort(address, "0"))
 	t.Cleanup(v.Down)
 	v.login(server.URL)
 	v.prepare(model.Service.Context.Map)

@@ -21,7 +21,7 @@ type API interface {
 type Account struct {
 	// Host is a name or an address, with or without a port.
 	Host, User, Password string
-	// Authorities are the certificates to trust, in PEM; empty means the system's.
+	// Authorities are the certificates to trust, in PEM; empty means the system's, or where it has none, those that Mozilla trusts.
 	Authorities string
 	// Insecure trusts any certificate.
 	Insecure bool

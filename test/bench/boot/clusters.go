@@ -8,10 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+	"github.com/mysql-operator/mysql-operator/test/bench/standin"
+	"github.com/mysql-operator/mysql-operator/test/bench/testbed"
 )
 
 const (
@@ -23,10 +24,6 @@ const (
 	// tend is how often new Pods are looked for.
 	tend = 250 * time.Millisecond
 )
-
-func core(resource string) apischema.GroupVersionResource {
-	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
-}
 
 func clusterKind() (schema.Kind, error) {
 	kinds, err := schema.Select([]string{"MySQLCluster"})
@@ -64,7 +61,7 @@ func (b bench) makeClusters(ctx context.Context, o options) error {
 }
 
 // awaitClusters has members stand in for each Pod that appears, and returns when the operator finds every cluster as it should be.
-func (b bench) awaitClusters(ctx context.Context, o options, members *standIns) error {
+func (b bench) awaitClusters(ctx context.Context, o options, members *standin.Members) error {
 	kind, err := clusterKind()
 	if err != nil {
 		return err
@@ -72,7 +69,7 @@ func (b bench) awaitClusters(ctx context.Context, o options, members *standIns) 
 	ctx, cancel := context.WithTimeout(ctx, clustersLimit)
 	defer cancel()
 	for {
-		if err := members.tend(ctx, clustersNamespace); err != nil {
+		if err := members.Tend(ctx, clustersNamespace); err != nil {
 			return err
 		}
 		list, err := b.Admin.Resource(kind.GVR()).Namespace(clustersNamespace).List(ctx, metav1.ListOptions{})
@@ -86,7 +83,7 @@ func (b bench) awaitClusters(ctx context.Context, o options, members *standIns) 
 		if ready == o.clusters {
 			return nil
 		}
-		if err := pause(ctx, tend); err != nil {
+		if err := testbed.Pause(ctx, tend); err != nil {
 			return fmt.Errorf("wait for the clusters to be Ready and durable: %w: %d of %d are; %s", err, ready, o.clusters, worst)
 		}
 	}

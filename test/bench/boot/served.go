@@ -21,7 +21,7 @@ const removeLimit = time.Minute
 
 // bootOnce starts the operator, watches it come up, and stops it.
 func (b bench) bootOnce(ctx context.Context) (boot, error) {
-	operator, err := b.Start(ctx)
+	operator, err := b.Start(ctx, "all")
 	if err != nil {
 		return boot{}, err
 	}

@@ -79,7 +79,7 @@ func (b bench) bootUnchanged(ctx context.Context) (time.Duration, error) {
 // bootOnce starts the operator, and stops it as soon as it says that the definitions are in force. So it does not fill its caches, or only
 // begins to, which takes the longer the more objects there are.
 func (b bench) bootOnce(ctx context.Context) (time.Duration, error) {
-	operator, err := b.Start(ctx)
+	operator, err := b.Start(ctx, "all")
 	if err != nil {
 		return 0, err
 	}

@@ -201,3 +201,23 @@ func valueOf(content []byte, key, otherwise string) string {
 func (r Root) path(parts ...string) string {
 	return filepath.Join(append([]string{string(r)}, parts...)...)
 }
+
+// Child is a process that another one has started, the one with the lowest number.
+func (r Root) Child(parent int) (int, error) {
+	files, _ := filepath.Glob(r.path("[0-9]*/status")) // the pattern is well-formed
+	lowest := 0
+	for _, file := range files {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			continue
+		}
+		content, err := os.ReadFile(file)
+		if err == nil && valueOf(content, "PPid", "") == strconv.Itoa(parent) && (lowest == 0 || pid < lowest) {
+			lowest = pid
+		}
+	}
+	if lowest == 0 {
+		return 0, fmt.Errorf("look for a child of process %d: it has none", parent)
+	}
+	return lowest, nil
+}

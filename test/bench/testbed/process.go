@@ -47,8 +47,9 @@ const (
 	CachesCheck      = "caches"
 )
 
-// Start starts the operator, with all kinds, as its image does, but for where it finds the cluster and listens.
-func (b *Bed) Start(ctx context.Context) (*Process, error) {
+// Start starts the operator, with some kinds ("all", or as in --kinds; empty for those it has by itself), as its image does, but for where it
+// finds the cluster and listens.
+func (b *Bed) Start(ctx context.Context, kinds string) (*Process, error) {
 	health, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (b *Bed) Start(ctx context.Context) (*Process, error) {
 		return nil, fmt.Errorf("make the operator's log: %w", err)
 	}
 	defer output.Close()
-	p.command = exec.CommandContext(ctx, b.Binary, "run", "--kinds=all", "--kubeconfig="+b.kubeconfig, "--agent-image="+agentImage,
+	p.command = exec.CommandContext(ctx, b.Binary, "run", "--kinds="+kinds, "--kubeconfig="+b.kubeconfig, "--agent-image="+agentImage,
 		"--health-address="+health, "--metrics-address="+metrics)
 	p.command.Stdout, p.command.Stderr = output, output
 	p.command.Env = b.environment
@@ -93,6 +94,20 @@ func (p *Process) Stop() error {
 		killed := p.command.Process.Kill()
 		return fmt.Errorf("the operator did not stop within %s and was killed: %w%s", stopPatience, errors.Join(killed, <-p.ended), p.Tail())
 	}
+}
+
+// AwaitReady returns when /readyz is content with everything.
+func (p *Process) AwaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, BootLimit, fmt.Errorf("not ready within %s", BootLimit))
+	defer cancel()
+	err := Until(ctx, "the operator to be ready", func() bool {
+		_, ready := p.Readiness(ctx)
+		return ready
+	})
+	if err != nil {
+		return fmt.Errorf("%w%s", err, p.Tail())
+	}
+	return nil
 }
 
 // Readiness asks /readyz once: what the checks say by name, and whether all are content.

@@ -42,7 +42,7 @@ type Options struct {
 
 // Bed is a control plane with the rights granted, and a binary to run on it.
 type Bed struct {
-	// Binary is a copy of what was built, so that nobody's next build changes it half-way.
+	// Binary is a copy of what was built, with the programs that it starts beside it, so that nobody's next build changes it half-way.
 	Binary string
 	// Config, Admin and Kubectl are the administrator's, for what the benchmark itself does.
 	Config  *rest.Config
@@ -71,7 +71,7 @@ func Up(ctx context.Context, o Options) (_ *Bed, err error) {
 	}()
 	if b.Binary == "" {
 		b.Binary = filepath.Join(dir, "mysql-operator")
-		if err := build(ctx, b.Binary); err != nil {
+		if err := build(ctx, dir); err != nil {
 			return nil, err
 		}
 	}
@@ -96,26 +96,14 @@ func Up(ctx context.Context, o Options) (_ *Bed, err error) {
 
 func (b *Bed) controlPlane() string { return filepath.Join(b.dir, "control-plane") }
 
-// build makes what is shipped, the way it is made for shipping, and copies it.
+// build makes what is shipped, the way it is made for shipping, and copies it to a folder.
 func build(ctx context.Context, to string) error {
 	command := exec.CommandContext(ctx, "make", "--silent", "build")
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	if err := command.Run(); err != nil {
 		return fmt.Errorf("make build: %w: run this in the root of a clone, or by make", err)
 	}
-	built, err := os.Open(filepath.Join("bin", "mysql-operator"))
-	if err != nil {
-		return fmt.Errorf("copy the binary: %w", err)
-	}
-	defer built.Close()
-	own, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		return fmt.Errorf("copy the binary: %w", err)
-	}
-	if _, err := io.Copy(own, built); err != nil {
-		return errors.Join(fmt.Errorf("copy the binary: %w", err), own.Close())
-	}
-	return own.Close()
+	return os.CopyFS(to, os.DirFS("bin"))
 }
 
 // grant makes the account with just the rights that `mysql-operator manifests` asks for, and a kubeconfig with a token of it.

@@ -1,4 +1,5 @@
-package main
+// Package standin has programs stand in for members of MySQLClusters where there is no node to run them.
+package standin
 
 import (
 	"context"
@@ -14,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -23,35 +25,39 @@ import (
 )
 
 const (
-	labelInstance  = "app.kubernetes.io/instance"
-	managedByUs    = "app.kubernetes.io/managed-by=mysql-operator,app.kubernetes.io/name=mysql"
-	standInAddress = "127.0.0.1"
-	standInVersion = "9.7.4"
+	labelInstance = "app.kubernetes.io/instance"
+	managedByUs   = "app.kubernetes.io/managed-by=mysql-operator,app.kubernetes.io/name=mysql"
+	address       = "127.0.0.1"
+	version       = "9.7.4"
 )
 
-// standIns answer for members where there is no node to run them: they do at once what the operator assigns, over TLS with the cluster's own
+func core(resource string) apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
+}
+
+// Members answer for Pods that nobody runs: they do at once what the operator assigns, over TLS with the cluster's own
 // certificate, as agents do. The operator so holds and does what it would with that many real clusters at rest. Their one address serves
 // all Pods; the host name in the TLS handshake tells which member is asked.
-type standIns struct {
+type Members struct {
 	api    dynamic.Interface
 	server *http.Server
 	ended  chan error
 
 	mu           sync.Mutex
-	members      map[string]*standIn         // by host
+	members      map[string]*member          // by host
 	certificates map[string]*tls.Certificate // by cluster
 }
 
-// standIn is one member.
-type standIn struct {
+// member is one member.
+type member struct {
 	cluster, name string
 	assignment    *replication.Assignment
 }
 
-func startStandIns(ctx context.Context, api dynamic.Interface) (*standIns, error) {
-	s := &standIns{api: api, ended: make(chan error, 1), members: map[string]*standIn{}, certificates: map[string]*tls.Certificate{}}
+func Start(ctx context.Context, api dynamic.Interface) (*Members, error) {
+	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, certificates: map[string]*tls.Certificate{}}
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(standInAddress, strconv.Itoa(agent.Port)))
+	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(agent.Port)))
 	if err != nil {
 		return nil, fmt.Errorf("stand in for members: %w: their port is fixed, so nothing else may use it on this address", err)
 	}
@@ -63,7 +69,8 @@ func startStandIns(ctx context.Context, api dynamic.Interface) (*standIns, error
 	return s, nil
 }
 
-func (s *standIns) stop() error {
+// Stop ends them.
+func (s *Members) Stop() error {
 	err := s.server.Close()
 	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
 		return errors.Join(err, ended)
@@ -71,8 +78,8 @@ func (s *standIns) stop() error {
 	return err
 }
 
-// tend makes each Pod that has none a stand-in, and reports it as running, as its kubelet would.
-func (s *standIns) tend(ctx context.Context, namespace string) error {
+// Tend makes each Pod that has none a stand-in, and reports it as running, as its kubelet would.
+func (s *Members) Tend(ctx context.Context, namespace string) error {
 	list, err := s.api.Resource(core("pods")).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: managedByUs})
 	if err != nil {
 		return fmt.Errorf("look for Pods: %w", err)
@@ -95,7 +102,7 @@ func (s *standIns) tend(ctx context.Context, namespace string) error {
 	return nil
 }
 
-func (s *standIns) add(ctx context.Context, pod corev1.Pod) error {
+func (s *Members) add(ctx context.Context, pod corev1.Pod) error {
 	cluster := pod.Labels[labelInstance]
 	object, err := s.api.Resource(core("secrets")).Namespace(pod.Namespace).Get(ctx, cluster+"-tls", metav1.GetOptions{})
 	if err != nil {
@@ -112,13 +119,13 @@ func (s *standIns) add(ctx context.Context, pod corev1.Pod) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.certificates[cluster] = &certificate
-	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = &standIn{cluster: cluster, name: pod.Name}
+	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = &member{cluster: cluster, name: pod.Name}
 	return nil
 }
 
-func (s *standIns) reportRunning(ctx context.Context, pod corev1.Pod) error {
+func (s *Members) reportRunning(ctx context.Context, pod corev1.Pod) error {
 	now := metav1.Now()
-	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: standInAddress, PodIPs: []corev1.PodIP{{IP: standInAddress}}, StartTime: &now}
+	status := corev1.PodStatus{Phase: corev1.PodRunning, PodIP: address, PodIPs: []corev1.PodIP{{IP: address}}, StartTime: &now}
 	for _, condition := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 		status.Conditions = append(status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue, LastTransitionTime: now})
 	}
@@ -145,7 +152,7 @@ func (s *standIns) reportRunning(ctx context.Context, pod corev1.Pod) error {
 	return nil
 }
 
-func (s *standIns) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+func (s *Members) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member, found := s.members[hello.ServerName]
@@ -155,7 +162,7 @@ func (s *standIns) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.certificates[member.cluster], nil
 }
 
-func (s *standIns) assign(answer http.ResponseWriter, request *http.Request) {
+func (s *Members) assign(answer http.ResponseWriter, request *http.Request) {
 	var assignment replication.Assignment
 	if err := json.NewDecoder(request.Body).Decode(&assignment); err != nil {
 		http.Error(answer, err.Error(), http.StatusBadRequest)
@@ -167,7 +174,7 @@ func (s *standIns) assign(answer http.ResponseWriter, request *http.Request) {
 	answer.WriteHeader(http.StatusNoContent)
 }
 
-func (s *standIns) status(answer http.ResponseWriter, request *http.Request) {
+func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	member := s.members[request.TLS.ServerName]
@@ -182,12 +189,12 @@ func (s *standIns) status(answer http.ResponseWriter, request *http.Request) {
 }
 
 // status is what an agent says whose mysqld has done all that it was assigned. acknowledging is how many of the cluster's replicas do.
-func (m *standIn) status(acknowledging int) replication.Status {
+func (m *member) status(acknowledging int) replication.Status {
 	executed, err := replication.ParseGTIDSet("00000000-0000-4000-8000-000000000000:1-3")
 	if err != nil {
 		executed = replication.GTIDSet{}
 	}
-	status := replication.Status{Protocol: replication.Protocol, Boot: "boot-of-" + m.name, Version: standInVersion, Executed: executed, Received: executed}
+	status := replication.Status{Protocol: replication.Protocol, Boot: "boot-of-" + m.name, Version: version, Executed: executed, Received: executed}
 	if m.assignment == nil {
 		status.State, status.Origin, status.Message = replication.StateWaiting, replication.OriginFresh, "waits for the operator to assign a role"
 		return status
