@@ -3,6 +3,7 @@ package backup
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -199,7 +200,7 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 
 // pace lets the member rest while its clients are at work, until the function it returns is called; unless the user has said how fast.
 func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
-	p = newPacer(ctx, m.env.Bandwidth == 0)
+	p = newPacer(ctx, m.env.Bandwidth == 0, runtime.NumCPU())
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { p.watch(ctx, from.server, m.env.Log) })

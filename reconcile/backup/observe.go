@@ -49,8 +49,9 @@ func Observe(job *batchv1.Job, pods []corev1.Pod) State {
 		observePod(attempts[len(attempts)-1], &state)
 	}
 	for _, pod := range attempts {
-		if pod.Status.Phase == corev1.PodSucceeded {
-			observePod(pod, &state)
+		if hasSucceeded(pod) {
+			state.Pod = pod.Name
+			observeSuccess(pod, &state)
 			return state
 		}
 	}
@@ -61,6 +62,16 @@ func Observe(job *batchv1.Job, pods []corev1.Pod) State {
 		return failed(*condition, state)
 	}
 	return state
+}
+
+// hasSucceeded says that a Pod's program has ended well. Its kubelet says so of the container about a second before it says so of the Pod, of which
+// it first clears away the rest.
+func hasSucceeded(pod corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodRunning {
+		return pod.Status.Phase == corev1.PodSucceeded
+	}
+	status := containerStatus(pod)
+	return status != nil && status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
 }
 
 // sorted puts the Pods in the order they were made.
@@ -95,8 +106,7 @@ func hasStarted(pod corev1.Pod) bool {
 func observePod(pod corev1.Pod, state *State) {
 	state.Pod, state.Phase = pod.Name, Pending
 	switch pod.Status.Phase {
-	case corev1.PodSucceeded:
-		observeSuccess(pod, state)
+	case corev1.PodSucceeded: // hasSucceeded
 	case corev1.PodFailed:
 		observeFailure(pod, state)
 	case corev1.PodRunning:
@@ -110,7 +120,7 @@ func observePod(pod corev1.Pod, state *State) {
 }
 
 func observeSuccess(pod corev1.Pod, state *State) {
-	state.Phase = Succeeded
+	state.Phase, state.PodIP, state.Reason, state.Message, state.Waiting = Succeeded, "", "", "", ""
 	status := containerStatus(pod)
 	if status == nil || status.State.Terminated == nil {
 		state.Message = "the Pod succeeded, but its containers' states are not known"

@@ -164,6 +164,10 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", succeeded(wholeOutcome))},
 			want: State{Phase: Succeeded, Reason: ReasonCompleted, Attempts: 1, Pod: "p", Outcome: &Outcome{Reason: ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "a:1-9", Checksum: "sha256:12", DataSize: 100, Size: 40}},
 		},
+		"done, and kubelet has not cleared the Pod away yet": {
+			job: jobWith(), pods: []corev1.Pod{podOf("p", succeeded(wholeOutcome), func(p *corev1.Pod) { p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.0.0.7" })},
+			want: State{Phase: Succeeded, Reason: ReasonCompleted, Attempts: 1, Pod: "p", Outcome: &Outcome{Reason: ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "a:1-9", Checksum: "sha256:12", DataSize: 100, Size: 40}},
+		},
 		"done at the very moment of its deadline": {
 			job:  jobWith(jobSays(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded, "Job was active longer than specified deadline")),
 			pods: []corev1.Pod{podOf("p", succeeded(`{"reason":"Completed","checksum":"sha256:12"}`))},

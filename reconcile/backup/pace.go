@@ -12,8 +12,10 @@ const (
 	// busyAbove is how many statements and commits a second make a member one that has clients at work: several times what the operator
 	// itself asks.
 	busyAbove = 100
-	// restShare is how many times as long as it has worked a donor with clients at work may rest: it works a quarter of the time.
-	restShare = 3
+	// restOnOneCPU, divided by the node's CPUs, is how many times as long as it has worked a donor with clients at work may rest. A copy keeps about
+	// two CPUs at work while it is made: on a node of two it works an eighth of the time, on one of fourteen half of it, and so takes about
+	// the same share of either.
+	restOnOneCPU = 14.0
 	// shortestRest makes pauses few, longestRest keeps them from being taken for a broken connection.
 	shortestRest = 20 * time.Millisecond
 	longestRest  = time.Second
@@ -27,16 +29,18 @@ type pacer struct {
 	busy atomic.Bool
 	// resting is false where the user has said how fast, and in the last stages: meanwhile redo log piles up at the donor.
 	resting bool
-	clock   func() time.Time
-	pause   func(time.Duration)
+	// restShare is how many times as long as it has worked the donor may rest.
+	restShare float64
+	clock     func() time.Time
+	pause     func(time.Duration)
 	// since is when the last Write returned, began when the present one was called.
 	since, began time.Time
 	owed         time.Duration
 }
 
-// newPacer makes one whose pauses end with the context.
-func newPacer(ctx context.Context, resting bool) *pacer {
-	return &pacer{resting: resting, clock: time.Now, pause: func(duration time.Duration) {
+// newPacer makes one whose pauses end with the context, for a donor on a node with so many CPUs.
+func newPacer(ctx context.Context, resting bool, cpus int) *pacer {
+	return &pacer{resting: resting, restShare: restOnOneCPU / float64(max(1, cpus)), clock: time.Now, pause: func(duration time.Duration) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(duration):
@@ -52,7 +56,7 @@ func (p *pacer) begin() {
 		return
 	}
 	if !p.since.IsZero() {
-		p.owed += restShare * p.began.Sub(p.since)
+		p.owed += time.Duration(p.restShare * float64(p.began.Sub(p.since)))
 	}
 }
 

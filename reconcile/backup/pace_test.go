@@ -35,7 +35,7 @@ func TestPacer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now, rested := time.Unix(0, 0), time.Duration(0)
-			p := &pacer{resting: test.resting, clock: func() time.Time { return now }, since: now}
+			p := &pacer{resting: test.resting, restShare: 3, clock: func() time.Time { return now }, since: now}
 			p.pause = func(duration time.Duration) { rested, now = rested+duration, now.Add(duration) }
 			p.busy.Store(test.busy)
 			for _, one := range test.steps {
@@ -68,6 +68,16 @@ func TestIsBusy(t *testing.T) {
 	} {
 		if got := isBusy(test.before, test.after, test.passed); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestRestByTheSizeOfTheNode: what is a large part of a small machine is a small part of a large one.
+func TestRestByTheSizeOfTheNode(t *testing.T) {
+	t.Parallel()
+	for cpus, want := range map[int]float64{0: 14, 1: 14, 2: 7, 14: 1, 56: 0.25} {
+		if got := newPacer(t.Context(), true, cpus).restShare; got != want {
+			t.Errorf("%d CPUs: rests %v times as long as it works, want %v", cpus, got, want)
 		}
 	}
 }

@@ -43,7 +43,8 @@ type measured struct {
 	mebibytes                                  float64
 	limit, backup, mysqldump, mydumper         float64
 	restore, mysqlRestore, myloader            float64
-	clientCost                                 []float64 // percent
+	clientCost, clientCostFast                 []float64 // percent
+	besideClients, besideClientsFast           []float64
 	memory                                     float64   // MiB
 	backupStored, mysqldumpStored, limitStored float64   // MiB
 }
@@ -100,9 +101,12 @@ func report(out io.Writer, m measured) {
 	row("backup", m.backup, m.backupStored)
 	row("mysqldump", m.mysqldump, m.mysqldumpStored)
 	row("mydumper", m.mydumper, 0)
+	row("backup beside clients", figure.Percentile(m.besideClients, 50), 0)
+	row("the same at full speed", figure.Percentile(m.besideClientsFast, 50), 0)
 	row("restore, apply to Ready", m.restore, 0)
 	row("new cluster, mysql, from mysqldump", m.mysqlRestore, 0)
 	row("new cluster, myloader", m.myloader, 0)
+	fmt.Fprintf(out, "\nclients' cost of each backup, in percent: giving way %.1f, at full speed %.1f", m.clientCost, m.clientCostFast)
 	fmt.Fprintf(out, "\n%.0f MiB of data files; a new cluster alone takes %.1f s\n", m.mebibytes, m.emptyCluster)
 	figure.Table(out, rows)
 	fmt.Fprintln(out)
@@ -114,5 +118,6 @@ func report(out io.Writer, m measured) {
 	figure.Print(out, "restore_vs_mysqldump", m.mysqlRestore/m.restore, "ratio")
 	figure.Print(out, "restore_vs_myloader", m.myloader/m.restore, "ratio")
 	figure.Print(out, "backup_client_cost", figure.Percentile(m.clientCost, 50), "percent")
+	figure.Print(out, "backup_client_cost_fast", figure.Percentile(m.clientCostFast, 50), "percent")
 	figure.Print(out, "backup_memory", m.memory, "MiB")
 }

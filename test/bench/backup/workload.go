@@ -62,25 +62,52 @@ func (b *bench) windows(ctx context.Context, m *measured, count *atomic.Int64) e
 		return err
 	}
 	for round := range b.options.rounds {
-		name := fmt.Sprintf("beside-clients-%d", round)
-		during, err := rate(count, func() error {
-			_, err := b.takeBackup(ctx, name, "deletionPolicy: Delete")
-			return err
-		})
-		if err != nil {
-			return err
+		for _, way := range ways() {
+			name := fmt.Sprintf("beside-clients-%s-%d", way.name, round)
+			took, during, err := b.beside(ctx, count, name, way.line)
+			if err != nil {
+				return err
+			}
+			after, err := quiet()
+			if err != nil {
+				return err
+			}
+			way.add(m, 100*(1-during/((before+after)/2)), took.Seconds())
+			before = after
 		}
-		if _, err := b.kubectl.Run(ctx, "delete", "mysqlbackupinstance", name, "--namespace", b.namespace); err != nil {
-			return err
-		}
-		after, err := quiet()
-		if err != nil {
-			return err
-		}
-		m.clientCost = append(m.clientCost, 100*(1-during/((before+after)/2)))
-		before = after
 	}
 	return nil
+}
+
+// way is how fast backups go beside clients.
+type way struct {
+	name, line string
+	// add notes what one cost, in percent, and how long it took, in seconds.
+	add func(m *measured, cost, seconds float64)
+}
+
+// ways are as a backup does by itself, and as fast as it can.
+func ways() []way {
+	return []way{
+		{"gently", "deletionPolicy: Delete", func(m *measured, cost, seconds float64) {
+			m.clientCost, m.besideClients = append(m.clientCost, cost), append(m.besideClients, seconds)
+		}},
+		{"fast", "deletionPolicy: Delete, bandwidthLimit: 100Gi", func(m *measured, cost, seconds float64) {
+			m.clientCostFast, m.besideClientsFast = append(m.clientCostFast, cost), append(m.besideClientsFast, seconds)
+		}},
+	}
+}
+
+// beside takes a backup while clients are at work, and deletes it.
+func (b *bench) beside(ctx context.Context, count *atomic.Int64, name, line string) (took time.Duration, during float64, err error) {
+	during, err = rate(count, func() error {
+		took, err = b.takeBackup(ctx, name, line)
+		return err
+	})
+	if err == nil {
+		_, err = b.kubectl.Run(ctx, "delete", "mysqlbackupinstance", name, "--namespace", b.namespace)
+	}
+	return took, during, err
 }
 
 // rate is how many transactions a second were counted while something was done.
