@@ -18,6 +18,9 @@ const (
 // measureClients has clients at work on the primary all the time, and counts their transactions in windows: without a backup, during one,
 // and so on in turn, so that whatever else changes hits both.
 func (b *bench) measureClients(ctx context.Context, m *measured) error {
+	if b.options.rounds == 0 {
+		return nil
+	}
 	db, err := b.open(ctx, source, source)
 	if err != nil {
 		return err
