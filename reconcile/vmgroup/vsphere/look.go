@@ -39,7 +39,8 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	if err := s.settle(ctx); err != nil {
 		return found, err
 	}
-	found.Cloning, found.Failures = s.underway(group)
+	var worked []string
+	found.Cloning, worked, found.Failures = s.underway(group)
 	folder, err := s.folder(ctx, at, group.Folder)
 	if isGone(err) {
 		s.misplaced()
@@ -49,6 +50,11 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	}
 	found.Folder = folder.Value
 	found.Machines, found.Others, err = contents(ctx, s.client, *folder)
+	for i, one := range found.Machines {
+		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
+			found.Machines[i].Busy = true
+		}
+	}
 	return found, err
 }
 

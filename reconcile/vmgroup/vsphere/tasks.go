@@ -98,14 +98,18 @@ func failureOf(told *types.LocalizedMethodFault) error {
 	return task.Error{LocalizedMethodFault: told}
 }
 
-// underway tells a group's machines that are being made, and its failures.
-func (s *session) underway(group vcenter.Group) ([]string, []vcenter.Failure) {
+// underway tells a group's machines that are being made, those that something else is being done to, and its failures.
+func (s *session) underway(group vcenter.Group) (cloning, worked []string, failures []vcenter.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cloning, failures := []string{}, []vcenter.Failure{}
+	cloning = []string{}
 	for about, one := range s.tasks {
-		if about.uid == group.UID && one.verb == vcenter.Clone {
+		switch {
+		case about.uid != group.UID:
+		case one.verb == vcenter.Clone:
 			cloning = append(cloning, about.machine)
+		default:
+			worked = append(worked, about.machine)
 		}
 	}
 	for about, one := range s.failed {
@@ -116,7 +120,7 @@ func (s *session) underway(group vcenter.Group) ([]string, []vcenter.Failure) {
 	}
 	slices.Sort(cloning)
 	slices.SortFunc(failures, func(a, b vcenter.Failure) int { return cmp.Compare(a.Machine, b.Machine) })
-	return cloning, failures
+	return cloning, worked, failures
 }
 
 // busy says why a task must not begin now; nil if it may.
