@@ -45,8 +45,8 @@ type measured struct {
 	restore, mysqlRestore, myloader            float64
 	clientCost, clientCostFast                 []float64 // percent
 	besideClients, besideClientsFast           []float64
-	memory                                     float64   // MiB
-	backupStored, mysqldumpStored, limitStored float64   // MiB
+	memory                                     float64 // MiB
+	backupStored, mysqldumpStored, limitStored float64 // MiB
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
