@@ -104,7 +104,8 @@ func (b bench) measure(ctx context.Context, o options) (m measured, err error) {
 	if err := b.awaitObjects(ctx); err != nil {
 		return m, fmt.Errorf("%w%s", err, operator.Tail())
 	}
-	return m, b.atRest(ctx, o, operator, &m)
+	err = b.atRest(ctx, o, operator, &m)
+	return m, err
 }
 
 // atRest measures an operator that has nothing left to do.

@@ -29,7 +29,7 @@ func startVCenter(ctx context.Context) (v *vCenter, err error) {
 			err = fmt.Errorf("start a vCenter: %w", failed)
 		}
 	}()
-	v.VCenter = vcsim.New(standingIn{ctx: ctx, owner: v})
+	v.VCenter = vcsim.New(standingIn{ctx: ctx, owner: v}) //nolint:contextcheck // it asks standingIn for it
 	return v, nil
 }
 

@@ -54,6 +54,7 @@ type member struct {
 	assignment    *replication.Assignment
 }
 
+// Start begins to answer; Stop ends it.
 func Start(ctx context.Context, api dynamic.Interface) (*Members, error) {
 	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, certificates: map[string]*tls.Certificate{}}
 	var config net.ListenConfig

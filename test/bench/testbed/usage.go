@@ -43,6 +43,7 @@ func (p *Process) Sample(ctx context.Context, rest time.Duration) (Usage, error)
 	})
 }
 
+// Pause waits; its error is the context's.
 func Pause(ctx context.Context, length time.Duration) error {
 	select {
 	case <-ctx.Done():
