@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -35,7 +37,7 @@ type options struct {
 func main() {
 	var o options
 	flag.IntVar(&o.objects, "objects", 100, "objects of each kind")
-	flag.DurationVar(&o.settle, "settle", time.Minute, "how long the operator must have had nothing new to do before its memory is read")
+	flag.DurationVar(&o.settle, "settle", time.Minute, "how long nothing must have been written to any object before the operator's memory is read")
 	flag.Parse()
 	os.Exit(program.Run(context.Background(), "bench-kinds", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
@@ -51,8 +53,8 @@ type bench struct {
 type measured struct {
 	without, with testbed.Usage
 	helper        machine.Memory
-	// changed is how many objects of the kinds were written while the operator was at rest.
-	changed int
+	// changed are the objects of the kinds that were written while the operator was at rest, as Kind/NAME.
+	changed []string
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
@@ -110,11 +112,11 @@ func (b bench) measure(ctx context.Context, o options) (m measured, err error) {
 
 // atRest measures an operator that has nothing left to do.
 func (b bench) atRest(ctx context.Context, o options, operator *testbed.Process, m *measured) error {
-	before, err := b.versions(ctx)
+	before, err := b.awaitQuiet(ctx, o.settle)
 	if err != nil {
 		return err
 	}
-	if m.with, err = operator.Sample(ctx, o.settle); err != nil {
+	if m.with, err = operator.Sample(ctx, 0); err != nil {
 		return err
 	}
 	after, err := b.versions(ctx)
@@ -123,7 +125,7 @@ func (b bench) atRest(ctx context.Context, o options, operator *testbed.Process,
 	}
 	for name, version := range after {
 		if before[name] != version {
-			m.changed++
+			m.changed = append(m.changed, name)
 		}
 	}
 	helper, err := machine.Proc.Child(operator.PID())
@@ -147,9 +149,13 @@ func (m measured) print(out io.Writer, load string) {
 		row("its helper for vCenters", m.helper, ""),
 	})
 	fmt.Fprintln(out)
+	if len(m.changed) > 0 {
+		slices.Sort(m.changed)
+		fmt.Fprintf(out, "written meanwhile: %s\n", strings.Join(m.changed, " "))
+	}
 	figure.Print(out, "kinds_rss", float64(m.with.Resident)/mebibyte, "MiB")
 	figure.Print(out, "kinds_rss_anonymous", float64(m.with.Anonymous)/mebibyte, "MiB")
 	figure.Print(out, "kinds_rss_without_objects", float64(m.without.Resident)/mebibyte, "MiB")
 	figure.Print(out, "kinds_helper_rss", float64(m.helper.Resident)/mebibyte, "MiB")
-	figure.Print(out, "kinds_objects_changed", float64(m.changed), "objects")
+	figure.Print(out, "kinds_objects_changed", float64(len(m.changed)), "objects")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -144,6 +145,23 @@ func unfinished(kind schema.Kind, object unstructured.Unstructured) (string, err
 		return said.Reason + ": " + said.Message, nil
 	}
 	return "has no condition " + conditionReady, nil
+}
+
+// awaitQuiet returns when nothing has been written to any of the objects for some time: Kubernetes' own controllers take a while for this many.
+func (b bench) awaitQuiet(ctx context.Context, settle time.Duration) (map[string]string, error) {
+	var last map[string]string
+	var since time.Time
+	err := kube.Wait(ctx, "the objects to be left alone", makeLimit, func(ctx context.Context) (bool, string) {
+		now, err := b.versions(ctx)
+		if err != nil {
+			return false, err.Error()
+		}
+		if !maps.Equal(last, now) {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) >= settle, fmt.Sprintf("the last write was %s ago", time.Since(since).Round(time.Second))
+	})
+	return last, err
 }
 
 // versions are the resource versions of all objects of the kinds, by kind and name.
