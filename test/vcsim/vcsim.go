@@ -34,7 +34,7 @@ const (
 )
 
 // CloneTakes is how long the simulator takes for a clone: long enough to look at it, and to be killed meanwhile.
-const CloneTakes = 300 * time.Millisecond
+const CloneTakes = 500 * time.Millisecond
 
 // T is what a vCenter needs of a test.
 type T interface {
@@ -72,6 +72,11 @@ type VCenter struct {
 //nolint:gochecknoglobals // the simulator's setting is one, too
 var patient sync.Once
 
+// starting is held while a simulator is made: it writes settings of the whole process then.
+//
+//nolint:gochecknoglobals // as above
+var starting sync.Mutex
+
 // New starts a vCenter with the datacenter DC0 and a template, on this machine's own address.
 func New(t T) *VCenter {
 	t.Helper()
@@ -94,6 +99,8 @@ func start(t T, address string, security *tls.Config) *VCenter {
 		simulator.TaskDelay.MethodDelay = map[string]int{"CloneVm": int(CloneTakes / time.Millisecond), "LockHandoff": 0}
 	})
 	model := simulator.VPX()
+	starting.Lock()
+	defer starting.Unlock()
 	if err := model.Create(); err != nil {
 		t.Fatal(err)
 	}

@@ -141,6 +141,8 @@ func TestACloneBegunTwiceIsMadeOnce(t *testing.T) {
 	v := vcsim.New(t)
 	killed, next, group := New(time.Now), New(time.Now), groupOf(v)
 	must(t, killed.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	_, err := next.Look(t.Context(), group) // it has logged in, and knows the place: a clone does not take long
+	must(t, err)
 	must(t, killed.Do(t.Context(), clone(group, "shop-web-0")))
 	// It is not to be seen yet; neither can the folder be deleted below it.
 	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}), vcenter.Moved, "being made")
