@@ -101,6 +101,10 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	autoscaled := at(t, noon, running(5, markNoon))
 	autoscaled.autoscaler = "cpu"
+	idle := atNight(t, running(0, "autoscaled"))
+	idle.autoscaler = "cpu"
+	stopped := at(t, noon, scaled(0, "autoscaled", somebody))
+	stopped.autoscaler = "cpu"
 	byHand := at(t, noon, scaled(8, markNoon, "kubectl"))
 	for _, test := range []struct {
 		seen  look
@@ -108,6 +112,8 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	}{
 		{byHand, []string{"kubectl has set", "to 8, where 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
 		{autoscaled, []string{"HorizontalPodAutoscaler cpu scales Deployment web", "delete the one or the other"}},
+		{idle, []string{"HorizontalPodAutoscaler cpu", "begins when the schedule comes to a number above 0"}},
+		{stopped, []string{"somebody has set", "HorizontalPodAutoscaler cpu scales no more", "kubectl scale deployment web --replicas=5"}},
 	} {
 		message := problemOf(test.seen, decide(test.seen)).message
 		for _, words := range test.words {
