@@ -15,13 +15,30 @@ import (
 // act makes the Deployment and the Service as they are wanted. If one fails, the other is made all the same. did is what became of the
 // Deployment.
 func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, seen look, made decision) (did reconcile.Change, err error) {
-	did, failure := r.api.Apply(ctx, owner, deploymentFor(seen.set, made))
+	did, failure := applyDeployment(ctx, r.api, owner, seen, made)
 	if seen.set.Spec.Service != nil {
 		_, err = r.api.Apply(ctx, owner, serviceFor(seen.set))
 	} else {
 		err = r.removeService(ctx, owner, seen.set)
 	}
 	return did, errors.Join(failure, err)
+}
+
+// applier is what of the engine's client makes things.
+type applier interface {
+	Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (reconcile.Change, error)
+}
+
+// applyDeployment makes the Deployment as it is wanted. If it was deleted since it was seen, what was decided is about one that is no more:
+// where that said nothing of replicas the API server has given the new one its default, so what a new one gets is said.
+func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstructured, seen look, made decision) (reconcile.Change, error) {
+	did, err := api.Apply(ctx, owner, deploymentFor(seen.set, made))
+	if did != reconcile.Created || seen.deployment == nil {
+		return did, err
+	}
+	_, made = afresh(seen)
+	_, err = api.Apply(ctx, owner, deploymentFor(seen.set, made))
+	return did, err
 }
 
 // removeService deletes the Service of a TDSet that asks for none any more, if it is the TDSet's own.

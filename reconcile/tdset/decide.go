@@ -111,6 +111,12 @@ func decide(seen look) decision {
 	return made
 }
 
+// afresh is what a pass sees and decides after a Deployment that it had seen turned out to be gone.
+func afresh(seen look) (look, decision) {
+	seen.deployment = nil
+	return seen, decide(seen)
+}
+
 // markOf tells a number of the schedule's from any other, also from the same number at another time.
 func markOf(found turn) string {
 	if found.since.IsZero() {

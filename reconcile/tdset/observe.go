@@ -88,15 +88,25 @@ const somebody = "somebody"
 func keepScaler(item any) (any, error) {
 	if object, ok := item.(*unstructured.Unstructured); ok {
 		if _, known := object.Object[scalerField]; !known {
-			object.Object[scalerField] = scalerOf(object.GetManagedFields())
+			object.Object[scalerField] = scalerOf(object.GetManagedFields(), hasDefault(object))
 		}
 	}
 	return reconcile.TrimMetadata(item)
 }
 
-// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has.
-func scalerOf(entries []metav1.ManagedFieldsEntry) string {
+// hasDefault says whether a Deployment has as many replicas as the API server gives one that was made without a number.
+func hasDefault(object *unstructured.Unstructured) bool {
+	replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return err == nil && found && replicas == 1
+}
+
+// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has. A default that nobody owns was set by
+// nobody, and is this operator's to set: it died before it said a number.
+func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
 	scaler, when := somebody, time.Time{}
+	if isDefault {
+		scaler = ""
+	}
 	for _, entry := range entries {
 		if !ownsReplicas(entry) {
 			continue
@@ -108,7 +118,7 @@ func scalerOf(entries []metav1.ManagedFieldsEntry) string {
 		if entry.Time != nil {
 			at = entry.Time.Time
 		}
-		if scaler == somebody || at.After(when) {
+		if scaler == somebody || scaler == "" || at.After(when) {
 			scaler, when = entry.Manager, at
 		}
 	}

@@ -34,6 +34,9 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	}
 	made := decide(seen)
 	did, failure := r.act(ctx, object, seen, made)
+	if did == reconcile.Created {
+		seen, made = afresh(seen)
+	}
 	if reconcile.IsNamespaceTerminating(failure) {
 		return reconcile.Outcome{}, nil
 	}

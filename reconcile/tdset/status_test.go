@@ -96,6 +96,17 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 	same(t, problemOf(seen, made).reason, reasonAutoscaled)
 }
 
+// TestADeploymentMadeAfreshIsToldAsSuch: it was deleted after the pass had seen that somebody had scaled it.
+func TestADeploymentMadeAfreshIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	seen, made := afresh(at(t, noon, scaled(8, markNoon, "kubectl")))
+	found := problemOf(seen, made)
+	events := tell(seen, made, reconcile.Created, statusOf(seen, made, reconcile.Created, found))
+	if found != nil || len(events) != 1 || events[0].Note != "made Deployment web with 5 replicas (interval 09:00-17:00)" {
+		t.Errorf("problem %+v, events %+v", found, events)
+	}
+}
+
 // TestProblemsSayWhatToDo: each names what it is about, and a command or a field.
 func TestProblemsSayWhatToDo(t *testing.T) {
 	t.Parallel()
