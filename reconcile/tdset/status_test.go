@@ -36,6 +36,11 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 	unsettled, late := running(5, markNoon), running(5, markNoon)
 	unsettled.settled = false
 	late.settled, late.stuck = false, "ReplicaSet \"web-1\" has timed out progressing."
+	starved := running(5, markNoon)
+	starved.settled, starved.failure = false, "exceeded quota: pods"
+	autoscaled, zoneless := at(t, noon, unsettled), at(t, noon, unsettled)
+	autoscaled.autoscaler = "cpu"
+	zoneless.problem = &problem{reasonInvalidTimeZone, "no such zone", true}
 	down := running(5, markNoon)
 	down.available, down.why = false, "MinimumReplicasUnavailable"
 	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
@@ -51,6 +56,10 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 		"Pods are on their way":        {at(t, noon, unsettled), reconcile.Unchanged, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
 		"too few serve":                {at(t, noon, down), reconcile.Unchanged, nil, "A=False/MinimumReplicasUnavailable P=False/Settled D=False/Settled R=False/MinimumReplicasUnavailable"},
 		"an image that does not start": {at(t, noon, late), reconcile.Unchanged, nil, served + "P=False/RolloutStuck D=True/RolloutStuck R=False/RolloutStuck Stalled"},
+		"a quota is used up":           {at(t, noon, starved), reconcile.Unchanged, nil, served + "P=False/PodsNotCreated D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"and it was just changed":      {at(t, noon, starved), reconcile.Updated, nil, served + "P=True/Updating D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"an autoscaler is at work":     {autoscaled, reconcile.Unchanged, nil, served + "P=True/Updating D=True/Autoscaled R=False/Autoscaled Stalled"},
+		"Pods start in no time zone":   {zoneless, reconcile.Unchanged, nil, served + "P=True/Updating D=True/InvalidTimeZone R=False/InvalidTimeZone Stalled"},
 		"somebody scaled":              {at(t, noon, scaled(8, markNoon, "kubectl")), reconcile.Unchanged, nil, served + "P=False/Settled D=True/ScaledByHand R=False/ScaledByHand"},
 		"a right is missing at first":  {at(t, noon, nil), reconcile.Unchanged, forbidden, "A=False/NoDeployment P=False/Forbidden D=True/Forbidden R=False/Forbidden Stalled"},
 		"a right is missing later":     {at(t, noon, running(5, markNoon)), reconcile.Unchanged, forbidden, served + "P=False/Settled D=True/Forbidden R=False/Forbidden Stalled"},
