@@ -29,6 +29,7 @@ const (
 	reasonPredecessor     = "WaitingForPredecessor"
 	reasonForbidden       = "Forbidden"
 	reasonRejected        = "Rejected"
+	reasonApplyFails      = "ApplyFails"
 )
 
 // The reasons of events that tell what was done.
