@@ -160,7 +160,9 @@ func problemOf(seen look, made decision) *problem {
 		return &problem{reasonAutoscaled, autoscaled(seen, made), true}
 	case made.course == courseYield:
 		return &problem{reasonScaledByHand, scaledByHand(name, *found, made), false}
-	case seen.holder != "" && seen.set.Spec.Replicas != nil:
+	case seen.holder != "" && seen.set.Spec.Replicas == nil:
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, and the schedule is followed: kubectl scale tdset %s --replicas=%d once, and it scales instead of the schedule, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
+	case seen.holder != "":
 		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the schedule is not followed: delete it and take spec.replicas away, or leave it and use a Deployment instead", seen.holder), true}
 	}
 	return nil

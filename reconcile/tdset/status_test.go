@@ -125,6 +125,11 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	idle.autoscaler = "cpu"
 	stopped := at(t, noon, scaled(0, "autoscaled", somebody))
 	stopped.autoscaler = "cpu"
+	unread := at(t, noon, running(5, markNoon))
+	unread.holder = "cpu"
+	holding := unread
+	eight := int32(8)
+	holding.set.Spec.Replicas, holding.deployment = &eight, running(8, "8 held")
 	byHand := at(t, noon, scaled(8, markNoon, "kubectl"))
 	for _, test := range []struct {
 		seen  look
@@ -132,13 +137,19 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	}{
 		{byHand, []string{"kubectl has set", "to 8, where 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
 		{autoscaled, []string{"HorizontalPodAutoscaler cpu scales Deployment web", "delete the one or the other"}},
+		{holding, []string{"HorizontalPodAutoscaler cpu sets spec.replicas", "delete it and take spec.replicas away"}},
+		{unread, []string{"HorizontalPodAutoscaler cpu cannot scale this TDSet while spec.replicas is unset", "kubectl scale tdset web --replicas=5", "delete the HorizontalPodAutoscaler"}},
 		{idle, []string{"HorizontalPodAutoscaler cpu", "begins when the schedule comes to a number above 0"}},
 		{stopped, []string{"somebody has set", "HorizontalPodAutoscaler cpu scales no more", "kubectl scale deployment web --replicas=5"}},
 	} {
-		message := problemOf(test.seen, decide(test.seen)).message
+		found := problemOf(test.seen, decide(test.seen))
+		if found == nil {
+			t.Errorf("nothing is told where %q should be", test.words)
+			continue
+		}
 		for _, words := range test.words {
-			if !strings.Contains(message, words) {
-				t.Errorf("%q does not say %q", message, words)
+			if !strings.Contains(found.message, words) {
+				t.Errorf("%q does not say %q", found.message, words)
 			}
 		}
 	}
