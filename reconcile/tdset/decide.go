@@ -33,6 +33,8 @@ type look struct {
 
 // deployment is what matters of a Deployment.
 type deployment struct {
+	// version is its metadata.resourceVersion.
+	version string
 	// replicas is its spec.replicas, and scaler who else than this operator has set it; empty for this operator.
 	replicas int32
 	scaler   string
@@ -81,6 +83,8 @@ type decision struct {
 	replicas *int32
 	// mark says what for.
 	mark string
+	// version is that of the Deployment for which replicas are meant; empty where there is none, or nothing is said of replicas.
+	version string
 }
 
 // decide says who decides how many replicas run, and what has to be written for that.
@@ -107,6 +111,9 @@ func decide(seen look) decision {
 		made.course, made.replicas, made.mark = courseKeep, found.kept(), found.mark
 	case found.mark == made.mark && found.scaler != "" && found.replicas != made.wanted:
 		made.course, made.replicas = courseYield, nil
+	}
+	if found != nil && made.replicas != nil {
+		made.version = found.version
 	}
 	return made
 }

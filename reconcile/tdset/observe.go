@@ -16,7 +16,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// observe sees all that matters of a TDSet. Caches tell everything: nothing that is done by it cannot be undone.
+// observe sees all that matters of a TDSet. Caches tell everything. They may be late, which would undo what somebody has scaled a moment ago:
+// replicas are set only on the version of the Deployment that was seen here (deploymentFor).
 func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	seen := look{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
@@ -50,7 +51,7 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	if err := schema.Decode(object, &typed); err != nil {
 		return nil, err
 	}
-	found := &deployment{replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
+	found := &deployment{version: object.GetResourceVersion(), replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
 	if typed.Spec.Replicas != nil {
 		found.replicas = *typed.Spec.Replicas
 	}
