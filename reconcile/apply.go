@@ -17,12 +17,15 @@ import (
 //
 // A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
 // Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the Controller's Watches,
-// and what is watched with MetadataOnly are read live for the comparison.
+// and what is watched with MetadataOnly are read live for the comparison. A resourceVersion in desired is a precondition of changing the child:
+// apierrors.IsConflict if it is another version by now; a child that is gone is made all the same.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
 	if err != nil {
 		return Unchanged, err
 	}
+	seen := child.GetResourceVersion()
+	child.SetResourceVersion("") // it is nothing that is wanted of the child
 	live, err := c.current(ctx, resource, child)
 	if apierrors.IsNotFound(err) {
 		return c.create(ctx, resource, child)
@@ -33,7 +36,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
 	}
-	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child})
+	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen})
 }
 
 // ApplyFields sets fields of an existing object that belongs to someone else, such as labels of a Pod that a StatefulSet made, as a
@@ -59,6 +62,8 @@ func (c *Client) ApplyFields(ctx context.Context, manager string, desired any) (
 type application struct {
 	manager string
 	desired *unstructured.Unstructured
+	// seen is the resourceVersion that the object must still have; empty for any.
+	seen string
 }
 
 // applyTo applies to an object that exists.
@@ -76,6 +81,9 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	wanted := fingerprint(what.desired.Object)
 	// With the UID the apply can neither create the object anew nor hit another that took its place.
 	what.desired.SetUID(live.GetUID())
+	if what.seen != "" {
+		what.desired.SetResourceVersion(what.seen)
+	}
 	options := metav1.ApplyOptions{FieldManager: what.manager, Force: true}
 	written, err := c.resource(resource, live).Apply(ctx, live.GetName(), what.desired, options)
 	if err != nil {

@@ -26,9 +26,9 @@ func isGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the
+// IsUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the
 // object that happened to ask. The end of the pass's own time is not that.
-func isUnavailable(err error) bool {
+func IsUnavailable(err error) bool {
 	if apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) {
 		return true
 	}

@@ -309,7 +309,7 @@ func judge(outcome Outcome, found state, err error) verdict {
 		return verdict{result: resultPanicked, err: err}
 	case apierrors.IsConflict(err):
 		return verdict{result: resultConflict, err: err}
-	case isUnavailable(err):
+	case IsUnavailable(err):
 		return verdict{result: resultUnavailable, again: againForServer, err: err}
 	default:
 		return verdict{result: resultFailed, err: err}

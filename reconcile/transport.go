@@ -64,7 +64,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 			t.reached.Store(true)
 			return response, nil
 		}
-		if wanted.verb != verbWatch || !t.reached.Load() || !isUnavailable(&url.Error{Op: request.Method, URL: request.URL.Path, Err: err}) {
+		if wanted.verb != verbWatch || !t.reached.Load() || !IsUnavailable(&url.Error{Op: request.Method, URL: request.URL.Path, Err: err}) {
 			return nil, err
 		}
 		select {

@@ -38,7 +38,8 @@ func selectorOf(set v1.TDSet) string {
 	return labels.SelectorFromSet(labelsOf(set)).String()
 }
 
-// deploymentFor is the Deployment as it is wanted. It says nothing of replicas where they are somebody else's.
+// deploymentFor is the Deployment as it is wanted. It says nothing of replicas where they are somebody else's; where
+// they are not, they are set on the version that was seen: the cache does not show yet what somebody has scaled a moment ago.
 func deploymentFor(set v1.TDSet, made decision) *appsv1ac.DeploymentApplyConfiguration {
 	container := corev1ac.Container().WithName(containerName).WithImage(set.Spec.Container.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -48,6 +49,9 @@ func deploymentFor(set v1.TDSet, made decision) *appsv1ac.DeploymentApplyConfigu
 		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labelsOf(set)).WithSpec(corev1ac.PodSpec().WithContainers(container)))
 	spec.Replicas = made.replicas
 	wanted := appsv1ac.Deployment(set.Name, set.Namespace).WithLabels(labelsOf(set)).WithSpec(spec)
+	if made.version != "" {
+		wanted.WithResourceVersion(made.version)
+	}
 	if made.mark != "" {
 		wanted.WithAnnotations(map[string]string{annotationScaled: made.mark})
 	}

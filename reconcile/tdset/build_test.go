@@ -45,3 +45,27 @@ func TestDeploymentSaysNothingOfReplicasThatAreSomebodyElses(t *testing.T) {
 		t.Errorf("it says %d", *made.Spec.Replicas)
 	}
 }
+
+// What is decided of replicas holds for the Deployment that it was decided on, and for no later one.
+func TestReplicasAreSetOnWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	ours, theirs := running(5, markNoon), scaled(8, markNoon, "kubectl")
+	ours.version, theirs.version = "17", "17"
+	for story, test := range map[string]struct {
+		found *deployment
+		want  string
+	}{
+		"a Deployment that is ours to scale": {ours, "17"},
+		"one that somebody has scaled":       {theirs, ""},
+		"none":                               {nil, ""},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			seen, got := at(t, noon, test.found), ""
+			if made := deploymentFor(seen.set, decide(seen)); made.ResourceVersion != nil {
+				got = *made.ResourceVersion
+			}
+			same(t, got, test.want)
+		})
+	}
+}

@@ -33,6 +33,8 @@ type look struct {
 
 // deployment is what matters of a Deployment.
 type deployment struct {
+	// version is its metadata.resourceVersion.
+	version string
 	// replicas is its spec.replicas, and scaler who else than this operator has set it; empty for this operator.
 	replicas int32
 	scaler   string
@@ -81,6 +83,8 @@ type decision struct {
 	replicas *int32
 	// mark says what for.
 	mark string
+	// version is that of the Deployment for which replicas are meant; empty where there is none, or nothing is said of replicas.
+	version string
 }
 
 // decide says who decides how many replicas run, and what has to be written for that.
@@ -94,18 +98,30 @@ func decide(seen look) decision {
 		made.wanted, made.mark = *held, fmt.Sprintf(markHeld, *held)
 	}
 	made.replicas = &made.wanted
-	found := seen.deployment
+	found, known := seen.deployment, seen.problem == nil || seen.set.Spec.Replicas != nil
 	switch {
 	case found == nil:
 		// A new Deployment begins with what is wanted, also where somebody else is going to decide.
 	case seen.autoscaler != "":
-		made.course, made.replicas, made.mark = courseAutoscaled, found.kept(), markAutoscaled
-	case seen.problem != nil && seen.set.Spec.Replicas == nil:
+		made.course, made.mark = courseAutoscaled, markAutoscaled
+		if found.scaler != "" || found.replicas != 0 || !known {
+			made.replicas = found.kept()
+		} // else the 0 is ours, at which an autoscaler does nothing: it is given something to begin with
+	case !known:
 		made.course, made.replicas, made.mark = courseKeep, found.kept(), found.mark
 	case found.mark == made.mark && found.scaler != "" && found.replicas != made.wanted:
 		made.course, made.replicas = courseYield, nil
 	}
+	if found != nil && made.replicas != nil {
+		made.version = found.version
+	}
 	return made
+}
+
+// afresh is what a pass sees and decides after a Deployment that it had seen turned out to be gone.
+func afresh(seen look) (look, decision) {
+	seen.deployment = nil
+	return seen, decide(seen)
 }
 
 // markOf tells a number of the schedule's from any other, also from the same number at another time.
@@ -148,13 +164,29 @@ func problemOf(seen look, made decision) *problem {
 	case seen.problem != nil:
 		return seen.problem
 	case made.course == courseAutoscaled:
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s scales Deployment %s, so the schedule does not: delete the one or the other", seen.autoscaler, name), true}
+		return &problem{reasonAutoscaled, autoscaled(seen, made), true}
 	case made.course == courseYield:
 		return &problem{reasonScaledByHand, scaledByHand(name, *found, made), false}
-	case seen.holder != "" && seen.set.Spec.Replicas != nil:
+	case seen.holder != "" && seen.set.Spec.Replicas == nil:
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, and the schedule is followed: kubectl scale tdset %s --replicas=%d once, and it scales instead of the schedule, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
+	case seen.holder != "":
 		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the schedule is not followed: delete it and take spec.replicas away, or leave it and use a Deployment instead", seen.holder), true}
 	}
 	return nil
+}
+
+// autoscaled tells what an autoscaler does: of 0 replicas nothing, unless it may scale to 0 itself (Kubernetes documentation, "Horizontal Pod
+// Autoscaling", "Implicit maintenance-mode deactivation").
+func autoscaled(seen look, made decision) string {
+	name, found := seen.set.Name, seen.deployment
+	switch {
+	case found.replicas != 0 || found.scaler == "" && *made.replicas != 0:
+		return fmt.Sprintf("HorizontalPodAutoscaler %s scales Deployment %s, so the schedule does not: delete the one or the other", seen.autoscaler, name)
+	case found.scaler == "":
+		return fmt.Sprintf("HorizontalPodAutoscaler %s is to scale Deployment %s, so the schedule does not; of 0 replicas it scales none, and begins when the schedule comes to a number above 0: delete the one or the other", seen.autoscaler, name)
+	default:
+		return fmt.Sprintf("%s has set the replicas of Deployment %s to 0, from which HorizontalPodAutoscaler %s scales no more unless its minReplicas are 0, and the schedule does not scale beside it: kubectl scale deployment %[2]s --replicas=%[4]d, or delete the HorizontalPodAutoscaler", found.scaler, name, seen.autoscaler, max(made.wanted, 1))
+	}
 }
 
 func scaledByHand(name string, found deployment, made decision) string {

@@ -24,12 +24,24 @@ const (
 	markNoon, markEvening = "5 since 2026-11-21T09:00:00Z", "3 since 2026-11-21T17:00:00Z"
 )
 
+// markNight is of the hour after midnight, if nothing runs then.
+const markNight = "0 since 2026-11-21T00:00:00Z"
+
 // at is what a pass sees of the seed's TDSet at a time.
 func at(t *testing.T, now string, found *deployment) look {
 	t.Helper()
 	set := v1.TDSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}, Spec: seedSpec("UTC")}
 	set.Spec.Container = v1.Container{Image: "crccheck/hello-world", Port: 8000}
 	return look{now: clock(t, now), set: set, times: read(t, set.Spec), deployment: found}
+}
+
+// atNight is what a pass sees in the hour after midnight of a TDSet of which nothing runs then.
+func atNight(t *testing.T, found *deployment) look {
+	t.Helper()
+	seen := at(t, "2026-11-21T00:30:00Z", found)
+	seen.set.Spec.DefaultReplica = 0
+	seen.times = read(t, seen.set.Spec)
+	return seen
 }
 
 // running is a Deployment that this operator has scaled last, for a mark; scaled is one that somebody else has scaled since.
@@ -66,6 +78,13 @@ func TestDecide(t *testing.T) {
 		"an autoscaler has done nothing yet":     {autoscaled(at(t, evening, running(5, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
 		"the autoscaler goes":                    {at(t, noon, scaled(9, "autoscaled", "kube-controller-manager")), "follow: sets 5 for " + markNoon},
 		"an autoscaler waits for the Deployment": {autoscaled(at(t, noon, nil)), "follow: sets 5 for " + markNoon},
+
+		"an autoscaler comes by night, when nothing runs":       {autoscaled(atNight(t, running(0, markNight))), "autoscaled: sets 0 for autoscaled"},
+		"and by day it is given something to scale":             {autoscaled(at(t, noon, running(0, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
+		"as where the Deployment was made by night":             {autoscaled(at(t, noon, running(0, markNight))), "autoscaled: sets 5 for autoscaled"},
+		"and where a number is held":                            {held(autoscaled(atNight(t, running(0, "autoscaled"))), 8), "autoscaled: sets 8 for autoscaled"},
+		"but somebody who scaled to nothing meant it":           {autoscaled(at(t, noon, scaled(0, "autoscaled", somebody))), "autoscaled: sets nothing for autoscaled"},
+		"and where nobody knows the time zone, nothing changes": {zoneless(autoscaled(at(t, noon, running(0, "autoscaled")))), "autoscaled: sets 0 for autoscaled"},
 
 		"held at a number":                             {held(at(t, noon, running(5, markNoon)), 8), "follow: sets 8 for 8 held"},
 		"held at nothing":                              {held(at(t, noon, running(5, markNoon)), 0), "follow: sets 0 for 0 held"},

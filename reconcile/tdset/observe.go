@@ -16,7 +16,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// observe sees all that matters of a TDSet. Caches tell everything: nothing that is done by it cannot be undone.
+// observe sees all that matters of a TDSet. Caches tell everything. They may be late, which would undo what somebody has scaled a moment ago:
+// replicas are set only on the version of the Deployment that was seen here (deploymentFor).
 func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	seen := look{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
@@ -50,7 +51,7 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	if err := schema.Decode(object, &typed); err != nil {
 		return nil, err
 	}
-	found := &deployment{replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
+	found := &deployment{version: object.GetResourceVersion(), replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
 	if typed.Spec.Replicas != nil {
 		found.replicas = *typed.Spec.Replicas
 	}
@@ -88,15 +89,25 @@ const somebody = "somebody"
 func keepScaler(item any) (any, error) {
 	if object, ok := item.(*unstructured.Unstructured); ok {
 		if _, known := object.Object[scalerField]; !known {
-			object.Object[scalerField] = scalerOf(object.GetManagedFields())
+			object.Object[scalerField] = scalerOf(object.GetManagedFields(), hasDefault(object))
 		}
 	}
 	return reconcile.TrimMetadata(item)
 }
 
-// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has.
-func scalerOf(entries []metav1.ManagedFieldsEntry) string {
+// hasDefault says whether a Deployment has as many replicas as the API server gives one that was made without a number.
+func hasDefault(object *unstructured.Unstructured) bool {
+	replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
+	return err == nil && found && replicas == 1
+}
+
+// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has. A default that nobody owns was set by
+// nobody, and is this operator's to set: it died before it said a number.
+func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
 	scaler, when := somebody, time.Time{}
+	if isDefault {
+		scaler = ""
+	}
 	for _, entry := range entries {
 		if !ownsReplicas(entry) {
 			continue
@@ -108,7 +119,7 @@ func scalerOf(entries []metav1.ManagedFieldsEntry) string {
 		if entry.Time != nil {
 			at = entry.Time.Time
 		}
-		if scaler == somebody || at.After(when) {
+		if scaler == somebody || scaler == "" || at.After(when) {
 			scaler, when = entry.Manager, at
 		}
 	}

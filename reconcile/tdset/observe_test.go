@@ -64,6 +64,22 @@ func TestWhoHasScaled(t *testing.T) {
 	}
 }
 
+// A Deployment that was made without replicas has 1, by the API server's default: that is nobody's number.
+func TestADefaultIsNobodysScaling(t *testing.T) {
+	t.Parallel()
+	for managers, want := range map[string]string{oursLess: "", oursLess + "," + kubectl: "kubectl"} {
+		cached := object(t, "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, managedFields: ["+managers+"]}, spec: {replicas: 1}}")
+		if _, err := keepScaler(cached); err != nil {
+			t.Fatal(err)
+		}
+		found, err := deploymentOf(cached)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, found.scaler, want)
+	}
+}
+
 func TestDeploymentOf(t *testing.T) {
 	t.Parallel()
 	const rolled = "observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3"

@@ -33,19 +33,23 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	made := decide(seen)
-	did, failure := r.act(ctx, object, seen, made)
-	if reconcile.IsNamespaceTerminating(failure) {
+	did, failed := r.act(ctx, object, seen, made)
+	if did == reconcile.Created {
+		seen, made = afresh(seen)
+	}
+	if reconcile.IsNamespaceTerminating(failed.deployment) || reconcile.IsNamespaceTerminating(failed.service) {
 		return reconcile.Outcome{}, nil
 	}
-	found, wait := refusalOf(failure), again(seen, made)
+	found, err := failed.sorted()
+	wait := again(seen, made)
 	switch {
 	case found != nil:
 		wait = min(wait, helpEvery)
-	case failure != nil:
-		return reconcile.Outcome{}, failure
+	case err != nil:
+		return reconcile.Outcome{}, err
 	default:
 		found = problemOf(seen, made)
 	}
 	status := statusOf(seen, made, did, found)
-	return reconcile.Outcome{Status: status, Events: tell(seen, made, did, status), Again: wait}, nil
+	return reconcile.Outcome{Status: status, Events: tell(seen, made, did, status), Again: wait}, err
 }

@@ -29,6 +29,7 @@ const (
 	reasonPredecessor     = "WaitingForPredecessor"
 	reasonForbidden       = "Forbidden"
 	reasonRejected        = "Rejected"
+	reasonApplyFails      = "ApplyFails"
 )
 
 // The reasons of events that tell what was done.
@@ -58,8 +59,9 @@ func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1
 	for _, condition := range []metav1.Condition{available, progressing, degradation(found), readiness(seen, available, progressing, found)} {
 		set(&status, seen, condition)
 	}
-	setOrRemove(&status, seen, v1.ConditionReconciling, progressing.Status == metav1.ConditionTrue, progressing)
-	setOrRemove(&status, seen, v1.ConditionStalled, found != nil && found.stalled, degradation(found))
+	stalled := found != nil && found.stalled
+	setOrRemove(&status, seen, v1.ConditionReconciling, progressing.Status == metav1.ConditionTrue && !stalled, progressing)
+	setOrRemove(&status, seen, v1.ConditionStalled, stalled, degradation(found))
 	return status
 }
 
@@ -80,7 +82,7 @@ func availability(seen look) metav1.Condition {
 func progress(seen look, did reconcile.Change, found *problem) metav1.Condition {
 	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
 	switch {
-	case found != nil && found.stalled && !changed && (seen.deployment == nil || found.reason == reasonRolloutStuck):
+	case found != nil && found.stalled && !changed && (seen.deployment == nil || found.reason == reasonRolloutStuck || found.reason == reasonPodsNotCreated):
 		return condition(v1.ConditionProgressing, false, found.reason, found.message)
 	case changed || seen.deployment == nil || !seen.deployment.settled:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")

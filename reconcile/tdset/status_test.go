@@ -36,6 +36,11 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 	unsettled, late := running(5, markNoon), running(5, markNoon)
 	unsettled.settled = false
 	late.settled, late.stuck = false, "ReplicaSet \"web-1\" has timed out progressing."
+	starved := running(5, markNoon)
+	starved.settled, starved.failure = false, "exceeded quota: pods"
+	autoscaled, zoneless := at(t, noon, unsettled), at(t, noon, unsettled)
+	autoscaled.autoscaler = "cpu"
+	zoneless.problem = &problem{reasonInvalidTimeZone, "no such zone", true}
 	down := running(5, markNoon)
 	down.available, down.why = false, "MinimumReplicasUnavailable"
 	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
@@ -51,6 +56,10 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 		"Pods are on their way":        {at(t, noon, unsettled), reconcile.Unchanged, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
 		"too few serve":                {at(t, noon, down), reconcile.Unchanged, nil, "A=False/MinimumReplicasUnavailable P=False/Settled D=False/Settled R=False/MinimumReplicasUnavailable"},
 		"an image that does not start": {at(t, noon, late), reconcile.Unchanged, nil, served + "P=False/RolloutStuck D=True/RolloutStuck R=False/RolloutStuck Stalled"},
+		"a quota is used up":           {at(t, noon, starved), reconcile.Unchanged, nil, served + "P=False/PodsNotCreated D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"and it was just changed":      {at(t, noon, starved), reconcile.Updated, nil, served + "P=True/Updating D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"an autoscaler is at work":     {autoscaled, reconcile.Unchanged, nil, served + "P=True/Updating D=True/Autoscaled R=False/Autoscaled Stalled"},
+		"Pods start in no time zone":   {zoneless, reconcile.Unchanged, nil, served + "P=True/Updating D=True/InvalidTimeZone R=False/InvalidTimeZone Stalled"},
 		"somebody scaled":              {at(t, noon, scaled(8, markNoon, "kubectl")), reconcile.Unchanged, nil, served + "P=False/Settled D=True/ScaledByHand R=False/ScaledByHand"},
 		"a right is missing at first":  {at(t, noon, nil), reconcile.Unchanged, forbidden, "A=False/NoDeployment P=False/Forbidden D=True/Forbidden R=False/Forbidden Stalled"},
 		"a right is missing later":     {at(t, noon, running(5, markNoon)), reconcile.Unchanged, forbidden, served + "P=False/Settled D=True/Forbidden R=False/Forbidden Stalled"},
@@ -96,11 +105,31 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 	same(t, problemOf(seen, made).reason, reasonAutoscaled)
 }
 
+// TestADeploymentMadeAfreshIsToldAsSuch: it was deleted after the pass had seen that somebody had scaled it.
+func TestADeploymentMadeAfreshIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	seen, made := afresh(at(t, noon, scaled(8, markNoon, "kubectl")))
+	found := problemOf(seen, made)
+	events := tell(seen, made, reconcile.Created, statusOf(seen, made, reconcile.Created, found))
+	if found != nil || len(events) != 1 || events[0].Note != "made Deployment web with 5 replicas (interval 09:00-17:00)" {
+		t.Errorf("problem %+v, events %+v", found, events)
+	}
+}
+
 // TestProblemsSayWhatToDo: each names what it is about, and a command or a field.
 func TestProblemsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	autoscaled := at(t, noon, running(5, markNoon))
 	autoscaled.autoscaler = "cpu"
+	idle := atNight(t, running(0, "autoscaled"))
+	idle.autoscaler = "cpu"
+	stopped := at(t, noon, scaled(0, "autoscaled", somebody))
+	stopped.autoscaler = "cpu"
+	unread := at(t, noon, running(5, markNoon))
+	unread.holder = "cpu"
+	holding := unread
+	eight := int32(8)
+	holding.set.Spec.Replicas, holding.deployment = &eight, running(8, "8 held")
 	byHand := at(t, noon, scaled(8, markNoon, "kubectl"))
 	for _, test := range []struct {
 		seen  look
@@ -108,11 +137,19 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	}{
 		{byHand, []string{"kubectl has set", "to 8, where 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
 		{autoscaled, []string{"HorizontalPodAutoscaler cpu scales Deployment web", "delete the one or the other"}},
+		{holding, []string{"HorizontalPodAutoscaler cpu sets spec.replicas", "delete it and take spec.replicas away"}},
+		{unread, []string{"HorizontalPodAutoscaler cpu cannot scale this TDSet while spec.replicas is unset", "kubectl scale tdset web --replicas=5", "delete the HorizontalPodAutoscaler"}},
+		{idle, []string{"HorizontalPodAutoscaler cpu", "begins when the schedule comes to a number above 0"}},
+		{stopped, []string{"somebody has set", "HorizontalPodAutoscaler cpu scales no more", "kubectl scale deployment web --replicas=5"}},
 	} {
-		message := problemOf(test.seen, decide(test.seen)).message
+		found := problemOf(test.seen, decide(test.seen))
+		if found == nil {
+			t.Errorf("nothing is told where %q should be", test.words)
+			continue
+		}
 		for _, words := range test.words {
-			if !strings.Contains(message, words) {
-				t.Errorf("%q does not say %q", message, words)
+			if !strings.Contains(found.message, words) {
+				t.Errorf("%q does not say %q", found.message, words)
 			}
 		}
 	}

@@ -165,7 +165,7 @@ func TestMyCustomResourceAtRest(t *testing.T) {
 	f.is("last", false, "PodNotFound")
 	f.quiet(operator)
 
-	passes, writes := operator.passes(t), len(operator.wire.written())
+	passes, writes := operator.restful(t), len(operator.wire.written())
 	for i := range 20 {
 		f.home.patch(t, "pods", "joe", fmt.Sprintf(`{"status":{"message":"step %d"}}`, i), "status")
 		f.home.patch(t, "pods", "joe", fmt.Sprintf(`{"metadata":{"labels":{"step":"%d"}}}`, i))
@@ -175,7 +175,7 @@ func TestMyCustomResourceAtRest(t *testing.T) {
 	f.is("last", true, "PodFound")
 	same(t, operator.wire.written()[writes:], []string{"PATCH /apis/poc.test.domain/v1/namespaces/" + f.home.namespace + "/mycustomresources/last/status"})
 	// Two of them are for the last Pod: because it came, and because that was written.
-	if made := operator.passes(t) - passes; made > 2 {
+	if made := operator.restful(t) - passes; made > 2 {
 		t.Errorf("%v passes were made, for 60 changes that concern nobody and one that does", made)
 	}
 

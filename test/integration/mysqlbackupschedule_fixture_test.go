@@ -90,6 +90,13 @@ func (c *handClock) set(at time.Time) {
 	c.now, c.looks = at, 0
 }
 
+// start lets the clock run from where it stands.
+func (c *handClock) start() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs, c.ahead = true, time.Until(c.now)
+}
+
 func (c *handClock) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

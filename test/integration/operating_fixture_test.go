@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -76,6 +77,23 @@ func (o *operating) passes(t *testing.T) float64 {
 	t.Helper()
 	measured := operator{registry: o.registry}
 	return measured.measured(t, "reconcile_total", map[string]string{"result": "done"})
+}
+
+// restful is how many passes have ended well, once there have been no more for a while: the last of them may be due to a write that a test
+// has seen already.
+func (o *operating) restful(t *testing.T) float64 {
+	t.Helper()
+	ended, since := o.passes(t), time.Now()
+	soon(t, func(context.Context) string {
+		if now := o.passes(t); now != ended {
+			ended, since = now, time.Now()
+		}
+		if quiet := time.Since(since); quiet < 300*time.Millisecond {
+			return fmt.Sprintf("the last of %v passes ended within the last %s", ended, quiet)
+		}
+		return ""
+	})
+	return ended
 }
 
 // errorLog passes an operator's log on to the test's, and keeps the errors.

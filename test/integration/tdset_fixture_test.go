@@ -3,7 +3,10 @@ package integration
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +67,32 @@ func (o *office) opens(t *testing.T, changes map[string]any) {
 func (o *office) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
 	t.Helper()
 	return o.place.operate(t, configure, tdset.ControllerAt(tdSets(), o.clock.read))
+}
+
+// atScaling makes a configuration of an operator that has something done before the API server gets a write of the Deployment. A response is
+// the answer in its place.
+func atScaling(does func(request *http.Request) *http.Response) func(*reconcile.Config) {
+	return func(config *reconcile.Config) {
+		config.Rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if request.Method != http.MethodGet && strings.HasSuffix(request.URL.Path, "/deployments/"+hello) {
+					if answer := does(request); answer != nil {
+						return answer, nil
+					}
+				}
+				return next.RoundTrip(request)
+			})
+		})
+	}
+}
+
+// brokenWebhook is what an API server answers whose admission webhook does not.
+func brokenWebhook(request *http.Request) *http.Response {
+	const status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"Internal error occurred: failed calling webhook \"policy.example.com\": connection refused","reason":"InternalError","code":500}`
+	return &http.Response{
+		StatusCode: http.StatusInternalServerError, Status: "500 Internal Server Error", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(status)), Request: request,
+	}
 }
 
 // strikes sets the clock, and returns when a whole pass was made by it.

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
@@ -50,29 +52,77 @@ func TestTDSetFollowsTheDay(t *testing.T) {
 	o.gone(t, "deployments", hello)
 }
 
-// TestTDSetIsExact lets the clock run over a boundary: nobody has to touch anything, and the next change is not waited for by looking.
+// TestTDSetIsExact lets the clock run over a boundary: nobody has to touch anything, and the next change is not waited for by looking. What
+// counts is when the operator sends the new number.
 func TestTDSetIsExact(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, time.Time{})
 	boundary := officeHour(9, 0, 0)
-	o.clock.runs, o.clock.ahead = true, time.Until(boundary.Add(-8*time.Second))
+	o := newOffice(t, boundary.Add(-4*time.Second))
+	sent := make(chan time.Time, 100)
 	o.opens(t, nil)
-	o.operate(t, nil)
+	o.operate(t, atScaling(func(*http.Request) *http.Response {
+		sent <- o.clock.read()
+		return nil
+	}))
 	o.runs(t, 3, "FollowsSchedule")
-	scaled := time.Time{}
-	soon(t, func(ctx context.Context) string {
-		deployment, err := o.deployment(ctx)
-		if err != nil || *deployment.Spec.Replicas != 5 {
-			return fmt.Sprintf("the clock says %s, the replicas are not 5 (%v)", o.clock.read(), err)
-		}
-		scaled = time.Now().Add(o.clock.ahead)
-		return ""
-	})
-	late := scaled.Sub(boundary)
+	for len(sent) > 0 {
+		<-sent
+	}
+	o.clock.start()
+	o.runs(t, 5, "FollowsSchedule")
+	late := (<-sent).Sub(boundary)
 	if late < 0 || late > 2*time.Second {
 		t.Errorf("it was scaled %s after the boundary", late)
 	}
 	t.Logf("it was scaled %s after the boundary", late)
+}
+
+// TestTDSetDoesNotOverwriteWhatItHasNotSeen scales the Deployment in the moment in which the operator writes it for another reason, so that it
+// cannot have seen that.
+func TestTDSetDoesNotOverwriteWhatItHasNotSeen(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	meddles, scaled := &atomic.Bool{}, make(chan error, 1)
+	o.opens(t, nil)
+	o.operate(t, atScaling(func(request *http.Request) *http.Response {
+		if meddles.CompareAndSwap(true, false) {
+			_, err := o.of("deployments").Patch(request.Context(), hello, types.MergePatchType, []byte(`{"spec":{"replicas":8}}`), metav1.PatchOptions{FieldManager: "someone"}, "scale")
+			scaled <- err
+		}
+		return nil
+	}))
+	o.runs(t, 5, "FollowsSchedule")
+	meddles.Store(true)
+	o.patch(t, "tdsets", hello, `{"spec":{"container":{"image":"another"}}}`)
+	if err := <-scaled; err != nil {
+		t.Fatal(err)
+	}
+	o.runs(t, 8, "ScaledByHand")
+	same(t, o.revisions(t), 2)
+}
+
+// TestTDSetTellsWhatCannotBeWritten: while an admission webhook does not answer, the schedule is not followed, and nothing says that it is.
+func TestTDSetTellsWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	broken := &atomic.Bool{}
+	o.opens(t, nil)
+	o.operate(t, atScaling(func(request *http.Request) *http.Response {
+		if broken.Load() {
+			return brokenWebhook(request)
+		}
+		return nil
+	}))
+	o.runs(t, 5, "FollowsSchedule")
+	broken.Store(true)
+	o.strikes(t, officeHour(17, 0, 0))
+	set := o.runs(t, 5, "ApplyFails")
+	says(t, readyIn(set.Status.Conditions).Message, "cannot be written", "webhook")
+	same(t, *set.Status.ScheduledReplicas, int32(3))
+	same(t, meta.FindStatusCondition(set.Status.Conditions, schedulev1.ConditionStalled) == nil, true)
+	o.told(t, "Warning", "ApplyFails")
+	broken.Store(false)
+	o.runs(t, 3, "FollowsSchedule")
 }
 
 func TestTDSetAtRestWritesNothing(t *testing.T) {
@@ -161,43 +211,6 @@ func TestTDSetYieldsToAnAutoscaler(t *testing.T) {
 
 	t.Log("it goes: the schedule is followed again, at once")
 	o.remove(t, "horizontalpodautoscalers", "cpu")
-	o.runs(t, 3, "FollowsSchedule")
-}
-
-func TestTDSetScaleSubresource(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t, officeHour(12, 0, 0))
-	o.opens(t, nil)
-	o.operate(t, nil)
-	o.runs(t, 5, "FollowsSchedule")
-
-	t.Log("kubectl scale tdset holds a number, whatever the hour")
-	o.scales(t, "tdsets", 4)
-	set := o.runs(t, 4, "Held")
-	same(t, []any{set.Status.CurrentInterval, *set.Status.ScheduledReplicas}, []any{"09:00-17:00", int32(5)})
-	o.strikes(t, officeHour(17, 0, 0))
-	o.runs(t, 4, "Held")
-	scale, err := o.of("tdsets").Get(t.Context(), hello, metav1.GetOptions{}, "scale")
-	if err != nil {
-		t.Fatal(err)
-	}
-	replicas, _, _ := unstructured.NestedInt64(scale.Object, "status", "replicas")
-	selector, _, _ := unstructured.NestedString(scale.Object, "status", "selector")
-	same(t, replicas, int64(4))
-	found, err := o.of("pods").List(t.Context(), metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, len(found.Items), 4)
-
-	t.Log("an autoscaler of the TDSet is no secret")
-	o.make(t, "horizontalpodautoscalers", fmt.Sprintf(scalerOf, "schedule.rs/v1", "TDSet"))
-	says(t, readyIn(o.runs(t, 4, "Autoscaled").Status.Conditions).Message, "HorizontalPodAutoscaler cpu sets spec.replicas")
-	o.remove(t, "horizontalpodautoscalers", "cpu")
-	o.runs(t, 4, "Held")
-
-	t.Log("taken away, the schedule is followed again")
-	o.patch(t, "tdsets", hello, `{"spec":{"replicas":null}}`)
 	o.runs(t, 3, "FollowsSchedule")
 }
 

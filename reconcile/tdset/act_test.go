@@ -1,0 +1,105 @@
+package tdset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+)
+
+// applies is an API server of sorts, with answers for one apply after the other; it notes the replicas asked for.
+type applies struct {
+	answers []answer
+	asked   []string
+}
+
+type answer struct {
+	did reconcile.Change
+	err error
+}
+
+func (a *applies) Apply(_ context.Context, _ *unstructured.Unstructured, desired any) (reconcile.Change, error) {
+	asked := "nothing"
+	if wanted, ok := desired.(*appsv1ac.DeploymentApplyConfiguration); ok && wanted.Spec.Replicas != nil {
+		asked = fmt.Sprint(*wanted.Spec.Replicas)
+	}
+	a.asked = append(a.asked, asked)
+	given := a.answers[len(a.asked)-1]
+	return given.did, given.err
+}
+
+func TestADeploymentIsNeverMadeWithoutItsReplicas(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("the API server has gone")
+	byHand := func(t *testing.T) look { t.Helper(); return at(t, noon, scaled(8, markNoon, "kubectl")) }
+	for story, test := range map[string]struct {
+		seen    look
+		answers []answer
+		asked   []string
+		did     reconcile.Change
+		err     error
+	}{
+		"there is none":                   {at(t, noon, nil), []answer{{reconcile.Created, nil}}, []string{"5"}, reconcile.Created, nil},
+		"somebody has scaled it":          {byHand(t), []answer{{reconcile.Unchanged, nil}}, []string{"nothing"}, reconcile.Unchanged, nil},
+		"and it was deleted a moment ago": {byHand(t), []answer{{reconcile.Created, nil}, {reconcile.Updated, nil}}, []string{"nothing", "5"}, reconcile.Created, nil},
+		"and the second apply fails":      {byHand(t), []answer{{reconcile.Created, nil}, {reconcile.Unchanged, failed}}, []string{"nothing", "5"}, reconcile.Created, failed},
+		"it cannot be made":               {byHand(t), []answer{{reconcile.Unchanged, failed}}, []string{"nothing"}, reconcile.Unchanged, failed},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			server := &applies{answers: test.answers}
+			did, err := applyDeployment(t.Context(), server, nil, test.seen, decide(test.seen))
+			same(t, server.asked, test.asked)
+			same(t, did, test.did)
+			if !errors.Is(err, test.err) {
+				t.Errorf("the error is %v, want %v", err, test.err)
+			}
+		})
+	}
+}
+
+func TestWhatBecomesOfFailures(t *testing.T) {
+	t.Parallel()
+	webhook := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
+	conflict := apierrors.NewConflict(deployments().GroupResource(), "web", errors.New("changed"))
+	unavailable := apierrors.NewServiceUnavailable("starting")
+	foreign := &reconcile.ForeignError{Resource: services(), Name: "web"}
+	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
+	for story, test := range map[string]struct {
+		failed failures
+		reason string
+		err    error
+	}{
+		"all went well":                                            {failures{}, "", nil},
+		"a webhook is down":                                        {failures{deployment: webhook}, reasonApplyFails, webhook},
+		"one for Services":                                         {failures{service: webhook}, reasonApplyFails, webhook},
+		"the pass took too long":                                   {failures{deployment: context.DeadlineExceeded}, reasonApplyFails, context.DeadlineExceeded},
+		"the Deployment was changed meanwhile":                     {failures{deployment: conflict}, "", conflict},
+		"the API server is not there":                              {failures{deployment: unavailable, service: unavailable}, "", unavailable},
+		"the operator stops":                                       {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled},
+		"a right is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil},
+		"a Service is somebody else's":                             {failures{service: foreign}, reasonForeignObject, nil},
+		"and the Deployment was changed meanwhile":                 {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict},
+		"and a webhook for Deployments is down":                    {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook},
+		"a right is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			found, err := test.failed.sorted()
+			reason := ""
+			if found != nil {
+				reason = found.reason
+			}
+			same(t, reason, test.reason)
+			if !errors.Is(err, test.err) {
+				t.Errorf("the error is %v, want %v", err, test.err)
+			}
+		})
+	}
+}
