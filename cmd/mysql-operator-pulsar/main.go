@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -133,6 +134,15 @@ func readable(groups []string, attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
+// softLimit is how much memory, in bytes, makes Go collect its garbage at once: three quarters of what the Pod may use, since it is no hard limit
+// (Go, "A Guide to the Go Garbage Collector"). It is 0 where the user has set one.
+func softLimit(environment func(name string) string) int64 {
+	if environment("GOMEMLIMIT") != "" {
+		return 0
+	}
+	return podenv.Memory / 4 * 3
+}
+
 func consume(ctx context.Context, p process) error {
 	o := newOptions("consume [flags]", `Consumes a topic of Apache Pulsar: logs each message on standard output and acknowledges it, until it is told to stop.`, p)
 	o.text(&o.settings.Subscription, "subscription", podenv.Subscription, "subscription, of type Shared")
@@ -140,6 +150,9 @@ func consume(ctx context.Context, p process) error {
 	address := o.flags.String("health-address", fmt.Sprint(":", podenv.HealthPort), "where "+podenv.ReadyPath+" is served; empty for nowhere")
 	if err := o.parse(p); err != nil {
 		return err
+	}
+	if limit := softLimit(p.environment); limit > 0 {
+		debug.SetMemoryLimit(limit)
 	}
 	consumer := &pulsar.Consumer{Settings: o.settings, Log: o.logger(p.out)}
 	if *address == "" {

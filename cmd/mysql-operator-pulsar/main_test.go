@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -129,6 +130,21 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	err := run(t.Context(), &output{}, []string{"PULSAR_SERVER=pulsar://a"}, "consume", "--health-address=")
 	if err == nil || !strings.Contains(err.Error(), "PULSAR_TOPIC") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestTheCollectorKnowsThePodsMemory: Go would else let garbage pile up to as much again as the messages that are held.
+func TestTheCollectorKnowsThePodsMemory(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]int64{"": 192 << 20, "100MiB": 0} {
+		environment := func(string) string { return limit }
+		if got := softLimit(environment); got != want {
+			t.Errorf("with GOMEMLIMIT=%q it sets %d", limit, got)
+		}
+	}
+	_ = run(t.Context(), &output{}, nil, "consume", "--health-address=")
+	if got := debug.SetMemoryLimit(-1); got != 192<<20 {
+		t.Errorf("a consumer collects garbage from %d bytes on", got)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is to be had: a cluster of one topic and one subscription that
 // speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what was not
 // acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows nothing that
-// the tests do not need: no batches, no partitions, no other subscription types than Shared.
+// the tests do not need: no batches, no other subscription types than Shared.
 package pulsarbroker
 
 import (
@@ -21,6 +21,8 @@ type Cluster struct {
 	brokers []*Broker
 	// owner serves the topic; a broker that is asked and is not the owner names it.
 	owner *Broker
+	// partitions is how many the topic has; 0 for a topic that is not partitioned.
+	partitions int
 	// token is what a client has to bring; empty for nothing.
 	token string
 	// refused are the commands that are answered with an error.
@@ -35,6 +37,8 @@ type Cluster struct {
 // entry is a message of the topic.
 type entry struct {
 	payload []byte
+	// partition has it.
+	partition int
 	// at is the consumer that has it; nil for nobody.
 	at           *consumer
 	acknowledged bool
@@ -108,12 +112,23 @@ func (b *Broker) Stop() error {
 	return err
 }
 
-// Publish adds a message to the topic.
+// Partition divides the topic; before anybody connects.
+func (c *Cluster) Partition(partitions int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.partitions = partitions
+}
+
+// Publish adds a message to the topic; of its partitions each gets one in turn.
 func (c *Cluster) Publish(payload string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries = append(c.entries, &entry{payload: []byte(payload)})
+	c.add([]byte(payload))
 	c.dispatch()
+}
+
+func (c *Cluster) add(payload []byte) {
+	c.entries = append(c.entries, &entry{payload: payload, partition: len(c.entries) % max(c.partitions, 1)})
 }
 
 // Move makes another broker the owner of the topic, as load balancing does: the consumers are told that they are closed.
@@ -199,6 +214,15 @@ func (c *Cluster) Consumers() []string {
 	return names
 }
 
+// Permits returns how many messages the consumers have asked for and not got yet, those of all partitions together.
+func (c *Cluster) Permits() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := 0
+	c.eachConsumer(func(one *consumer) { sum += one.permits })
+	return sum
+}
+
 // Heard returns the commands that came, oldest first.
 func (c *Cluster) Heard() []string {
 	c.mu.Lock()
@@ -245,14 +269,13 @@ func (c *Cluster) dispatch() {
 		}
 		var taker *consumer
 		c.eachConsumer(func(each *consumer) {
-			if each.permits > 0 && (taker == nil || each.given < taker.given) {
+			if each.partition == one.partition && each.permits > 0 && (taker == nil || each.given < taker.given) {
 				taker = each
 			}
 		})
-		if taker == nil {
-			return
+		if taker != nil {
+			taker.give(index, one)
 		}
-		taker.give(index, one)
 	}
 }
 
@@ -270,6 +293,7 @@ type consumer struct {
 	session        *session
 	id             uint64
 	name           string
+	partition      int
 	permits, given int
 }
 

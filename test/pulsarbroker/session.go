@@ -2,6 +2,8 @@ package pulsarbroker
 
 import (
 	"net"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -84,8 +86,8 @@ func answers() map[string]func(*session, command) object {
 	}
 	return map[string]func(*session, command) object{
 		"PING": func(*session, command) object { return object{"type": "PONG", "pong": object{}} },
-		"PARTITIONED_METADATA": func(_ *session, got command) object {
-			return object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": 0, "response": "Success"}}
+		"PARTITIONED_METADATA": func(s *session, got command) object {
+			return object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": s.broker.cluster.partitions, "response": "Success"}}
 		},
 		"LOOKUP":                            (*session).lookup,
 		"SUBSCRIBE":                         (*session).subscribe,
@@ -168,8 +170,18 @@ func (s *session) subscribe(got command) object {
 		return failure(got, object{"error": "ServiceNotReady", "message": "the topic is served by another broker"})
 	}
 	id := got.number("consumer_id")
-	s.consumers[id] = &consumer{session: s, id: id, name: got.text("consumer_name")}
+	s.consumers[id] = &consumer{session: s, id: id, name: got.text("consumer_name"), partition: partitionOf(got.text("topic"))}
 	return success(got)
+}
+
+// partitionOf reads the number at the end of a partition's name, my-topic-partition-3; 0 where there is none.
+func partitionOf(topic string) int {
+	_, number, _ := strings.Cut(topic, "-partition-")
+	partition, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return partition
 }
 
 func (s *session) flow(got command) {
@@ -202,7 +214,7 @@ func (s *session) redeliver(got command) {
 
 func (s *session) send(got command) object {
 	c := s.broker.cluster
-	c.entries = append(c.entries, &entry{payload: got.payload})
+	c.add(got.payload)
 	return object{"type": "SEND_RECEIPT", "sendReceipt": object{
 		"producerId": got.number("producer_id"), "sequenceId": got.number("sequence_id"), "messageId": object{"ledgerId": 1, "entryId": len(c.entries) - 1},
 	}}

@@ -15,8 +15,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
 )
 
-// receiverQueue is how many messages are fetched ahead. They may have 5 MiB each (Pulsar's default of maxMessageSize).
+// receiverQueue is how many messages are fetched ahead, those of all partitions together. They may have 5 MiB each (Pulsar's default of
+// maxMessageSize): 100 MiB of what podenv.Memory gives.
 const receiverQueue = 20
+
+// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also scale
+// its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has grown
+// with small messages holds as many large ones.
+func queueFor(partitions int) int {
+	return max(1, receiverQueue/max(1, partitions))
+}
 
 // watchEvery is how often a consumer looks whether it is still connected.
 const watchEvery = time.Second
@@ -120,9 +128,16 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 	}
 	done := make(chan result, 1)
 	go func() {
+		partitions, err := opened.TopicPartitions(c.Settings.Topic)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
 		consumer, err := opened.Subscribe(client.ConsumerOptions{
 			Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
-			Type: client.Shared, ReceiverQueueSize: receiverQueue, BackOffPolicyFunc: connection.policy,
+			Type: client.Shared, ReceiverQueueSize: queueFor(len(partitions)), BackOffPolicyFunc: connection.policy,
+			// Without room: the library would keep ten more in it.
+			MessageChannel: make(chan client.ConsumerMessage),
 		})
 		done <- result{consumer, err}
 	}()

@@ -31,6 +31,32 @@ func TestMessagesAreLoggedAndAcknowledged(t *testing.T) {
 	}
 }
 
+// TestPartitionsShareWhatIsFetchedAhead: what a Pod may hold in memory must not depend on how many partitions a topic has.
+func TestPartitionsShareWhatIsFetchedAhead(t *testing.T) {
+	t.Parallel()
+	const partitions = 8
+	cluster := pulsarbroker.New()
+	cluster.Partition(partitions)
+	c := consume(t, settingsFor(serve(t, cluster, nil)))
+	c.ready(t, true)
+	eventually(t, func() string {
+		asked := slices.DeleteFunc(cluster.Heard(), func(one string) bool { return one != "FLOW" })
+		if len(asked) < partitions {
+			return fmt.Sprintf("%d of %d partitions were asked for messages", len(asked), partitions)
+		}
+		return ""
+	})
+	if permits := cluster.Permits(); permits < partitions || permits > receiverQueue {
+		t.Errorf("%d messages may come at once, want one of each partition and %d in all", permits, receiverQueue)
+	}
+	want := []string{}
+	for number := range 3 * receiverQueue {
+		want = append(want, fmt.Sprint("message ", number))
+		cluster.Publish(want[number])
+	}
+	is(t, "acknowledged", cluster.Acknowledged, want...)
+}
+
 func TestReadinessIsAnsweredOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := &Consumer{}
