@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,12 +60,24 @@ func is(t *testing.T, what string, get func() []string, want ...string) {
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
+	// refused is what comes of writing a message; nil for success.
+	refused error
 }
 
 func (j *journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.refused != nil && bytes.Contains(line, []byte(`"msg":"message"`)) {
+		return 0, j.refused
+	}
 	return j.text.Write(line)
+}
+
+// refuse makes it take no messages, but everything else; with nil it takes them again.
+func (j *journal) refuse(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.refused = why
 }
 
 // line is a line of a log, of which the tests read some fields.
@@ -72,6 +85,7 @@ type line struct {
 	Msg         string `json:"msg"`
 	Payload     string `json:"payload"`
 	Error       string `json:"error"`
+	In          string `json:"in"`
 	Redelivered int    `json:"redelivered"`
 }
 
@@ -103,6 +117,23 @@ func (j *journal) messages(t *testing.T) func() []string {
 	}
 }
 
+// pauses are how long it waited between its attempts.
+func (j *journal) pauses(t *testing.T) []time.Duration {
+	t.Helper()
+	found := []time.Duration{}
+	for _, one := range j.lines(t) {
+		if one.In == "" {
+			continue
+		}
+		pause, err := time.ParseDuration(one.In)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, pause)
+	}
+	return found
+}
+
 // says waits for a line with this message whose error contains something.
 func (j *journal) says(t *testing.T, message, why string) {
 	t.Helper()
@@ -116,6 +147,11 @@ func (j *journal) says(t *testing.T, message, why string) {
 		defer j.mu.Unlock()
 		return "no line " + message + " with " + why + " in:\n" + j.text.String()
 	})
+}
+
+// count counts how often a command came.
+func count(heard []string, kind string) int {
+	return len(heard) - len(slices.DeleteFunc(slices.Clone(heard), func(one string) bool { return one == kind }))
 }
 
 // serve starts a broker of a cluster on an address of its own.
