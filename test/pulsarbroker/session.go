@@ -192,10 +192,11 @@ func (s *session) flow(got command) {
 
 // acknowledge takes what this very consumer has. One that comes late counts for nothing, which is stricter than Pulsar: nobody may rely on it.
 func (s *session) acknowledge(got command) {
-	one := s.consumers[got.number("consumer_id")]
-	for _, index := range got.entries("message_id") {
-		if index < len(s.broker.cluster.entries) && one != nil && s.broker.cluster.entries[index].at == one {
-			s.broker.cluster.entries[index].acknowledged = true
+	c, one := s.broker.cluster, s.consumers[got.number("consumer_id")]
+	for _, id := range got.entries("message_id") {
+		partly := len(id.left) > 0
+		if id.index < len(c.entries) && one != nil && c.entries[id.index].at == one && !(partly && c.whole) {
+			c.entries[id.index].acknowledge(id.left)
 		}
 	}
 }
@@ -206,8 +207,8 @@ func (s *session) redeliver(got command) {
 		return
 	}
 	named := map[int]bool{}
-	for _, index := range got.entries("message_ids") {
-		named[index] = true
+	for _, id := range got.entries("message_ids") {
+		named[id.index] = true
 	}
 	s.broker.cluster.release(one, func(index int) bool { return len(named) == 0 || named[index] })
 }

@@ -139,6 +139,8 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 		consumer, err := opened.Subscribe(client.ConsumerOptions{
 			Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
 			Type: client.Shared, ReceiverQueueSize: queueFor(len(partitions)), BackOffPolicyFunc: connection.policy,
+			// A batch is not logged again because its consumer stopped in the middle of it.
+			EnableBatchIndexAcknowledgment: true,
 			// Without room: the library would keep ten more in it.
 			MessageChannel: make(chan client.ConsumerMessage),
 		})

@@ -123,6 +123,39 @@ func TestStopSendsWhatIsDue(t *testing.T) {
 	}
 }
 
+// TestStopInTheMiddleOfABatch: producers put messages into batches by default, and an orderly stop is no reason to log half of one again.
+func TestStopInTheMiddleOfABatch(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		cluster func(*pulsarbroker.Cluster)
+		done    []string
+		again   []string
+	}{
+		"the broker keeps what was acknowledged of it":    {func(*pulsarbroker.Cluster) {}, []string{"a"}, []string{"b", "c"}},
+		"the broker knows acknowledged batches only":      {(*pulsarbroker.Cluster).AcknowledgeWholeBatches, nil, []string{"a", "b", "c"}},
+		"the batch is one of a topic that has partitions": {func(c *pulsarbroker.Cluster) { c.Partition(2) }, []string{"a"}, []string{"b", "c"}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			cluster := pulsarbroker.New()
+			test.cluster(cluster)
+			broker := serve(t, cluster, nil)
+			c := consume(t, settingsFor(broker))
+			c.ready(t, true)
+			c.log.after(c.stop)
+			cluster.Publish("a", "b", "c")
+			is(t, "logged", c.log.messages(t), "a")
+			c.end(t)
+			is(t, "logged to the end", c.log.messages(t), "a")
+			is(t, "acknowledged", cluster.Acknowledged, test.done...)
+
+			next := consume(t, settingsFor(broker))
+			is(t, "acknowledged", cluster.Acknowledged, "a", "b", "c")
+			is(t, "logged by the next", next.log.messages(t), test.again...)
+		})
+	}
+}
+
 func TestTwoConsumersShareTheTopic(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()

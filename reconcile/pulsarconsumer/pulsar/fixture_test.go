@@ -62,15 +62,28 @@ type journal struct {
 	text bytes.Buffer
 	// refused is what comes of writing a message; nil for success.
 	refused error
+	// each, if any, is called for every message that was written.
+	each func()
 }
 
 func (j *journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.refused != nil && bytes.Contains(line, []byte(`"msg":"message"`)) {
+	message := bytes.Contains(line, []byte(`"msg":"message"`))
+	if message && j.refused != nil {
 		return 0, j.refused
 	}
+	if message && j.each != nil {
+		j.each()
+	}
 	return j.text.Write(line)
+}
+
+// after has something done with every message that is logged from now on.
+func (j *journal) after(do func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.each = do
 }
 
 // refuse makes it take no messages, but everything else; with nil it takes them again.
