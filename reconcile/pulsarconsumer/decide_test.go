@@ -112,18 +112,19 @@ func TestProblemsAPersonCanSolve(t *testing.T) {
 	for story, test := range map[string]struct {
 		err    error
 		reason string
+		says   string
 	}{
-		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken},
-		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, ""},
-		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden},
-		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected},
-		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), ""},
+		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
+		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
+		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"},
+		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
+		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			found, known := problemOf(test.err)
-			if found.reason != test.reason || known != (test.reason != "") {
-				t.Errorf("found %+v (%t), want %q", found, known, test.reason)
+			if found.reason != test.reason || known != (test.reason != "") || !strings.Contains(found.message, test.says) {
+				t.Errorf("found %+v (%t), want %q saying %q", found, known, test.reason, test.says)
 			}
 		})
 	}

@@ -63,7 +63,7 @@ func problemOf(err error) (found verdict, known bool) {
 	case errors.As(err, &foreign) && !foreign.Predecessor:
 		return verdict{stateStalled, reasonNameTaken, err.Error()}, true
 	case apierrors.IsForbidden(err):
-		return verdict{stateStalled, reasonForbidden, err.Error() + "; where a right is missing, grant it to the operator: mysql-operator manifests rbac prints what it needs"}, true
+		return verdict{stateStalled, reasonForbidden, err.Error() + "; where a right is missing, grant it to the operator: " + reconcile.RightsRemedy}, true
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return verdict{stateStalled, reasonRejected, err.Error()}, true
 	}
