@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -27,7 +28,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := execute(ctx, process{arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
+	err := execute(ctx, process{program: os.Args[0], arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
 	stop()
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return
@@ -42,6 +43,8 @@ func main() {
 
 // process is what a subcommand knows of the process it runs in.
 type process struct {
+	// program is the name or path that it was called by.
+	program     string
 	arguments   []string
 	environment func(name string) string
 	out, err    io.Writer
@@ -49,7 +52,13 @@ type process struct {
 
 var errUsage = errors.New("see --help")
 
+// producerName is a name by which this program is produce: the founding document calls the producer that. make build makes a link of it.
+const producerName = "pulsar-producer"
+
 func execute(ctx context.Context, p process) error {
+	if filepath.Base(p.program) == producerName {
+		return produce(ctx, p)
+	}
 	if len(p.arguments) == 0 {
 		return fmt.Errorf("use consume or produce: %w", errUsage)
 	}
