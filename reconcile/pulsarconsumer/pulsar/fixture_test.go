@@ -58,6 +58,9 @@ func is(t *testing.T, what string, get func() []string, want ...string) {
 
 // journal is a log that can be looked at.
 type journal struct {
+	// level is Info if nothing else is said.
+	level slog.LevelVar
+
 	mu   sync.Mutex
 	text bytes.Buffer
 	// refused is what comes of writing a message; nil for success.
@@ -91,6 +94,13 @@ func (j *journal) refuse(why error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.refused = why
+}
+
+// raw is all that was written.
+func (j *journal) raw() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // line is a line of a log, of which the tests read some fields.
@@ -198,15 +208,15 @@ func settingsFor(broker *pulsarbroker.Broker) Settings {
 }
 
 // consume starts a consumer that runs until the test ends or it is stopped.
-func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *running {
+func consume(t *testing.T, settings Settings, changes ...func(*running)) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{log: &journal{}, stop: stop, done: make(chan error, 1)}
 	quick := usualLimits()
 	quick.answer = time.Second
-	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, nil))}
+	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: &r.log.level}))}
 	for _, change := range changes {
-		change(r.Consumer)
+		change(r)
 	}
 	go func() {
 		defer close(r.done)
@@ -215,11 +225,14 @@ func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *runni
 	t.Cleanup(func() {
 		r.end(t)
 		if t.Failed() {
-			t.Log(r.log.text.String())
+			t.Log(r.log.raw())
 		}
 	})
 	return r
 }
+
+// everything has the log keep what the library does as well.
+func everything(r *running) { r.log.level.Set(slog.LevelDebug) }
 
 // end stops the consumer and waits until it has ended.
 func (r *running) end(t *testing.T) {
