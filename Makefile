@@ -138,6 +138,7 @@ endif
 .PHONY: build
 build: ## build the static binaries of the image: bin/mysql-operator, and its companions for PulsarConsumers and VmGroups
 	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ $(addprefix ./cmd/,mysql-operator mysql-operator-pulsar mysql-operator-vsphere)
+	ln -sfn mysql-operator-pulsar bin/pulsar-producer # by this name it produces; not in the image
 
 .PHONY: image
 image: build ## build the operator's image without an engine, as .dev/images/mysql-operator.tar

@@ -20,6 +20,10 @@ func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
+// RightsRemedy is for the messages of kinds that are served when asked for: it names the command that prints the rights which an operator needs.
+// Without the operator's own --kinds that would print those of the default kinds.
+const RightsRemedy = "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"
+
 // isGone says whether the API server answered that the object does not exist. That it does not serve the resource is another matter, of
 // which it says so little that client-go calls it unexpected.
 func isGone(err error) bool {

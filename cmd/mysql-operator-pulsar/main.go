@@ -13,6 +13,8 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -26,7 +28,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := execute(ctx, process{arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
+	err := execute(ctx, process{program: os.Args[0], arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
 	stop()
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return
@@ -41,6 +43,8 @@ func main() {
 
 // process is what a subcommand knows of the process it runs in.
 type process struct {
+	// program is the name or path that it was called by.
+	program     string
 	arguments   []string
 	environment func(name string) string
 	out, err    io.Writer
@@ -48,7 +52,13 @@ type process struct {
 
 var errUsage = errors.New("see --help")
 
+// producerName is a name by which this program is produce: the founding document calls the producer that. make build makes a link of it.
+const producerName = "pulsar-producer"
+
 func execute(ctx context.Context, p process) error {
+	if filepath.Base(p.program) == producerName {
+		return produce(ctx, p)
+	}
 	if len(p.arguments) == 0 {
 		return fmt.Errorf("use consume or produce: %w", errUsage)
 	}
@@ -133,6 +143,15 @@ func readable(groups []string, attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
+// softLimit is how much memory, in bytes, makes Go collect its garbage at once: three quarters of what the Pod may use, since it is no hard limit
+// (Go, "A Guide to the Go Garbage Collector"). It is 0 where the user has set one.
+func softLimit(environment func(name string) string) int64 {
+	if environment("GOMEMLIMIT") != "" {
+		return 0
+	}
+	return podenv.Memory / 4 * 3
+}
+
 func consume(ctx context.Context, p process) error {
 	o := newOptions("consume [flags]", `Consumes a topic of Apache Pulsar: logs each message on standard output and acknowledges it, until it is told to stop.`, p)
 	o.text(&o.settings.Subscription, "subscription", podenv.Subscription, "subscription, of type Shared")
@@ -140,6 +159,9 @@ func consume(ctx context.Context, p process) error {
 	address := o.flags.String("health-address", fmt.Sprint(":", podenv.HealthPort), "where "+podenv.ReadyPath+" is served; empty for nowhere")
 	if err := o.parse(p); err != nil {
 		return err
+	}
+	if limit := softLimit(p.environment); limit > 0 {
+		debug.SetMemoryLimit(limit)
 	}
 	consumer := &pulsar.Consumer{Settings: o.settings, Log: o.logger(p.out)}
 	if *address == "" {

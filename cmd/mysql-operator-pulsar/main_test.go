@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,11 @@ func (o *output) String() string {
 
 // run runs a subcommand, with an environment as a list of NAME=VALUE.
 func run(ctx context.Context, out *output, environment []string, arguments ...string) error {
+	return runAs(ctx, "/usr/bin/mysql-operator-pulsar", out, environment, arguments...)
+}
+
+// runAs is run under another name.
+func runAs(ctx context.Context, program string, out *output, environment []string, arguments ...string) error {
 	read := func(name string) string {
 		for _, one := range environment {
 			if key, value, _ := strings.Cut(one, "="); key == name {
@@ -43,7 +49,7 @@ func run(ctx context.Context, out *output, environment []string, arguments ...st
 		}
 		return ""
 	}
-	return execute(ctx, process{arguments: arguments, environment: read, out: out, err: out})
+	return execute(ctx, process{program: program, arguments: arguments, environment: read, out: out, err: out})
 }
 
 // shows waits until a program has said something.
@@ -93,6 +99,14 @@ func TestWalkThroughOfTheFoundingDocument(t *testing.T) {
 	}
 	shows(t, produced, "sent to my-topic as 1:0:", ": Sample Message\n")
 	shows(t, consumed, `"level":"info","msg":"message","payload":"Sample Message","id":"1:0:`)
+
+	t.Log("by the name of the document")
+	again := &output{}
+	if err := runAs(t.Context(), "bin/pulsar-producer", again, []string{"PULSAR_SERVER=" + broker.URL(), "PULSAR_MESSAGE=Another Message", "PULSAR_TOPIC=my-topic"}); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, again, "sent to my-topic as 1:1:", ": Another Message\n")
+	shows(t, consumed, `"payload":"Another Message"`)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -124,11 +138,35 @@ func TestCommandLinesThatMakeNoSense(t *testing.T) {
 	}
 }
 
+func TestTheProducersNameTakesItsFlags(t *testing.T) {
+	t.Parallel()
+	out := &output{}
+	if err := runAs(t.Context(), "pulsar-producer", out, nil, "--help"); !errors.Is(err, pflag.ErrHelp) {
+		t.Errorf("--help: %v", err)
+	}
+	shows(t, out, "Sends a message", "--count")
+}
+
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), &output{}, []string{"PULSAR_SERVER=pulsar://a"}, "consume", "--health-address=")
 	if err == nil || !strings.Contains(err.Error(), "PULSAR_TOPIC") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestTheCollectorKnowsThePodsMemory: Go would else let garbage pile up to as much again as the messages that are held.
+func TestTheCollectorKnowsThePodsMemory(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]int64{"": 192 << 20, "100MiB": 0} {
+		environment := func(string) string { return limit }
+		if got := softLimit(environment); got != want {
+			t.Errorf("with GOMEMLIMIT=%q it sets %d", limit, got)
+		}
+	}
+	_ = run(t.Context(), &output{}, nil, "consume", "--health-address=")
+	if got := debug.SetMemoryLimit(-1); got != 192<<20 {
+		t.Errorf("a consumer collects garbage from %d bytes on", got)
 	}
 }
 

@@ -84,7 +84,7 @@ func problemOf(err error) *problem {
 	case err == nil || reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant it to the operator (mysql-operator manifests rbac prints what it needs)"}
+		return &problem{reasonForbidden, err.Error() + "; grant it to the operator (" + reconcile.RightsRemedy + ")"}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsInternalError(err):
 		// An internal error is how the Eviction API refuses a Pod that two PodDisruptionBudgets speak of.
 		return &problem{reasonRejected, err.Error()}

@@ -3,6 +3,7 @@ package configmonitor
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,14 @@ func TestProblemOf(t *testing.T) {
 			}
 			same(t, got, test.want)
 		})
+	}
+}
+
+func TestAMissingRightSaysHowToGrantIt(t *testing.T) {
+	t.Parallel()
+	found := problemOf(apierrors.NewForbidden(apischema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("no")))
+	if says := "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"; !strings.Contains(found.message, says) {
+		t.Errorf("the message is %q: without --kinds the command prints the rights of the MySQL kinds only", found.message)
 	}
 }
 

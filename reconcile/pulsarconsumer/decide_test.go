@@ -53,21 +53,23 @@ func TestDecide(t *testing.T) {
 	}{
 		"as it should be": {aConsumer(), reconcile.Unchanged, whole, stateReady, reasonReplicasReady, "all 3 replicas are ready"},
 		"just made":       {aConsumer(), reconcile.Created, seen{}, stateOnTheWay, reasonRollingOut, "orders-deployment was made"},
-		"just changed, and what is seen is of before": {aConsumer(), reconcile.Updated, whole, stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"the cache does not have it yet":              {aConsumer(), reconcile.Unchanged, seen{}, stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"its controller has not looked yet":           {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.current = false }), stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"somebody is deleting it":                     {aConsumer(), reconcile.Awaiting, seen{}, stateOnTheWay, reasonRollingOut, "will be made again"},
-		"one Pod is being replaced":                   {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated = 4, 2 }), stateOnTheWay, reasonRollingOut, "2 of 3 replicas are new, and 2 old ones are left"},
-		"the broker is away":                          {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready = 0 }), stateOnTheWay, reasonReplicasNotReady, "0 of 3 replicas are ready; kubectl logs deployment/orders-deployment"},
-		"the user's image does not start":             {aConsumer(withImage("mine")), reconcile.Unchanged, but(func(s *seen) { s.ready = 1 }), stateOnTheWay, reasonReplicasNotReady, "kubectl describe pods -l app.kubernetes.io/instance=orders"},
-		"the rollout gave up":                         {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready, s.stuck = 0, "ReplicaSet x has timed out progressing." }), stateStalled, reasonRolloutStuck, "timed out progressing.; kubectl logs"},
-		"a quota is in the way":                       {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated, s.ready, s.refused = 1, 1, 1, "exceeded quota: small" }), stateStalled, reasonPodsRefused, "exceeded quota: small: change the quota"},
-		"a quota is in the way for ten minutes":       {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.updated, s.refused, s.stuck = 1, "exceeded quota: small", "timed out" }), stateStalled, reasonPodsRefused, "exceeded quota"},
-		"paused in mid-rollout":                       {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.updated = true, 1 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
-		"paused at rest":                              {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateReady, reasonReplicasReady, ""},
-		"scaled in, and two are ending":               {aConsumer(withReplicas(1)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
-		"scaled to nobody":                            {aConsumer(withReplicas(0)), reconcile.Unchanged, seen{exists: true, current: true}, stateReady, reasonScaledToZero, "spec.replicas is 0"},
-		"scaled to nobody, not there yet":             {aConsumer(withReplicas(0)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "3 replicas are ending"},
+		"just changed, and what is seen is of before":      {aConsumer(), reconcile.Updated, whole, stateOnTheWay, reasonRollingOut, "was made or changed"},
+		"the cache does not have it yet":                   {aConsumer(), reconcile.Unchanged, seen{}, stateOnTheWay, reasonRollingOut, "was made or changed"},
+		"its controller has not looked yet":                {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.current = false }), stateOnTheWay, reasonRollingOut, "was made or changed"},
+		"somebody is deleting it":                          {aConsumer(), reconcile.Awaiting, seen{}, stateOnTheWay, reasonRollingOut, "will be made again"},
+		"one Pod is being replaced":                        {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated = 4, 2 }), stateOnTheWay, reasonRollingOut, "2 of 3 replicas are new, and 2 old ones are left"},
+		"the broker is away":                               {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready = 0 }), stateOnTheWay, reasonReplicasNotReady, "0 of 3 replicas are ready; kubectl logs deployment/orders-deployment"},
+		"the user's image does not start":                  {aConsumer(withImage("mine")), reconcile.Unchanged, but(func(s *seen) { s.ready = 1 }), stateOnTheWay, reasonReplicasNotReady, "kubectl describe pods -l app.kubernetes.io/instance=orders"},
+		"the rollout gave up":                              {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready, s.stuck = 0, "ReplicaSet x has timed out progressing." }), stateStalled, reasonRolloutStuck, "timed out progressing.; kubectl logs"},
+		"a quota is in the way":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated, s.ready, s.refused = 1, 1, 1, "exceeded quota: small" }), stateStalled, reasonPodsRefused, "exceeded quota: small: change the quota"},
+		"a quota is in the way for ten minutes":            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.updated, s.refused, s.stuck = 1, "exceeded quota: small", "timed out" }), stateStalled, reasonPodsRefused, "exceeded quota"},
+		"paused in mid-rollout":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.updated = true, 1 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
+		"paused once as many new ones as wanted are there": {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.replicas = true, 5 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
+		"paused, scaled in, and two are ending":            {aConsumer(withReplicas(1)), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
+		"paused at rest":                                   {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateReady, reasonReplicasReady, ""},
+		"scaled in, and two are ending":                    {aConsumer(withReplicas(1)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
+		"scaled to nobody":                                 {aConsumer(withReplicas(0)), reconcile.Unchanged, seen{exists: true, current: true}, stateReady, reasonScaledToZero, "spec.replicas is 0"},
+		"scaled to nobody, not there yet":                  {aConsumer(withReplicas(0)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "3 replicas are ending"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -112,18 +114,19 @@ func TestProblemsAPersonCanSolve(t *testing.T) {
 	for story, test := range map[string]struct {
 		err    error
 		reason string
+		says   string
 	}{
-		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken},
-		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, ""},
-		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden},
-		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected},
-		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), ""},
+		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
+		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
+		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"},
+		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
+		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			found, known := problemOf(test.err)
-			if found.reason != test.reason || known != (test.reason != "") {
-				t.Errorf("found %+v (%t), want %q", found, known, test.reason)
+			if found.reason != test.reason || known != (test.reason != "") || !strings.Contains(found.message, test.says) {
+				t.Errorf("found %+v (%t), want %q saying %q", found, known, test.reason, test.says)
 			}
 		})
 	}

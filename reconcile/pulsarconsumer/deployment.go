@@ -33,9 +33,8 @@ const (
 	consumerUser = 65532
 	// secretMode lets the Pod's group, and nobody else, read.
 	secretMode = 0o440
-	// The operator's image holds a few messages of at most 5 MiB each (Pulsar's default of maxMessageSize) at a time.
+	// What a consumer of the operator's image needs at least: small messages. What it may have for large ones is podenv.Memory.
 	memoryRequest = "32Mi"
-	memoryLimit   = "256Mi"
 	cpuRequest    = "10m"
 	// readyPeriod is how often the kubelet asks, in seconds.
 	readyPeriod = 2
@@ -113,7 +112,7 @@ func ownContainer(container *corev1ac.ContainerApplyConfiguration, image string)
 			WithPeriodSeconds(readyPeriod).WithTimeoutSeconds(2).WithFailureThreshold(2)).
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
-			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)}))
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(podenv.Memory, resource.BinarySI)}))
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
 }
 

@@ -63,6 +63,9 @@ func TestDeploymentOfTheFoundingDocument(t *testing.T) {
 	if container.Image != ownImage || strings.Join(container.Args, " ") != "consume" || container.ReadinessProbe == nil {
 		t.Errorf("it runs %s %v with probe %v", container.Image, container.Args, container.ReadinessProbe)
 	}
+	if limit := container.Resources.Limits.Memory().String(); limit != "256Mi" {
+		t.Errorf("it may use %s", limit)
+	}
 	if diff := cmp.Diff(made.Spec.Selector.MatchLabels, made.Spec.Template.Labels); diff != "" {
 		t.Errorf("the Pods are not those selected:\n%s", diff)
 	}

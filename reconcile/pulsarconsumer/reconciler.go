@@ -37,7 +37,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	}
 	change, err := r.api.Apply(ctx, object, deployment(consumer, r.image))
 	if err != nil {
-		return r.failed(consumer, err)
+		return r.failed(consumer, now, err)
 	}
 	status := applied(consumer, now)
 	conclude(&status, decide(consumer, change, now), r.now())
@@ -45,13 +45,12 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 }
 
 // failed ends a pass that could not make the Deployment what it has to be.
-func (r *reconciler) failed(consumer v1.PulsarConsumer, err error) (reconcile.Outcome, error) {
+func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (reconcile.Outcome, error) {
 	found, known := problemOf(err)
 	if !known {
 		return reconcile.Outcome{}, err
 	}
-	status := carried(consumer)
-	conclude(&status, found, r.now())
+	status := stalled(consumer, now, found, r.now())
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, nil
 }
 
@@ -64,7 +63,7 @@ func problemOf(err error) (found verdict, known bool) {
 	case errors.As(err, &foreign) && !foreign.Predecessor:
 		return verdict{stateStalled, reasonNameTaken, err.Error()}, true
 	case apierrors.IsForbidden(err):
-		return verdict{stateStalled, reasonForbidden, err.Error() + "; where a right is missing, grant it to the operator: mysql-operator manifests rbac prints what it needs"}, true
+		return verdict{stateStalled, reasonForbidden, err.Error() + "; where a right is missing, grant it to the operator: " + reconcile.RightsRemedy}, true
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return verdict{stateStalled, reasonRejected, err.Error()}, true
 	}

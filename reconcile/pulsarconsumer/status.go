@@ -13,17 +13,24 @@ import (
 
 // applied is the status once the Deployment is as the spec says.
 func applied(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
-	status := carried(consumer)
+	status := carried(consumer, now)
 	status.Server, status.Topic, status.Subscription = consumer.Spec.ServerAddress, consumer.Spec.Topic, consumer.Spec.SubscriptionName
 	status.Selector = selectorOf(consumer)
-	status.Replicas, status.ReadyReplicas = now.replicas, now.ready
 	return status
 }
 
-// carried is the status as it stays while the Deployment cannot be made what the spec says.
-func carried(consumer v1.PulsarConsumer) v1.PulsarConsumerStatus {
+// stalled is the status while the Deployment cannot be made what the spec says: the consumers there are go on with what they were given.
+func stalled(consumer v1.PulsarConsumer, now seen, found verdict, at time.Time) v1.PulsarConsumerStatus {
+	status := carried(consumer, now)
+	conclude(&status, found, at)
+	return status
+}
+
+// carried is what is true of the status whatever comes of a pass: the rest is as it was.
+func carried(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	status := consumer.Status
 	status.ObservedGeneration = consumer.Generation
+	status.Replicas, status.ReadyReplicas = now.replicas, now.ready
 	status.Conditions = slices.Clone(consumer.Status.Conditions)
 	return status
 }

@@ -56,18 +56,28 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 
 func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	t.Parallel()
+	noon := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	taken := verdict{stateStalled, reasonNameTaken, "taken"}
 	consumer := aConsumer()
-	consumer.Status = applied(aConsumer(), seen{replicas: 3, ready: 3})
+	consumer.Status = applied(aConsumer(), seen{exists: true, replicas: 3, ready: 3})
 	consumer.Spec.Topic = "another"
-	status := carried(consumer)
-	conclude(&status, verdict{stateStalled, reasonNameTaken, "taken"}, time.Now())
-	if status.Topic != "my-topic" || status.Replicas != 3 {
+	status := stalled(consumer, seen{exists: true, replicas: 3, ready: 1}, taken, noon)
+	if status.Topic != "my-topic" {
 		t.Errorf("the status tells of what was not done: %+v", status)
+	}
+	if status.Replicas != 3 || status.ReadyReplicas != 1 {
+		t.Errorf("%d replicas, of which %d are ready, want 3 and 1: those that there are", status.Replicas, status.ReadyReplicas)
 	}
 	if !meta.IsStatusConditionTrue(status.Conditions, "Stalled") {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 	if events := tell(consumer.Status, status); len(events) != 1 || events[0].Type != reconcile.Warning {
 		t.Errorf("told %v", events)
+	}
+
+	t.Log("somebody deletes the Deployment: nobody consumes, and the status does not say otherwise")
+	consumer.Status = status
+	if status = stalled(consumer, seen{}, taken, noon); status.Replicas != 0 || status.ReadyReplicas != 0 {
+		t.Errorf("%d replicas, of which %d are ready, and there is no Deployment", status.Replicas, status.ReadyReplicas)
 	}
 }

@@ -98,7 +98,7 @@ func refusalOf(err error) *problem {
 	case errors.As(err, &foreign):
 		return &problem{reasonForeignObject, foreign.Error(), true}
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if it is a right, grant it to the operator (mysql-operator manifests rbac prints what it needs); if it is a quota, raise it", true}
+		return &problem{reasonForbidden, err.Error() + "; if it is a right, grant it to the operator (" + reconcile.RightsRemedy + "); if it is a quota, raise it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -153,6 +153,10 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 			}
 		}
 	}
+	missing := refusalOf(apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))).message
+	if says := "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"; !strings.Contains(missing, says) {
+		t.Errorf("%q does not say %q: without --kinds the command prints the rights of the MySQL kinds only", missing, says)
+	}
 }
 
 func TestTell(t *testing.T) {

@@ -16,6 +16,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: pulsar}
 spec:
+  strategy: {type: Recreate} # two at once would be two topics
   selector: {matchLabels: {app: pulsar}}
   template:
     metadata: {labels: {app: pulsar}}
@@ -70,8 +71,11 @@ func TestPulsarConsumerWalkThrough(t *testing.T) {
 	p.produce("pulsar-producer", "Sample Message")
 	p.logged("Sample Message")
 
-	t.Log("Pulsar restarts: the consumers come back by themselves")
-	p.run("rollout", "restart", "deployment/pulsar", "-n", p.namespace)
+	t.Log("Pulsar goes away, and the status says so; it comes back, and so do the consumers")
+	p.run("scale", "deployment/pulsar", "-n", p.namespace, "--replicas=0")
+	p.run("wait", "pulsarconsumer/pulsarconsumer-sample", "-n", p.namespace, "--for=condition=Ready=false", "--timeout=90s")
+	p.run("wait", "pulsarconsumer/pulsarconsumer-sample", "-n", p.namespace, "--for=jsonpath={.status.readyReplicas}=0", "--timeout=90s")
+	p.run("scale", "deployment/pulsar", "-n", p.namespace, "--replicas=1")
 	p.run("rollout", "status", "deployment/pulsar", "-n", p.namespace, "--timeout=90s")
 	p.run("wait", "pulsarconsumer/pulsarconsumer-sample", "-n", p.namespace, "--for=condition=Ready", "--timeout=90s")
 	p.produce("pulsar-producer-again", "Another Message")

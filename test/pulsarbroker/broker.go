@@ -1,7 +1,7 @@
 // Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is to be had: a cluster of one topic and one subscription that
 // speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what was not
 // acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows nothing that
-// the tests do not need: no batches, no partitions, no other subscription types than Shared.
+// the tests do not need: no other subscription types than Shared.
 package pulsarbroker
 
 import (
@@ -21,6 +21,10 @@ type Cluster struct {
 	brokers []*Broker
 	// owner serves the topic; a broker that is asked and is not the owner names it.
 	owner *Broker
+	// partitions is how many the topic has; 0 for a topic that is not partitioned.
+	partitions int
+	// whole says that of batches nothing but the whole can be acknowledged.
+	whole bool
 	// token is what a client has to bring; empty for nothing.
 	token string
 	// refused are the commands that are answered with an error.
@@ -30,15 +34,6 @@ type Cluster struct {
 	deaf    bool
 	// heard is every command that came, "SUBSCRIBE" and so on, and every token that was sent in answer to Challenge, "token …".
 	heard []string
-}
-
-// entry is a message of the topic.
-type entry struct {
-	payload []byte
-	// at is the consumer that has it; nil for nobody.
-	at           *consumer
-	acknowledged bool
-	deliveries   int
 }
 
 // Broker is one broker of a cluster.
@@ -108,11 +103,30 @@ func (b *Broker) Stop() error {
 	return err
 }
 
-// Publish adds a message to the topic.
-func (c *Cluster) Publish(payload string) {
+// Partition divides the topic; before anybody connects.
+func (c *Cluster) Partition(partitions int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries = append(c.entries, &entry{payload: []byte(payload)})
+	c.partitions = partitions
+}
+
+// AcknowledgeWholeBatches makes the brokers overlook acknowledgements of single messages of a batch, as those without Pulsar's setting
+// acknowledgmentAtBatchIndexLevelEnabled do.
+func (c *Cluster) AcknowledgeWholeBatches() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.whole = true
+}
+
+// Publish adds a message to the topic, or several as one batch; of its partitions each gets one in turn.
+func (c *Cluster) Publish(payloads ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	batch := [][]byte{}
+	for _, payload := range payloads {
+		batch = append(batch, []byte(payload))
+	}
+	c.add(batch...)
 	c.dispatch()
 }
 
@@ -176,17 +190,17 @@ func (c *Cluster) Deafen(deaf bool) {
 
 // Acknowledged returns the payloads that were acknowledged, in the order of the topic.
 func (c *Cluster) Acknowledged() []string {
-	return c.payloads(func(one *entry) bool { return one.acknowledged })
+	return c.payloads(func(one *message) bool { return one.acknowledged })
 }
 
 // Redelivered returns the payloads that were delivered more than once.
 func (c *Cluster) Redelivered() []string {
-	return c.payloads(func(one *entry) bool { return one.deliveries > 1 })
+	return c.payloads(func(one *message) bool { return one.deliveries > 1 })
 }
 
 // Published returns all payloads.
 func (c *Cluster) Published() []string {
-	return c.payloads(func(*entry) bool { return true })
+	return c.payloads(func(*message) bool { return true })
 }
 
 // Consumers returns the names of the consumers that are subscribed.
@@ -199,6 +213,15 @@ func (c *Cluster) Consumers() []string {
 	return names
 }
 
+// Permits returns how many messages the consumers have asked for and not got yet, those of all partitions together.
+func (c *Cluster) Permits() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := 0
+	c.eachConsumer(func(one *consumer) { sum += one.permits })
+	return sum
+}
+
 // Heard returns the commands that came, oldest first.
 func (c *Cluster) Heard() []string {
 	c.mu.Lock()
@@ -206,13 +229,15 @@ func (c *Cluster) Heard() []string {
 	return slices.Clone(c.heard)
 }
 
-func (c *Cluster) payloads(which func(*entry) bool) []string {
+func (c *Cluster) payloads(which func(*message) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := []string{}
 	for _, one := range c.entries {
-		if which(one) {
-			found = append(found, string(one.payload))
+		for _, each := range one.messages {
+			if which(each) {
+				found = append(found, string(each.payload))
+			}
 		}
 	}
 	return found
@@ -240,19 +265,18 @@ func (c *Cluster) dispatch() {
 		return
 	}
 	for index, one := range c.entries {
-		if one.acknowledged || one.at != nil {
+		if one.acknowledged() || one.at != nil {
 			continue
 		}
 		var taker *consumer
 		c.eachConsumer(func(each *consumer) {
-			if each.permits > 0 && (taker == nil || each.given < taker.given) {
+			if each.partition == one.partition && each.permits > 0 && (taker == nil || each.given < taker.given) {
 				taker = each
 			}
 		})
-		if taker == nil {
-			return
+		if taker != nil {
+			taker.give(index, one)
 		}
-		taker.give(index, one)
 	}
 }
 
@@ -270,19 +294,28 @@ type consumer struct {
 	session        *session
 	id             uint64
 	name           string
+	partition      int
 	permits, given int
 }
 
 func (t *consumer) give(index int, one *entry) {
-	t.permits--
 	t.given++
 	one.at = t
 	one.deliveries++
+	for _, each := range one.messages {
+		if !each.acknowledged {
+			t.permits--
+			each.deliveries++
+		}
+	}
 	command := object{"type": "MESSAGE", "message": object{
-		"consumerId": t.id, "messageId": object{"ledgerId": 1, "entryId": index}, "redeliveryCount": one.deliveries - 1,
+		"consumerId": t.id, "messageId": object{"ledgerId": 1, "entryId": index}, "redeliveryCount": one.deliveries - 1, "ackSet": one.missing(),
 	}}
 	metadata := object{"producerName": "test", "sequenceId": index, "publishTime": time.Now().UnixMilli()}
-	content, err := payloadFrame(command, metadata, one.payload)
+	content, err := one.payload(metadata)
+	if err == nil {
+		content, err = payloadFrame(command, metadata, content)
+	}
 	if err != nil {
 		panic(fmt.Sprintf("give a message: %v", err)) // a mistake in this package
 	}

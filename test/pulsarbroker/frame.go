@@ -100,13 +100,24 @@ func (c command) value(name string) protoreflect.Value {
 	return c.fields.Get(c.fields.Descriptor().Fields().ByName(protoreflect.Name(name)))
 }
 
-// entries reads the numbers of the messages that a list of MessageIdData names.
-func (c command) entries(name string) []int {
+// identity is what a MessageIdData names: an entry, and of a batch the bits of the messages that are not meant.
+type identity struct {
+	index int
+	left  []int64
+}
+
+// entries reads a list of MessageIdData.
+func (c command) entries(name string) []identity {
 	list := c.value(name).List()
-	found := make([]int, 0, list.Len())
+	found := make([]identity, 0, list.Len())
 	for i := range list.Len() {
-		id := list.Get(i).Message()
-		found = append(found, int(id.Get(id.Descriptor().Fields().ByName("entryId")).Uint()))
+		id := command{fields: list.Get(i).Message()}
+		one := identity{index: int(id.number("entryId"))}
+		bits := id.value("ack_set").List()
+		for word := range bits.Len() {
+			one.left = append(one.left, bits.Get(word).Int())
+		}
+		found = append(found, one)
 	}
 	return found
 }

@@ -2,6 +2,8 @@ package pulsarbroker
 
 import (
 	"net"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -84,8 +86,8 @@ func answers() map[string]func(*session, command) object {
 	}
 	return map[string]func(*session, command) object{
 		"PING": func(*session, command) object { return object{"type": "PONG", "pong": object{}} },
-		"PARTITIONED_METADATA": func(_ *session, got command) object {
-			return object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": 0, "response": "Success"}}
+		"PARTITIONED_METADATA": func(s *session, got command) object {
+			return object{"type": "PARTITIONED_METADATA_RESPONSE", "partitionMetadataResponse": object{"requestId": got.number("request_id"), "partitions": s.broker.cluster.partitions, "response": "Success"}}
 		},
 		"LOOKUP":                            (*session).lookup,
 		"SUBSCRIBE":                         (*session).subscribe,
@@ -168,8 +170,18 @@ func (s *session) subscribe(got command) object {
 		return failure(got, object{"error": "ServiceNotReady", "message": "the topic is served by another broker"})
 	}
 	id := got.number("consumer_id")
-	s.consumers[id] = &consumer{session: s, id: id, name: got.text("consumer_name")}
+	s.consumers[id] = &consumer{session: s, id: id, name: got.text("consumer_name"), partition: partitionOf(got.text("topic"))}
 	return success(got)
+}
+
+// partitionOf reads the number at the end of a partition's name, my-topic-partition-3; 0 where there is none.
+func partitionOf(topic string) int {
+	_, number, _ := strings.Cut(topic, "-partition-")
+	partition, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return partition
 }
 
 func (s *session) flow(got command) {
@@ -180,10 +192,11 @@ func (s *session) flow(got command) {
 
 // acknowledge takes what this very consumer has. One that comes late counts for nothing, which is stricter than Pulsar: nobody may rely on it.
 func (s *session) acknowledge(got command) {
-	one := s.consumers[got.number("consumer_id")]
-	for _, index := range got.entries("message_id") {
-		if index < len(s.broker.cluster.entries) && one != nil && s.broker.cluster.entries[index].at == one {
-			s.broker.cluster.entries[index].acknowledged = true
+	c, one := s.broker.cluster, s.consumers[got.number("consumer_id")]
+	for _, id := range got.entries("message_id") {
+		partly := len(id.left) > 0
+		if id.index < len(c.entries) && one != nil && c.entries[id.index].at == one && !(partly && c.whole) {
+			c.entries[id.index].acknowledge(id.left)
 		}
 	}
 }
@@ -194,15 +207,15 @@ func (s *session) redeliver(got command) {
 		return
 	}
 	named := map[int]bool{}
-	for _, index := range got.entries("message_ids") {
-		named[index] = true
+	for _, id := range got.entries("message_ids") {
+		named[id.index] = true
 	}
 	s.broker.cluster.release(one, func(index int) bool { return len(named) == 0 || named[index] })
 }
 
 func (s *session) send(got command) object {
 	c := s.broker.cluster
-	c.entries = append(c.entries, &entry{payload: got.payload})
+	c.add(got.payload)
 	return object{"type": "SEND_RECEIPT", "sendReceipt": object{
 		"producerId": got.number("producer_id"), "sequenceId": got.number("sequence_id"), "messageId": object{"ledgerId": 1, "entryId": len(c.entries) - 1},
 	}}

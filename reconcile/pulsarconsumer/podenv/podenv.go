@@ -34,6 +34,8 @@ const (
 	ReadyPath = "/readyz"
 	// StopSeconds is how long Kubernetes lets a consumer finish what it has in hand.
 	StopSeconds = 30
+	// Memory is how much a consumer of the operator's image may use, in bytes: about 20 messages of at most 5 MiB, and the program.
+	Memory = 256 << 20
 	// ConsumeCommand is the subcommand of the operator's image.
 	ConsumeCommand = "consume"
 )

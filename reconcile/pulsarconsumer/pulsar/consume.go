@@ -15,8 +15,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
 )
 
-// receiverQueue is how many messages are fetched ahead. They may have 5 MiB each (Pulsar's default of maxMessageSize).
+// receiverQueue is how many messages are fetched ahead, those of all partitions together. They may have 5 MiB each (Pulsar's default of
+// maxMessageSize): 100 MiB of what podenv.Memory gives.
 const receiverQueue = 20
+
+// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also scale
+// its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has grown
+// with small messages holds as many large ones.
+func queueFor(partitions int) int {
+	return max(1, receiverQueue/max(1, partitions))
+}
 
 // watchEvery is how often a consumer looks whether it is still connected.
 const watchEvery = time.Second
@@ -33,8 +41,8 @@ type Consumer struct {
 	link atomic.Pointer[link]
 }
 
-// Run subscribes, logs every message and acknowledges it when that is done. When Pulsar cannot be reached, refuses, or goes away, it tries again
-// until it can. When ctx ends it takes no more messages, sends the acknowledgements that are due, and closes the subscription, so that the
+// Run subscribes, logs every message and acknowledges it when that is done. When Pulsar cannot be reached, refuses, or goes away, or a message
+// cannot be logged, it tries again until it can. When ctx ends it takes no more messages, sends the acknowledgements that are due, and closes the subscription, so that the
 // broker gives at once to others what this consumer was given and has not logged. It returns an error only for settings that no attempt can mend.
 func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.Settings.check(); err != nil {
@@ -98,12 +106,15 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 		}
 		return err
 	}
-	between.Reset()
 	c.link.Store(connection)
 	c.Log.Info("subscribed", "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "consumer", subscription.Name())
 
 	err = c.consume(ctx, subscription, connection)
 	c.link.Store(nil)
+	// What cannot be logged comes again at once: that the subscription succeeded is no reason for haste.
+	if !errors.Is(err, errNotLogged) {
+		between.Reset()
+	}
 	if !bounded(func() { subscription.Close(); opened.Close() }) {
 		c.Log.Warn("the broker did not answer to the end of the subscription: it gives the messages to others when it notices", "waited", closeTimeout.String())
 	} else if ctx.Err() != nil {
@@ -120,9 +131,18 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 	}
 	done := make(chan result, 1)
 	go func() {
+		partitions, err := opened.TopicPartitions(c.Settings.Topic)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
 		consumer, err := opened.Subscribe(client.ConsumerOptions{
 			Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
-			Type: client.Shared, ReceiverQueueSize: receiverQueue, BackOffPolicyFunc: connection.policy,
+			Type: client.Shared, ReceiverQueueSize: queueFor(len(partitions)), BackOffPolicyFunc: connection.policy,
+			// A batch is not logged again because its consumer stopped in the middle of it.
+			EnableBatchIndexAcknowledgment: true,
+			// Without room: the library would keep ten more in it.
+			MessageChannel: make(chan client.ConsumerMessage),
 		})
 		done <- result{consumer, err}
 	}()
@@ -159,12 +179,26 @@ func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, co
 			if !open {
 				return errLost
 			}
-			c.Log.LogAttrs(ctx, slog.LevelInfo, "message", describe(received.Message)...)
+			if err := c.write(ctx, received.Message); err != nil {
+				return err
+			}
 			if err := subscription.Ack(received.Message); err != nil {
 				c.Log.Warn("message not acknowledged, it will be delivered again", "id", received.ID().String(), "error", err)
 			}
 		}
 	}
+}
+
+var errNotLogged = errors.New("a message could not be logged, and is not acknowledged")
+
+// write logs a message, and unlike a Logger says whether that has come about.
+func (c *Consumer) write(ctx context.Context, message client.Message) error {
+	entry := slog.NewRecord(time.Now(), slog.LevelInfo, "message", 0)
+	entry.AddAttrs(describe(message)...)
+	if err := c.Log.Handler().Handle(ctx, entry); err != nil {
+		return fmt.Errorf("%w: %w", errNotLogged, err)
+	}
+	return nil
 }
 
 // bounded does something that may hang, and says whether it came to its end in time.

@@ -16,6 +16,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,14 +58,49 @@ func is(t *testing.T, what string, get func() []string, want ...string) {
 
 // journal is a log that can be looked at.
 type journal struct {
+	// level is Info if nothing else is said.
+	level slog.LevelVar
+
 	mu   sync.Mutex
 	text bytes.Buffer
+	// refused is what comes of writing a message; nil for success.
+	refused error
+	// each, if any, is called for every message that was written.
+	each func()
 }
 
 func (j *journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	message := bytes.Contains(line, []byte(`"msg":"message"`))
+	if message && j.refused != nil {
+		return 0, j.refused
+	}
+	if message && j.each != nil {
+		j.each()
+	}
 	return j.text.Write(line)
+}
+
+// after has something done with every message that is logged from now on.
+func (j *journal) after(do func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.each = do
+}
+
+// refuse makes it take no messages, but everything else; with nil it takes them again.
+func (j *journal) refuse(why error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.refused = why
+}
+
+// raw is all that was written.
+func (j *journal) raw() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
 }
 
 // line is a line of a log, of which the tests read some fields.
@@ -72,6 +108,7 @@ type line struct {
 	Msg         string `json:"msg"`
 	Payload     string `json:"payload"`
 	Error       string `json:"error"`
+	In          string `json:"in"`
 	Redelivered int    `json:"redelivered"`
 }
 
@@ -103,6 +140,23 @@ func (j *journal) messages(t *testing.T) func() []string {
 	}
 }
 
+// pauses are how long it waited between its attempts.
+func (j *journal) pauses(t *testing.T) []time.Duration {
+	t.Helper()
+	found := []time.Duration{}
+	for _, one := range j.lines(t) {
+		if one.In == "" {
+			continue
+		}
+		pause, err := time.ParseDuration(one.In)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, pause)
+	}
+	return found
+}
+
 // says waits for a line with this message whose error contains something.
 func (j *journal) says(t *testing.T, message, why string) {
 	t.Helper()
@@ -116,6 +170,11 @@ func (j *journal) says(t *testing.T, message, why string) {
 		defer j.mu.Unlock()
 		return "no line " + message + " with " + why + " in:\n" + j.text.String()
 	})
+}
+
+// count counts how often a command came.
+func count(heard []string, kind string) int {
+	return len(heard) - len(slices.DeleteFunc(slices.Clone(heard), func(one string) bool { return one == kind }))
 }
 
 // serve starts a broker of a cluster on an address of its own.
@@ -149,15 +208,15 @@ func settingsFor(broker *pulsarbroker.Broker) Settings {
 }
 
 // consume starts a consumer that runs until the test ends or it is stopped.
-func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *running {
+func consume(t *testing.T, settings Settings, changes ...func(*running)) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{log: &journal{}, stop: stop, done: make(chan error, 1)}
 	quick := usualLimits()
 	quick.answer = time.Second
-	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, nil))}
+	r.Consumer = &Consumer{limits: quick, Settings: settings, Log: slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: &r.log.level}))}
 	for _, change := range changes {
-		change(r.Consumer)
+		change(r)
 	}
 	go func() {
 		defer close(r.done)
@@ -166,11 +225,14 @@ func consume(t *testing.T, settings Settings, changes ...func(*Consumer)) *runni
 	t.Cleanup(func() {
 		r.end(t)
 		if t.Failed() {
-			t.Log(r.log.text.String())
+			t.Log(r.log.raw())
 		}
 	})
 	return r
 }
+
+// everything has the log keep what the library does as well.
+func everything(r *running) { r.log.level.Set(slog.LevelDebug) }
 
 // end stops the consumer and waits until it has ended.
 func (r *running) end(t *testing.T) {

@@ -122,6 +122,15 @@ func TestLink(t *testing.T) {
 	}
 }
 
+func TestQueuesShareTheMemory(t *testing.T) {
+	t.Parallel()
+	for partitions, want := range map[int]int{0: 20, 1: 20, 3: 6, 20: 1, 21: 1, 1000: 1} {
+		if got := queueFor(partitions); got != want {
+			t.Errorf("of each of %d partitions %d messages are fetched ahead, want %d", partitions, got, want)
+		}
+	}
+}
+
 func TestPausesGrow(t *testing.T) {
 	t.Parallel()
 	p := &pause{next: firstPause}
