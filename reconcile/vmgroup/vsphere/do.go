@@ -19,7 +19,7 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	}
 	switch order.Verb {
 	case vcenter.CreateFolder:
-		_, err := at.parent.CreateFolder(ctx, order.Group.Folder)
+		_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
 		if fault.Is(err, &types.DuplicateName{}) {
 			return nil // somebody was faster: the next look tells who
 		}
@@ -128,7 +128,7 @@ func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) 
 	if err != nil || folder == nil {
 		return err
 	}
-	if from, err := template(ctx, s.client, at, order.Template); err == nil {
+	if from, err := s.template(ctx, at, order.Template); err == nil {
 		var seen mo.VirtualMachine
 		collector := property.DefaultCollector(s.client)
 		if err := collector.RetrieveOne(ctx, from.Reference(), []string{"recentTask"}, &seen); err != nil {

@@ -35,7 +35,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return vcenter.Inventory{}, err
 	}
 	// Tasks first: one that ends after this is still told to be under way, and the next look sees what it made.
-	found := vcenter.Inventory{Path: path.Join(at.parent.InventoryPath, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
+	found := vcenter.Inventory{Path: path.Join(at.parent.path, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
 	if err := s.settle(ctx); err != nil {
 		return found, err
 	}
@@ -60,13 +60,13 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 
 // folder returns the group's folder; nil if there is none.
 func (s bound) folder(ctx context.Context, at *site, name string) (*types.ManagedObjectReference, error) {
-	child, err := object.NewSearchIndex(s.client).FindChild(ctx, at.parent, name)
+	child, err := object.NewSearchIndex(s.client).FindChild(ctx, at.parent.reference, name)
 	if err != nil || child == nil {
 		return nil, err
 	}
 	reference := child.Reference()
 	if reference.Type != "Folder" {
-		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.InventoryPath, name) + " is in the way of the group's folder, and is none: rename it"}
+		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.path, name) + " is in the way of the group's folder, and is none: rename it"}
 	}
 	return &reference, nil
 }
