@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
@@ -31,7 +30,7 @@ func (r *reconciler) act(ctx context.Context, group v1alpha1.VmGroup, at vcenter
 		}
 		logr.FromContextOrDiscard(ctx).Info("ordered", "op", string(one.verb), "machine", one.machine)
 		if one.verb == vcenter.Shutdown {
-			r.noteStopping(types.NamespacedName{Namespace: group.Namespace, Name: group.Name}, one.id)
+			r.noteStopping(keyOf(group), one.id)
 		}
 		done = append(done, one)
 	}

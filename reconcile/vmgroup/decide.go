@@ -3,7 +3,6 @@ package vmgroup
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,7 +21,9 @@ const (
 
 // look is what a pass saw.
 type look struct {
-	now       time.Time
+	now time.Time
+	// host is the vCenter that was looked at.
+	host      string
 	inventory vcenter.Inventory
 	// stopping says since when a machine, by its ID, has been asked to shut down.
 	stopping map[string]time.Time
@@ -50,6 +51,9 @@ type plan struct {
 
 // settled says that everything is as it is to be.
 func (p plan) settled() bool { return len(p.steps) == 0 && len(p.waits) == 0 && p.problem == nil }
+
+// astray says that what was seen is not where the group's machines are.
+func (p plan) astray() bool { return p.problem != nil && p.problem.reason == reasonVCenterChanged }
 
 // deciding is a decision in the making.
 type deciding struct {
@@ -93,16 +97,37 @@ func decide(group v1alpha1.VmGroup, seen look) plan {
 	return d.plan
 }
 
+// orders are the steps of a plan that are done in this pass. Where the group's folder is, is in the status before machines are made in it: from then
+// on a Secret that leads to somewhere else is noticed.
+func orders(group v1alpha1.VmGroup, seen look, next plan) []step {
+	if group.DeletionTimestamp == nil && group.Status.Folder == "" && seen.inventory.Folder != "" {
+		return nil
+	}
+	return next.steps
+}
+
 // misled says that the account leads to somewhere else than where the group's machines are.
 func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	was := group.Status
 	if was.VCenterID != "" && was.VCenterID != seen.VCenter {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST, or delete this VmGroup there first", was.VCenter)}
 	}
-	if was.Folder != "" && was.CurrentReplicas != nil && *was.CurrentReplicas > 0 && was.Folder != seen.Path && seen.Folder == "" {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there", was.Folder, seen.Path)}
+	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
 	return nil
+}
+
+// followed says that a group's machines are where they are looked for now: somebody has moved the folder. Those that ran have to be there all, and be
+// the very ones: an old copy in another place is not what the group is to go on with.
+func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
+	there := int32(0)
+	for _, one := range seen.Machines {
+		if one.Owner == string(group.UID) && one.Original {
+			there++
+		}
+	}
+	return there > 0 && (group.Status.CurrentReplicas == nil || there >= *group.Status.CurrentReplicas)
 }
 
 func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
@@ -280,39 +305,3 @@ func (d *deciding) begun(one vcenter.Machine) int {
 }
 
 func memoryMiB(group v1alpha1.VmGroup) int64 { return int64(group.Spec.Memory) * 1024 }
-
-// patience is how long a group that is deleted waits for a machine with one of its names and no mark, which may be its own in the making.
-const patience = 10 * time.Minute
-
-// decideEnd decides what a group that is being deleted needs before it may go: its machines go, and its folder if nothing else is in it.
-func decideEnd(group v1alpha1.VmGroup, seen look) plan {
-	d := begin(group, seen)
-	if found := misled(group, seen.inventory); found != nil {
-		d.problem = found
-		return d.plan
-	}
-	for _, name := range seen.inventory.Cloning {
-		d.wait("%s is being made, and deleted then", name)
-	}
-	if seen.inventory.Folder == "" {
-		d.release = d.settled()
-		return d.plan
-	}
-	d.remove(slices.Collect(maps.Values(d.sorted.own)))
-	for name, one := range d.sorted.taken {
-		young := group.DeletionTimestamp != nil && seen.now.Sub(group.DeletionTimestamp.Time) < patience
-		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
-			d.wait("%s may be being made for this VmGroup", name)
-		}
-	}
-	slices.Sort(d.waits)
-	if !d.settled() {
-		return d.plan
-	}
-	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
-		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, group.Status.VCenter, some(stays))
-		return d.plan
-	}
-	d.order(vcenter.DeleteFolder, vcenter.Machine{})
-	return d.plan
-}

@@ -58,6 +58,11 @@ func named(name string) func(*vcenter.Machine) {
 	return func(one *vcenter.Machine) { one.Name = name }
 }
 
+// was is where the group was seen last, and how many machines ran there.
+func was(path string, running int32) func(*v1alpha1.VmGroup) {
+	return func(g *v1alpha1.VmGroup) { g.Status.Folder, g.Status.CurrentReplicas = path, &running }
+}
+
 // folder is web's folder with these machines.
 func folder(machines ...vcenter.Machine) vcenter.Inventory {
 	return vcenter.Inventory{Folder: "group-v1", Path: "/DC0/vm/shop-web", VCenter: "vc1", Machines: machines}
@@ -163,51 +168,18 @@ func TestDecide(t *testing.T) {
 		"another template: it is gone":            {web(), folder(machine(0, old), machine(2)), nil, "Clone 1; waits: shop-web-0 is changed when the others run"},
 		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
 		"another vCenter":                         {web(func(g *v1alpha1.VmGroup) { g.Status.VCenterID = "vc0" }), folder(), nil, "problem VCenterChanged"},
-		"another place": {web(func(g *v1alpha1.VmGroup) {
-			one := int32(1)
-			g.Status.Folder, g.Status.CurrentReplicas = "/DC1/vm/shop-web", &one
-		}), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"another place":                           {web(was("/DC1/vm/shop-web", 1)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"another place: nothing ran":              {web(was("/DC1/vm/shop-web", 0)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"another place: a folder has the name":    {web(was("/DC1/vm/shop-web", 0)), folder(), nil, "problem VCenterChanged"},
+		"another place: one machine is there":     {web(was("/DC1/vm/shop-web", 3)), folder(machine(1)), nil, "problem VCenterChanged"},
+		"another place: restored machines":        {web(was("/DC1/vm/shop-web", 1)), folder(machine(1, restored)), nil, "problem VCenterChanged"},
+		"its folder was moved, one stayed":        {web(was("/DC0/vm/old/shop-web", 3)), folder(machine(0), machine(1)), nil, "problem VCenterChanged"},
+		"its folder was moved, with them all":     {web(was("/DC0/vm/old/shop-web", 2)), folder(machine(0), machine(1), machine(2, off)), nil, "PowerOn 2"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			test.want = strings.ReplaceAll(test.want, "Resize", string(vcenter.Resize))
 			if diff := cmp.Diff(test.want, said(decide(test.group, look{now: noon, inventory: test.seen, stopping: test.stopping}))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestDecideEnd(t *testing.T) {
-	t.Parallel()
-	for story, test := range map[string]struct {
-		seen vcenter.Inventory
-		ago  time.Duration
-		want string
-	}{
-		"nothing was made":         {vcenter.Inventory{}, 0, "release"},
-		"one is being made":        {vcenter.Inventory{Cloning: []string{"shop-web-0"}}, 0, "waits: shop-web-0 is being made, and deleted then"},
-		"all run":                  {folder(machine(0), machine(1, tools), machine(2, off)), 0, "Destroy 2; Shutdown 1; PowerOff 0"},
-		"one is busy":              {folder(machine(0, off, busy)), 0, "waits: the vCenter is at work on shop-web-0"},
-		"one is half made":         {folder(machine(0, making)), time.Hour, "waits: shop-web-0 may be being made for this VmGroup"},
-		"one may be half made":     {folder(machine(0, unmarked)), time.Minute, "waits: shop-web-0 may be being made for this VmGroup"},
-		"it is somebody's":         {folder(machine(0, unmarked)), time.Hour, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a host is lost":           {folder(machine(0, lost)), 0, "waits: the host of shop-web-0 does not answer the vCenter"},
-		"the folder is empty":      {folder(), 0, "DeleteFolder"},
-		"somebody else's is in it": {folder(machine(0, another)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a copy is in it":          {folder(machine(0, off), machine(0, copied)), 0, "Destroy 0"},
-		"only a copy is in it":     {folder(machine(0, copied, off)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: copy"},
-		"a renamed one goes, too":  {folder(machine(1, named("db"), off)), 0, "Destroy 1"},
-		"a folder of somebody's":   {vcenter.Inventory{Folder: "f", Path: "/p", Others: []string{"x"}}, 0, "release; left: folder /p stays in vCenter vc.example.com: it has what this VmGroup did not make: x"},
-		"one could not be deleted": {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{resting(2)}}, 0, "problem TaskFailed"},
-	} {
-		t.Run(story, func(t *testing.T) {
-			t.Parallel()
-			group := web(func(g *v1alpha1.VmGroup) {
-				deleted := metav1.NewTime(noon.Add(-test.ago))
-				g.DeletionTimestamp, g.Status.VCenter = &deleted, "vc.example.com"
-			})
-			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, inventory: test.seen}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -285,28 +257,4 @@ func arrives(t *testing.T, group v1alpha1.VmGroup, sim *perfect) {
 		}
 	}
 	t.Errorf("does not arrive: %s", said(decide(group, look{now: noon, inventory: sim.inventory})))
-}
-
-func TestNames(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("n", 63)
-	names := []string{folderName("shop", "web"), folderName(long, long), folderName(long, long[:62]+"m"), folderName(long[:62], "n"+long)}
-	if names[0] != "shop-web" || machineName(names[0], 12) != "shop-web-12" {
-		t.Errorf("names %v", names)
-	}
-	for i, name := range names {
-		if len(machineName(name, 999)) > maxName {
-			t.Errorf("%s is too long", name)
-		}
-		for _, other := range names[:i] {
-			if other == name {
-				t.Errorf("two groups have the folder %s", name)
-			}
-		}
-	}
-	for name, want := range map[string]int{"shop-web-0": 0, "shop-web-12": 12, "shop-web-012": -1, "shop-web-": -1, "shop-web--1": -1, "shop-web-+1": -1, "shop-web-a-0": -1, "x": -1} {
-		if got := numberOf("shop-web", name); got != want {
-			t.Errorf("the number of %s is %d, want %d", name, got, want)
-		}
-	}
 }

@@ -45,18 +45,18 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	if !held {
 		return reconcile.Outcome{}, r.hold(ctx, object, true)
 	}
-	return r.pass(ctx, object, group, groupOf(group, found))
+	return r.pass(ctx, object, group, found)
 }
 
 // pass asks the vCenter, decides and acts.
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, at vcenter.Group) (reconcile.Outcome, error) {
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found known) (reconcile.Outcome, error) {
+	at := groupOf(group, found.access)
 	inventory, err := r.settings.VCenter.Look(ctx, at)
 	if err != nil {
 		return r.failed(group, group.Status, err)
 	}
-	key := types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
-	seen := look{now: r.now(), inventory: inventory, stopping: r.stoppingOf(key, inventory)}
-	group.Status.VCenter = at.Account.Host
+	key := keyOf(group)
+	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key, inventory)}
 	next := decide(group, seen)
 	if group.DeletionTimestamp != nil {
 		next = decideEnd(group, seen)
@@ -64,8 +64,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if next.release {
 		return r.release(ctx, object, group, next.left)
 	}
-	events, err := r.act(ctx, group, at, next.steps)
-	status := reported(group, at, seen, next)
+	if !next.astray() {
+		r.use(key, found)
+	}
+	events, err := r.act(ctx, group, at, orders(group, seen, next))
+	status := reported(group, seen, next)
 	if err != nil {
 		outcome, err := r.failed(group, status, err)
 		outcome.Events = append(events, outcome.Events...)

@@ -1,0 +1,56 @@
+package vmgroup
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// patience is how long a group that is deleted waits for a machine with one of its names and no mark, which may be its own in the making.
+const patience = 10 * time.Minute
+
+// decideEnd decides what a group that is being deleted needs before it may go: its machines go, and its folder if nothing else is in it.
+func decideEnd(group v1alpha1.VmGroup, seen look) plan {
+	d := begin(group, seen)
+	d.end()
+	d.steps = d.steps[:min(len(d.steps), stepsAtOnce)]
+	return d.plan
+}
+
+func (d *deciding) end() {
+	group, seen := d.group, d.seen
+	if found := misled(group, seen.inventory); found != nil {
+		d.problem = found
+		return
+	}
+	for _, name := range seen.inventory.Cloning {
+		d.wait("%s is being made, and deleted then", name)
+	}
+	if seen.inventory.Folder == "" {
+		d.release = d.settled()
+		if ran := group.Status.CurrentReplicas; d.release && group.Status.Folder != "" && ran != nil && *ran > 0 {
+			d.left = fmt.Sprintf("folder %s is not to be seen in vCenter %s, where %s of this VmGroup ran: if it was renamed or moved, delete it there", seen.inventory.Path, seen.host, count(*ran, "machine", "machines"))
+		}
+		return
+	}
+	d.remove(slices.Collect(maps.Values(d.sorted.own)))
+	for name, one := range d.sorted.taken {
+		young := group.DeletionTimestamp != nil && seen.now.Sub(group.DeletionTimestamp.Time) < patience
+		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
+			d.wait("%s may be being made for this VmGroup", name)
+		}
+	}
+	slices.Sort(d.waits)
+	if !d.settled() {
+		return
+	}
+	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
+		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, seen.host, some(stays))
+		return
+	}
+	d.order(vcenter.DeleteFolder, vcenter.Machine{})
+}
