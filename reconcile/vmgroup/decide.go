@@ -42,6 +42,8 @@ type plan struct {
 	waits []string
 	// problem is what keeps the group from what its spec says; nil for nothing.
 	problem *problem
+	// halting are the IDs of the machines that run and are to be down.
+	halting []string
 	// running is how many machines are powered on.
 	running int32
 	// release says that a group that is being deleted may go, and left what stays behind; empty for nothing.
@@ -261,6 +263,7 @@ func (d *deciding) halted(one vcenter.Machine) bool {
 	if one.Power != vcenter.PowerOn {
 		return false
 	}
+	d.halting = append(d.halting, one.ID)
 	since, asked := d.seen.stopping[one.ID]
 	switch {
 	case !asked && one.Tools:

@@ -38,7 +38,11 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	}
 	machine := object.NewVirtualMachine(s.client, types.ManagedObjectReference{Type: kindMachine, Value: order.ID})
 	if order.Verb == vcenter.Shutdown {
-		return machine.ShutdownGuest(ctx)
+		err := machine.ShutdownGuest(ctx)
+		if !fault.Is(err, &types.ToolsUnavailable{}) && !fault.Is(err, &types.NotSupported{}) {
+			return err
+		}
+		order.Verb = vcenter.Stop // this guest cannot be asked, now or ever
 	}
 	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
 }

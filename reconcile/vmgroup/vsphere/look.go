@@ -119,7 +119,7 @@ func contentsOf(folder types.ManagedObjectReference) types.PropertyFilterSpec {
 		PropSet: []types.PropertySpec{
 			{Type: kindMachine, PathSet: []string{
 				nameProperty, "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.instanceUuid", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
-				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus",
+				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus", "guest.guestStateChangeSupported",
 			}},
 			{Type: "Task", PathSet: []string{"info"}},
 			{Type: "Folder", PathSet: []string{nameProperty}},
@@ -158,7 +158,8 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	one.GrowsCPU = seen.Config.CpuHotAddEnabled != nil && *seen.Config.CpuHotAddEnabled
 	one.GrowsMemory = seen.Config.MemoryHotAddEnabled != nil && *seen.Config.MemoryHotAddEnabled
 	one.Connected = seen.Runtime.ConnectionState == types.VirtualMachineConnectionStateConnected
-	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
+	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning) &&
+		(seen.Guest.GuestStateChangeSupported == nil || *seen.Guest.GuestStateChangeSupported)
 	one.Power = powerOf(seen.Runtime.PowerState)
 	readMarks(&one, seen.Config.ExtraConfig)
 	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)

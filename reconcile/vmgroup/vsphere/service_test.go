@@ -235,6 +235,33 @@ func TestTasksThatFail(t *testing.T) {
 	}
 }
 
+// TestAGuestThatCannotBeAsked is powered off at once.
+func TestAGuestThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	service, group := New(time.Now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	order := vcenter.Order{Group: group, Machine: "shop-web-0", ID: until(t, service, group, "the machine", rests(1)).Machines[0].ID}
+	is := func(power vcenter.Power) func(vcenter.Inventory) bool {
+		return func(found vcenter.Inventory) bool { return rests(1)(found) && found.Machines[0].Power == power }
+	}
+	for _, why := range []types.BaseMethodFault{&types.ToolsUnavailable{}, &types.NotSupported{}} {
+		order.Verb = vcenter.Start
+		must(t, service.Do(t.Context(), order))
+		until(t, service, group, "it to run", is(vcenter.PowerOn))
+		v.Fail(func(method string) types.BaseMethodFault {
+			if method == "ShutdownGuest" {
+				return why
+			}
+			return nil
+		})
+		order.Verb = vcenter.Shutdown
+		must(t, service.Do(t.Context(), order))
+		until(t, service, group, "its end", is(vcenter.PowerOff))
+	}
+}
+
 func TestAMissingPrivilegeIsNamed(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
