@@ -75,7 +75,7 @@ func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 			Datacenter: cmp.Or(spec.Datacenter, found.place.Datacenter), Folder: cmp.Or(spec.Folder, found.place.Folder),
 			ResourcePool: cmp.Or(spec.ResourcePool, found.place.ResourcePool), Datastore: cmp.Or(spec.Datastore, found.place.Datastore),
 		},
-		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID),
+		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template,
 	}
 }
 

@@ -56,8 +56,8 @@ func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reco
 
 func orderOf(one passing, next step) vcenter.Order {
 	return vcenter.Order{
-		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id,
-		Template: one.group.Spec.Template, CPU: one.group.Spec.CPU, MemoryMiB: memoryMiB(one.group),
+		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id, Replaces: next.replaces,
+		CPU: one.group.Spec.CPU, MemoryMiB: memoryMiB(one.group),
 	}
 }
 

@@ -33,6 +33,8 @@ type look struct {
 type step struct {
 	verb        vcenter.Verb
 	machine, id string
+	// replaces says that the machine goes for one of another template.
+	replaces bool
 }
 
 // plan is what a pass does.
@@ -66,6 +68,8 @@ type deciding struct {
 	sorted sorted
 	// outdated are machines that run and are not as the spec says: they are changed one at a time.
 	outdated []vcenter.Machine
+	// replaced is the ID of the machine that is replaced by one of another template.
+	replaced string
 }
 
 func begin(group v1alpha1.VmGroup, seen look) *deciding {
@@ -133,7 +137,7 @@ func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 }
 
 func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
-	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID})
+	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID, replaces: of.ID != "" && of.ID == d.replaced})
 }
 
 func (d *deciding) wait(format string, arguments ...any) {
@@ -292,6 +296,9 @@ func (d *deciding) renew() {
 	}
 	if more := len(d.outdated) - 1; more > 0 {
 		d.wait("%d more machines are changed after %s", more, next.Slot)
+	}
+	if next.Template != d.group.Spec.Template {
+		d.replaced = next.ID
 	}
 	if d.halted(next) {
 		return

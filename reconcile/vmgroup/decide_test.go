@@ -77,7 +77,11 @@ func resting(number int) vcenter.Failure {
 func said(p plan) string {
 	words := []string{}
 	for _, one := range p.steps {
-		words = append(words, strings.TrimSpace(string(one.verb)+" "+strings.TrimPrefix(one.machine, "shop-web-")))
+		word := strings.TrimSpace(string(one.verb) + " " + strings.TrimPrefix(one.machine, "shop-web-"))
+		if one.replaces {
+			word += " to replace it"
+		}
+		words = append(words, word)
 	}
 	if p.problem != nil {
 		words = append(words, "problem "+p.problem.reason)
@@ -163,10 +167,10 @@ func TestDecide(t *testing.T) {
 		"another size: a guest is asked":          {web(), folder(machine(0), machine(1, small, tools), machine(2)), nil, "Shutdown 1"},
 		"another size: never while one is down":   {web(), folder(machine(0), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
 		"another size: suspended ones run first":  {web(), folder(machine(0), machine(1, small, suspended), machine(2)), nil, "PowerOn 1"},
-		"another template: one is stopped":        {web(), folder(machine(0, old), machine(1, old), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
-		"another template: it is off now":         {web(), folder(machine(0, old), machine(1, old, off), machine(2)), nil, "Destroy 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: one is stopped":        {web(), folder(machine(0, old), machine(1, old), machine(2)), nil, "PowerOff 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
+		"another template: it is off now":         {web(), folder(machine(0, old), machine(1, old, off), machine(2)), nil, "Destroy 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
 		"another template: it is gone":            {web(), folder(machine(0, old), machine(2)), nil, "Clone 1; waits: shop-web-0 is changed when the others run"},
-		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
 		"another vCenter":                         {web(func(g *v1alpha1.VmGroup) { g.Status.VCenterID = "vc0" }), folder(), nil, "problem VCenterChanged"},
 		"another place":                           {web(was("/DC1/vm/shop-web", 1)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
 		"another place: nothing ran":              {web(was("/DC1/vm/shop-web", 0)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},

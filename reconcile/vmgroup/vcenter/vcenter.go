@@ -46,6 +46,8 @@ type Group struct {
 	Folder string
 	// UID is the mark of what belongs to the group.
 	UID string
+	// Template is what new machines are made of: a name or a path. It is no other if only its spelling is.
+	Template string
 }
 
 // Power is whether a machine runs.
@@ -83,9 +85,11 @@ type Machine struct {
 	ID, Name string
 	// Making says that the vCenter has not finished making it: nothing else is known then.
 	Making bool
-	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and spec.template. Empty
-	// for a machine that no group made.
+	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and Group.Template, as it is
+	// spelled now if it is the same. Empty for a machine that no group made.
 	Owner, Slot, Template string
+	// Source tells the template it was made of from all others, however it is spelled. Empty if that was not noted.
+	Source string
 	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is not.
 	Original  bool
 	CPU       int32
@@ -141,8 +145,9 @@ type Order struct {
 	Verb  Verb
 	// Machine is the name of the machine, also of one to be made, and ID its ID.
 	Machine, ID string
-	// Template, CPU and MemoryMiB are what a new machine is made of; the last two also what an existing one is to have.
-	Template  string
+	// Replaces says that the machine is to go for one that is made of Group.Template: nothing is done to it where none can be.
+	Replaces bool
+	// CPU and MemoryMiB are what a machine is to have.
 	CPU       int32
 	MemoryMiB int64
 }

@@ -21,6 +21,7 @@ const (
 	markOwner    = "vmgroup.vm.codeconnect.vmworld.com.uid"
 	markSlot     = "vmgroup.vm.codeconnect.vmworld.com.machine"
 	markTemplate = "vmgroup.vm.codeconnect.vmworld.com.template"
+	markSource   = "vmgroup.vm.codeconnect.vmworld.com.source"
 )
 
 // instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services API,
@@ -49,13 +50,15 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	found.Folder = folder.Value
-	found.Machines, found.Others, err = contents(ctx, s.client, *folder)
+	if found.Machines, found.Others, err = contents(ctx, s.client, *folder); err != nil {
+		return found, err
+	}
 	for i, one := range found.Machines {
 		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
 			found.Machines[i].Busy = true
 		}
 	}
-	return found, err
+	return found, s.respell(ctx, at, group, found.Machines)
 }
 
 // folder returns the group's folder; nil if there is none.
@@ -187,6 +190,8 @@ func readMarks(one *vcenter.Machine, options []types.BaseOptionValue) {
 			one.Slot = value
 		case markTemplate:
 			one.Template = value
+		case markSource:
+			one.Source = value
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
-	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
@@ -111,7 +110,9 @@ func keyOf(field string) string {
 
 // source is what machines are cloned from, and where to.
 type source struct {
-	template  *object.VirtualMachine
+	template *object.VirtualMachine
+	// identity is the template's.
+	identity  string
 	pool      types.ManagedObjectReference
 	datastore *types.ManagedObjectReference
 }
@@ -121,7 +122,10 @@ func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (sourc
 	finder := find.NewFinder(s.client).SetDatacenter(s.datacenter(at))
 	var found source
 	var err error
-	if found.template, err = s.template(ctx, at, order.Template); err != nil {
+	if found.template, err = s.template(ctx, at, order.Group.Template); err != nil {
+		return found, err
+	}
+	if found.identity, err = s.identity(ctx, found.template); err != nil {
 		return found, err
 	}
 	if place.Datastore != "" {
@@ -142,40 +146,6 @@ func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (sourc
 	}
 	found.pool = pool.Reference()
 	return found, nil
-}
-
-// template finds a virtual machine by its path, or by its name anywhere in the datacenter.
-func (s bound) template(ctx context.Context, at *site, name string) (*object.VirtualMachine, error) {
-	datacenter := s.datacenter(at)
-	full := path.Join(datacenter.InventoryPath, "vm", name)
-	if strings.HasPrefix(name, "/") {
-		full = name
-	}
-	found, err := find.NewFinder(s.client).SetDatacenter(datacenter).VirtualMachine(ctx, full)
-	if _, missing := errors.AsType[*find.NotFoundError](err); !missing {
-		return found, err
-	}
-	wrong := func(format string) error {
-		return &vcenter.Error{Reason: vcenter.NoTemplate, Message: fmt.Sprintf("spec.template: "+format, name, datacenter.Name())}
-	}
-	if strings.Contains(name, "/") {
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the path")
-	}
-	all, err := view.NewManager(s.client).CreateContainerView(ctx, datacenter.Reference(), []string{kindMachine}, true)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = all.Destroy(context.WithoutCancel(ctx)) }()
-	matches, err := all.Find(ctx, []string{kindMachine}, property.Match{nameProperty: name})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(matches) == 0:
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the name")
-	case len(matches) > 1:
-		return nil, wrong("there are several virtual machines %q in datacenter %s: give the path below its folder of machines")
-	}
-	return object.NewVirtualMachine(s.client, matches[0]), nil
 }
 
 // poolOf is the pool a template is in; what is marked as a template is in none, and is made where it is registered.

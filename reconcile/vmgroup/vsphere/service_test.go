@@ -24,11 +24,11 @@ func groupOf(v *vcsim.VCenter) vcenter.Group { return groupNamed(v, "shop-web", 
 
 func groupNamed(v *vcsim.VCenter, folder, uid string) vcenter.Group {
 	account := vcenter.Account{Host: v.Host, User: vcsim.User, Password: vcsim.Password, Authorities: v.Authorities}
-	return vcenter.Group{Account: account, Folder: folder, UID: uid}
+	return vcenter.Group{Account: account, Folder: folder, UID: uid, Template: vcsim.Template}
 }
 
 func clone(group vcenter.Group, name string) vcenter.Order {
-	return vcenter.Order{Group: group, Verb: vcenter.Clone, Machine: name, Template: vcsim.Template, CPU: 2, MemoryMiB: 1024}
+	return vcenter.Order{Group: group, Verb: vcenter.Clone, Machine: name, CPU: 2, MemoryMiB: 1024}
 }
 
 func must(t *testing.T, err error) {
@@ -107,7 +107,7 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	found = until(t, service, group, "the machine", rests(1))
 	made := found.Machines[0]
 	want := vcenter.Machine{ID: made.ID, Name: "shop-web-0", Owner: "uid-1", Slot: "shop-web-0", Original: true, Template: vcsim.Template, CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOff, Connected: true}
-	want.GrowsCPU, want.GrowsMemory, want.Tools = made.GrowsCPU, made.GrowsMemory, made.Tools
+	want.GrowsCPU, want.GrowsMemory, want.Tools, want.Source = made.GrowsCPU, made.GrowsMemory, made.Tools, made.Source
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)
 	}
@@ -127,10 +127,10 @@ func TestTheLifeOfAMachine(t *testing.T) {
 		must(t, service.Do(t.Context(), order(step.verb)))
 		until(t, service, group, string(step.verb), func(found vcenter.Inventory) bool { return rests(1)(found) && step.is(found.Machines[0]) })
 	}
-	wantReason(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}), vcenter.Moved, "not empty")
+	wantReason(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "not empty")
 	must(t, service.Do(t.Context(), order(vcenter.Destroy)))
 	until(t, service, group, "its end", rests(0))
-	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}))
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}))
 	until(t, service, group, "the folder's end", func(found vcenter.Inventory) bool { return found.Folder == "" })
 }
 
@@ -142,7 +142,7 @@ func TestACloneBegunTwiceIsMadeOnce(t *testing.T) {
 	must(t, killed.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
 	must(t, killed.Do(t.Context(), clone(group, "shop-web-0")))
 	// It is not to be seen yet; neither can the folder be deleted below it.
-	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}), vcenter.Moved, "being made")
+	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "being made")
 	must(t, next.Do(t.Context(), clone(group, "shop-web-0")))
 	found := until(t, next, group, "one machine", rests(1))
 	if len(found.Failures) > 0 && !strings.Contains(found.Failures[0].Message, "is being made already") {
@@ -188,13 +188,13 @@ func TestWhatIsNotThere(t *testing.T) {
 		reason vcenter.Reason
 		words  string
 	}{
-		"no template":          {func(o *vcenter.Order) { o.Template = "none" }, vcenter.NoTemplate, `spec.template: there is no virtual machine or template "none"`},
-		"no path":              {func(o *vcenter.Order) { o.Template = "a/none" }, vcenter.NoTemplate, "correct the path"},
+		"no template":          {func(o *vcenter.Order) { o.Group.Template = "none" }, vcenter.NoTemplate, `spec.template: there is no virtual machine or template "none"`},
+		"no path":              {func(o *vcenter.Order) { o.Group.Template = "a/none" }, vcenter.NoTemplate, "correct the path"},
 		"no datacenter":        {func(o *vcenter.Order) { o.Group.Place.Datacenter = "DC9" }, vcenter.NoPlace, `spec.datacenter: there is no "DC9"`},
 		"no folder":            {func(o *vcenter.Order) { o.Group.Place.Folder = "none" }, vcenter.NoPlace, `spec.folder: there is no "/DC0/vm/none"`},
 		"no pool":              {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "none" }, vcenter.NoPlace, "VC_POOL"},
 		"no datastore":         {func(o *vcenter.Order) { o.Group.Place.Datastore = "none" }, vcenter.NoPlace, `spec.datastore: there is no "none"`},
-		"a pool that is there": {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "DC0_C0_RP0"; o.Template = "none" }, vcenter.NoTemplate, "spec.template"},
+		"a pool that is there": {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "DC0_C0_RP0"; o.Group.Template = "none" }, vcenter.NoTemplate, "spec.template"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

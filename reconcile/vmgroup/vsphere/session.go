@@ -48,6 +48,8 @@ type session struct {
 	until time.Time
 	// places are what was found of the groups' places, by place.
 	places map[vcenter.Place]*site
+	// templates are those that spellings mean.
+	templates map[spelling]identified
 	// tasks are those under way, and failed those that failed last.
 	tasks  map[subject]begun
 	failed map[subject]failure
@@ -62,7 +64,7 @@ type bound struct {
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
 		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1),
-		places: map[vcenter.Place]*site{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
 	}
 }
 
