@@ -136,7 +136,14 @@ func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 	return there > 0 && (group.Status.CurrentReplicas == nil || there >= *group.Status.CurrentReplicas)
 }
 
+// order has something done to a machine, unless it failed a moment ago.
 func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
+	if !d.refused(verb, of.Slot) {
+		d.give(verb, of)
+	}
+}
+
+func (d *deciding) give(verb vcenter.Verb, of vcenter.Machine) {
 	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID, replaces: of.ID != "" && of.ID == d.replaced})
 }
 
@@ -150,7 +157,6 @@ func (d *deciding) slot(name string) {
 	switch {
 	case slices.Contains(d.seen.inventory.Cloning, name):
 		d.wait("%s is being made", name)
-	case d.failed(name):
 	case !exists:
 		d.missing(name)
 	case d.occupied(one):
@@ -163,9 +169,10 @@ func (d *deciding) slot(name string) {
 	}
 }
 
-// failed says that the last task for a machine failed, and what is done about it: it is tried again after a while.
-func (d *deciding) failed(name string) bool {
-	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name })
+// refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after a while.
+// A failure of something that is not wanted any more is of no interest.
+func (d *deciding) refused(verb vcenter.Verb, name string) bool {
+	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name && one.Verb == verb })
 	if at < 0 {
 		return false
 	}
@@ -188,6 +195,9 @@ func (d *deciding) missing(name string) {
 		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("there is a machine %s in folder %s which no VmGroup made: rename, move or delete it", name, d.seen.inventory.Path)}
 		return
 	}
+	if d.refused(vcenter.Clone, name) {
+		return
+	}
 	begun := len(d.seen.inventory.Cloning)
 	for _, one := range d.steps {
 		if one.verb == vcenter.Clone {
@@ -202,7 +212,7 @@ func (d *deciding) missing(name string) {
 		d.wait("%s is to be made", name)
 		return
 	}
-	d.order(vcenter.Clone, vcenter.Machine{Slot: name})
+	d.give(vcenter.Clone, vcenter.Machine{Slot: name})
 }
 
 // occupied says that nothing can be done to a machine now.
@@ -255,7 +265,7 @@ func (d *deciding) remove(machines []vcenter.Machine) {
 		return cmp.Or(cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
 	for _, one := range machines {
-		if d.failed(one.Slot) || d.occupied(one) || d.halted(one) {
+		if d.occupied(one) || d.halted(one) {
 			continue
 		}
 		d.order(vcenter.Destroy, one)

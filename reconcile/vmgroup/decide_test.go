@@ -114,6 +114,9 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	failing := func(one vcenter.Failure) func(*vcenter.Inventory) {
+		return func(seen *vcenter.Inventory) { seen.Failures = append(seen.Failures, one) }
+	}
 	asked := func(ago time.Duration, number int) map[string]time.Time {
 		return map[string]time.Time{fmt.Sprintf("vm-%d", number): noon.Add(-ago)}
 	}
@@ -123,30 +126,38 @@ func TestDecide(t *testing.T) {
 		stopping map[string]time.Time
 		want     string
 	}{
-		"nothing is there":                      {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
-		"the first machine is made alone":       {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
-		"the first is being made":               {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
-		"the first is there, off":               {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
-		"all run":                               {web(), folder(machine(0), machine(1), machine(2)), nil, ""},
-		"one was deleted":                       {web(), folder(machine(0), machine(2)), nil, "Clone 1"},
-		"one was powered off":                   {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
-		"one was suspended":                     {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
-		"one was renamed":                       {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
-		"one was copied":                        {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
-		"one was copied, and then deleted":      {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
-		"one was restored from a backup":        {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
-		"fewer: a copy stays":                   {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
-		"all at once have their limit":          {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
-		"what is being made counts":             {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
-		"a killed operator's clone":             {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
-		"somebody's machine has the name":       {web(), folder(machine(0), machine(1), machine(2, unmarked)), nil, "problem MachineOccupied"},
-		"another group's folder":                {web(), folder(machine(0, another)), nil, "problem FolderOccupied"},
-		"another group's machine among its own": {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
-		"somebody's machine beside them":        {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
-		"the vCenter is at work":                {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
-		"a host is lost":                        {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
-		"a clone failed":                        {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
-		"a clone failed a while ago":            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"nothing is there":                          {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
+		"the first machine is made alone":           {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is being made":                   {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is there, off":                   {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
+		"all run":                                   {web(), folder(machine(0), machine(1), machine(2)), nil, ""},
+		"one was deleted":                           {web(), folder(machine(0), machine(2)), nil, "Clone 1"},
+		"one was powered off":                       {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
+		"one was suspended":                         {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
+		"one was renamed":                           {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
+		"one was copied":                            {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
+		"one was copied, and then deleted":          {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
+		"one was restored from a backup":            {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
+		"fewer: a copy stays":                       {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
+		"all at once have their limit":              {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
+		"what is being made counts":                 {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
+		"a killed operator's clone":                 {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
+		"somebody's machine has the name":           {web(), folder(machine(0), machine(1), machine(2, unmarked)), nil, "problem MachineOccupied"},
+		"another group's folder":                    {web(), folder(machine(0, another)), nil, "problem FolderOccupied"},
+		"another group's machine among its own":     {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
+		"somebody's machine beside them":            {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
+		"the vCenter is at work":                    {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"a host is lost":                            {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"a clone failed":                            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
+		"a clone failed a while ago":                {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"a clone failed, among others":              {web(), with(folder(machine(0)), failing(resting(2))), nil, "Clone 1; problem TaskFailed"},
+		"a clone failed, others are being made":     {web(replicas(6)), with(with(folder(machine(0)), failing(resting(5))), cloning(1, 2, 3, 4)), nil, "problem TaskFailed; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-4 is being made"},
+		"a clone failed, and is there all the same": {web(), with(folder(machine(0), machine(1), machine(2)), failing(resting(2))), nil, ""},
+		"a start failed, somebody did it":           {web(), with(folder(machine(0), machine(1), machine(2)), failing(failed(vcenter.Start, 2))), nil, ""},
+		"a start failed":                            {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Start, 2))), nil, "problem TaskFailed"},
+		"a resize failed, and is not wanted now":    {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Resize, 2))), nil, "PowerOn 2"},
+		"a resize failed, it is to go now":          {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Resize, 2))), nil, "Destroy 2"},
+		"a failed one goes, too":                    {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Destroy, 2))), nil, "problem TaskFailed"},
 		"a clone was begun by somebody killed": {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) {
 			f := resting(2)
 			f.Reason, f.Message = vcenter.Moved, "shop-web-2 is made"

@@ -235,6 +235,40 @@ func TestTasksThatFail(t *testing.T) {
 	}
 }
 
+// TestFailuresPass: a failure is of one verb, and is forgotten when nobody has tried again for long, or ever will.
+func TestFailuresPass(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	order := vcenter.Order{Group: group, Verb: vcenter.Start, Machine: "shop-web-0", ID: until(t, service, group, "the machine", rests(1)).Machines[0].ID}
+	v.Fail(func(method string) types.BaseMethodFault {
+		if method == "PowerOnVM_Task" || method == "CloneVM_Task" {
+			return &types.InsufficientResourcesFault{}
+		}
+		return nil
+	})
+	wantReason(t, service.Do(t.Context(), order), vcenter.Failed, "")
+	wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "not tried again yet")
+	order.Verb = vcenter.Destroy
+	must(t, service.Do(t.Context(), order))
+	until(t, service, group, "its end, and that of its failure", func(found vcenter.Inventory) bool { return rests(0)(found) && len(found.Failures) == 0 })
+	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Failed, "")
+	watch.forward(retryCap)
+	if found, err := service.Look(t.Context(), group); err != nil || len(found.Failures) != 1 {
+		t.Errorf("failures %+v, error %v", found.Failures, err)
+	}
+	watch.forward(time.Minute)
+	_, err := service.Look(t.Context(), groupNamed(v, "other", "uid-2"))
+	must(t, err)
+	one, err := service.session(group.Account)
+	must(t, err)
+	if left := len(one.failed); left != 0 {
+		t.Errorf("%d failures are kept for ever", left)
+	}
+}
+
 // TestAGuestThatCannotBeAsked is powered off at once.
 func TestAGuestThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
