@@ -152,7 +152,7 @@ func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	}
 	client, err := login(ctx, s.account)
 	if err != nil {
-		return nil, err
+		return nil, loginMeaning(err, s.account)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
@@ -122,6 +123,46 @@ func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 	}
 	_, err := service.Look(t.Context(), groupOf(v))
 	must(t, err) // the right one is not kept waiting by the wrong one
+}
+
+// TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to correct.
+func TestALoginThatFails(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		fault  types.BaseMethodFault
+		reason vcenter.Reason
+		words  string
+		pause  time.Duration
+	}{
+		"no permission":        {&types.NoPermission{PrivilegeId: "System.View"}, vcenter.Refused, "System.View", pauseRefusedFirst},
+		"the password is old":  {&types.PasswordExpired{}, vcenter.Refused, "has expired", pauseRefusedFirst},
+		"the password is none": {&types.InvalidLogin{}, vcenter.Refused, "VC_PASS", pauseRefusedFirst},
+		"it is starting":       {&types.HostNotReachable{}, vcenter.Unreachable, "HostNotReachable", pauseFirst},
+		"it is overloaded":     {&types.RuntimeFault{}, vcenter.Unreachable, "RuntimeFault", pauseFirst},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			v, watch := vcsim.New(t), &clock{}
+			service, group := New(watch.now), groupOf(v)
+			v.Fail(func(method string) types.BaseMethodFault {
+				if method == "Login" {
+					return test.fault
+				}
+				return nil
+			})
+			_, err := service.Look(t.Context(), group)
+			if known := refusal(t, err, test.reason, test.words); known.After != test.pause {
+				t.Errorf("the pause is %s, want %s", known.After, test.pause)
+			}
+			for range 5 {
+				_, err = service.Look(t.Context(), group)
+				wantReason(t, err, test.reason, test.words)
+			}
+			if tries := v.Calls("Login"); tries != 1 {
+				t.Errorf("%d tries at once", tries)
+			}
+		})
+	}
 }
 
 func TestACertificateIsChecked(t *testing.T) {
