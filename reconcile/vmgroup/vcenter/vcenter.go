@@ -5,6 +5,7 @@ package vcenter
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,10 @@ type Account struct {
 }
 
 // String tells where and who, and not the password: accounts come into messages.
-func (a Account) String() string { return a.User + " at " + a.Host }
+func (a Account) String() string {
+	// Some write an account into the host: it is not printed either.
+	return a.User + " at " + a.Host[strings.LastIndex(a.Host, "@")+1:]
+}
 
 // GoString is String, for %#v.
 func (a Account) GoString() string { return a.String() }

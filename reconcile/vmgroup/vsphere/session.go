@@ -214,12 +214,16 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 
 // endpointOf is where a vCenter's API is: VC_HOST is a name, an address, either with a port, or the whole URL.
 func endpointOf(host string) (*url.URL, error) {
+	if strings.Contains(host, "@") {
+		// It is not printed: there may be a password in it.
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: "VC_HOST has a user or a password in it: put them into VC_USER and VC_PASS, and write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443"}
+	}
 	given := host
 	if !strings.Contains(host, "://") {
 		given = "https://" + host
 	}
 	endpoint, err := url.Parse(given)
-	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" || endpoint.User != nil {
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" {
 		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("VC_HOST %q is no name or address of a vCenter: write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443", host)}
 	}
 	if endpoint.Path == "" || endpoint.Path == "/" {

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -162,6 +163,25 @@ func TestALoginThatFails(t *testing.T) {
 				t.Errorf("%d tries at once", tries)
 			}
 		})
+	}
+}
+
+// TestAPasswordInTheHostIsNotPrinted: messages come into status and events.
+func TestAPasswordInTheHostIsNotPrinted(t *testing.T) {
+	t.Parallel()
+	for host, words := range map[string]string{
+		"https://admin:secret@vc.example.com/sdk": "VC_USER and VC_PASS",
+		"admin:secret@vc.example.com":             "VC_USER and VC_PASS",
+		"https://admin:sec%ret@vc.example.com":    "VC_USER and VC_PASS",
+		"http://vc.example.com":                   `"http://vc.example.com"`,
+		"https://":                                `"https://"`,
+	} {
+		group := vcenter.Group{Account: vcenter.Account{Host: host, User: "u", Password: "p"}}
+		_, err := New(time.Now).Look(t.Context(), group)
+		known := refusal(t, err, vcenter.Unreachable, words)
+		if said := known.Message + group.Account.String(); strings.Contains(said, "sec") {
+			t.Errorf("it says %q", said)
+		}
 	}
 }
 
