@@ -14,7 +14,7 @@ import (
 func TestEveryKindIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds() {
-		made, err := controllers([]schema.Kind{kind}, "image")
+		made, err := controllers([]schema.Kind{kind}, "image", newVCenters())
 		if err != nil {
 			t.Error(err)
 			continue
@@ -27,7 +27,7 @@ func TestEveryKindIsComplete(t *testing.T) {
 			t.Errorf("%s: rights %+v, error %v", kind.Kind, needed, err)
 		}
 	}
-	if extra := len(makers()) - len(schema.Kinds()); extra != 0 {
+	if extra := len(makers(newVCenters())) - len(schema.Kinds()); extra != 0 {
 		t.Errorf("%d controllers are for kinds that are not in the table", extra)
 	}
 }

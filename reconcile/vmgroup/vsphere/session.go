@@ -132,7 +132,6 @@ func (s *session) judged(ctx context.Context, err error) error {
 	meant.After = min(first<<min(s.failures, 10), limit)
 	s.failures++
 	s.last, s.until = meant, s.now().Add(meant.After)
-	s.client = nil
 	return meant
 }
 

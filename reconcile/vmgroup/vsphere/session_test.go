@@ -107,6 +107,25 @@ func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
 	}
 }
 
+// TestASessionOutlivesAnOutage: a vCenter that comes back knows it still.
+func TestASessionOutlivesAnOutage(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	for range 3 {
+		_, err := service.Look(t.Context(), group)
+		must(t, err)
+		v.Down()
+		_, err = service.Look(t.Context(), group)
+		wantReason(t, err, vcenter.Unreachable, "")
+		v.Up()
+		watch.forward(pauseCap)
+	}
+	if logins, open := v.Calls("Login"), len(v.Sessions()); logins != 1 || open != 1 {
+		t.Errorf("%d logins and %d sessions, want one", logins, open)
+	}
+}
+
 // TestAWrongPasswordIsNotTriedOften: a vCenter locks accounts.
 func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 	t.Parallel()
