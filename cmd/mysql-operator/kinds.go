@@ -82,6 +82,7 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 	}
 	for _, one := range made {
 		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
+		needed.Own = append(needed.Own, one.OwnRules...)
 	}
 	if crdsMode == crdsApply {
 		defined, err := loadDefinitions(kinds)

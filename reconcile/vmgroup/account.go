@@ -148,13 +148,18 @@ func (r *reconciler) usedBy(key types.NamespacedName) *known {
 }
 
 func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
+	var hidden error
 	for _, place := range []string{namespace, r.settings.Namespace} {
 		if place == "" {
 			continue
 		}
 		object, err := r.api.Get(ctx, secrets(), place, SecretName)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && place != namespace {
-			continue // rights may be for some namespaces only
+		if apierrors.IsForbidden(err) && place != namespace {
+			hidden = err // rights may be for some namespaces only
+			continue
+		}
+		if apierrors.IsNotFound(err) {
+			continue
 		}
 		if err != nil {
 			return known{}, nil, err
@@ -171,8 +176,17 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 	}
 	found, missing := accessFrom(r.settings.Environment)
 	if len(missing) > 0 {
-		command := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
-		return known{}, &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}, nil
+		return known{}, nowhere(namespace, r.settings.Namespace, hidden), nil
 	}
 	return known{access: found}, nil, nil
+}
+
+// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there
+// is none.
+func nowhere(namespace, own string, hidden error) *problem {
+	command := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
+	if hidden != nil {
+		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
+	}
+	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}
 }

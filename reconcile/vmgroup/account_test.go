@@ -1,7 +1,9 @@
 package vmgroup
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,5 +62,19 @@ func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 				t.Errorf("the account is of %q, want %q", host, test.want)
 			}
 		})
+	}
+}
+
+// TestWhereThereIsNoAccount: of a Secret that may not be read nobody says that it is not there.
+func TestWhereThereIsNoAccount(t *testing.T) {
+	t.Parallel()
+	if said := nowhere("shop", "operators", nil).message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
+		t.Errorf("it says %q", said)
+	}
+	said := nowhere("shop", "operators", errors.New("secrets is forbidden")).message
+	for _, words := range []string{"no Secret vc-creds in namespace shop", "may not read that of namespace operators (secrets is forbidden)", "manifests rbac", "kubectl -n shop create secret"} {
+		if !strings.Contains(said, words) {
+			t.Errorf("it says %q, and not %q", said, words)
+		}
 	}
 }

@@ -50,13 +50,15 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	if settings.Pace == (Pace{}) {
 		settings.Pace = DefaultPace()
 	}
+	secret := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}}
 	return reconcile.Controller{
 		Kind:      kind,
 		Childless: true, // what it makes is in a vCenter
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"patch"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}},
+			secret,
 		},
+		OwnRules: []rbacv1.PolicyRule{secret},
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
 				api: api, kind: kind, settings: settings, now: time.Now,
