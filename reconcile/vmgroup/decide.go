@@ -121,6 +121,9 @@ func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
+	if seen.Elsewhere != "" {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
+	}
 	return nil
 }
 

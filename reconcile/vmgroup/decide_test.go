@@ -183,6 +183,7 @@ func TestDecide(t *testing.T) {
 		"another template: it is gone":            {web(), folder(machine(0, old), machine(2)), nil, "Clone 1; waits: shop-web-0 is changed when the others run"},
 		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
 		"another vCenter":                         {web(func(g *v1alpha1.VmGroup) { g.Status.VCenterID = "vc0" }), folder(), nil, "problem VCenterChanged"},
+		"its folder was renamed":                  {web(was("/DC0/vm/shop-web", 3)), vcenter.Inventory{Path: "/DC0/vm/shop-web", Elsewhere: "/DC0/vm/x/shop-web-0"}, nil, "problem VCenterChanged"},
 		"another place":                           {web(was("/DC1/vm/shop-web", 1)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
 		"another place: nothing ran":              {web(was("/DC1/vm/shop-web", 0)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
 		"another place: a folder has the name":    {web(was("/DC1/vm/shop-web", 0)), folder(), nil, "problem VCenterChanged"},

@@ -70,6 +70,9 @@ const (
 type Inventory struct {
 	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
 	Folder, Path string
+	// Elsewhere is the path of the group's first machine where there is no folder of the group's: somebody has renamed or moved that. Empty
+	// for no such machine.
+	Elsewhere string
 	// VCenter tells this vCenter from all others, whatever its name.
 	VCenter string
 	// Machines are the virtual machines in the folder, the group's and others', ordered by name.

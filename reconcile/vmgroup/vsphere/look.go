@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
 	"github.com/vmware/govmomi/vim25"
@@ -46,7 +47,11 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	if isGone(err) {
 		s.misplaced()
 	}
-	if err != nil || folder == nil {
+	if err != nil {
+		return found, err
+	}
+	if folder == nil {
+		found.Elsewhere, err = s.elsewhere(ctx, group)
 		return found, err
 	}
 	found.Folder = folder.Value
@@ -72,6 +77,15 @@ func (s bound) folder(ctx context.Context, at *site, name string) (*types.Manage
 		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.path, name) + " is in the way of the group's folder, and is none: rename it"}
 	}
 	return &reference, nil
+}
+
+// elsewhere finds a group's first machine wherever it is in the vCenter: a group that has any has that one. It returns its path.
+func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
+	first, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(group.UID, group.Folder+"-0"), true, new(true))
+	if err != nil || first == nil {
+		return "", err
+	}
+	return find.InventoryPath(ctx, s.client, first.Reference())
 }
 
 // contents returns what is in a folder.

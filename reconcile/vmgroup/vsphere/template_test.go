@@ -80,3 +80,20 @@ func TestATemplateHasManyNames(t *testing.T) {
 		t.Errorf("five looks take %d requests, with another spelling %d", same, other)
 	}
 }
+
+// TestAFolderThatWasRenamed is not taken for one that is gone.
+func TestAFolderThatWasRenamed(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	service, group := New(time.Now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	until(t, service, group, "the machine", rests(1))
+	if found, err := service.Look(t.Context(), groupNamed(v, "shop-db", "uid-2")); err != nil || found.Elsewhere != "" {
+		t.Errorf("another group's machine is told to be at %q, error %v", found.Elsewhere, err)
+	}
+	v.RenameFolder("shop-web", "theirs")
+	if found, err := service.Look(t.Context(), group); err != nil || found.Folder != "" || found.Elsewhere != "/DC0/vm/theirs/shop-web-0" {
+		t.Errorf("found %+v, error %v", found, err)
+	}
+}
