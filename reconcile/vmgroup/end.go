@@ -31,20 +31,13 @@ func (d *deciding) end() {
 		d.wait("%s is being made, and deleted then", name)
 	}
 	if seen.inventory.Folder == "" {
-		d.release = d.settled()
-		if ran := group.Status.CurrentReplicas; d.release && group.Status.Folder != "" && ran != nil && *ran > 0 {
-			d.left = fmt.Sprintf("folder %s is not to be seen in vCenter %s, where %s of this VmGroup ran: if it was renamed or moved, delete it there", seen.inventory.Path, seen.host, count(*ran, "machine", "machines"))
+		if d.release = d.settled(); d.release {
+			d.left = vanished(group, seen)
 		}
 		return
 	}
 	d.remove(slices.Collect(maps.Values(d.sorted.own)))
-	for name, one := range d.sorted.taken {
-		young := group.DeletionTimestamp != nil && seen.now.Sub(group.DeletionTimestamp.Time) < patience
-		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
-			d.wait("%s may be being made for this VmGroup", name)
-		}
-	}
-	slices.Sort(d.waits)
+	d.mayBeOwn()
 	if !d.settled() {
 		return
 	}
@@ -53,4 +46,24 @@ func (d *deciding) end() {
 		return
 	}
 	d.order(vcenter.DeleteFolder, vcenter.Machine{})
+}
+
+// mayBeOwn waits for what may be the group's own in the making.
+func (d *deciding) mayBeOwn() {
+	for name, one := range d.sorted.taken {
+		young := d.group.DeletionTimestamp != nil && d.seen.now.Sub(d.group.DeletionTimestamp.Time) < patience
+		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
+			d.wait("%s may be being made for this VmGroup", name)
+		}
+	}
+	slices.Sort(d.waits)
+}
+
+// vanished says what may be left of a group whose folder is not there: nothing, if none of its machines ran when they were seen last.
+func vanished(group v1alpha1.VmGroup, seen look) string {
+	ran := group.Status.CurrentReplicas
+	if group.Status.Folder == "" || ran == nil || *ran == 0 {
+		return ""
+	}
+	return fmt.Sprintf("folder %s is not to be seen in vCenter %s, where %s of this VmGroup ran: if it was renamed or moved, delete it there", seen.inventory.Path, seen.host, count(*ran, "machine", "machines"))
 }

@@ -19,14 +19,7 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	}
 	switch order.Verb {
 	case vcenter.CreateFolder:
-		_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
-		if fault.Is(err, &types.DuplicateName{}) {
-			return nil // somebody was faster: the next look tells who
-		}
-		if isGone(err) {
-			s.misplaced()
-		}
-		return err
+		return s.createFolder(ctx, at, order)
 	case vcenter.DeleteFolder:
 		return s.deleteFolder(ctx, at, order)
 	case vcenter.Clone:
@@ -49,6 +42,18 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 		order.Verb = vcenter.Stop // this guest cannot be asked, now or ever
 	}
 	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
+}
+
+// createFolder makes the group's folder.
+func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
+	_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
+	if fault.Is(err, &types.DuplicateName{}) {
+		return nil // somebody was faster: the next look tells who
+	}
+	if isGone(err) {
+		s.misplaced()
+	}
+	return err
 }
 
 // change begins one of the tasks on a machine that is there.
