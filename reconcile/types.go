@@ -82,6 +82,8 @@ type Controller struct {
 	Childless bool
 	// Rules are the permissions the Reconciler needs beyond those the engine knows of by itself (see the function Rules).
 	Rules []rbacv1.PolicyRule
+	// OwnRules are those it needs in the operator's own namespace, whichever others it works in.
+	OwnRules []rbacv1.PolicyRule
 	// Metrics makes what the kind measures beyond what the engine does, from the kind's cached objects whenever the metrics are read: what
 	// a series speaks of, it ends with, and a restart loses nothing. Names begin with MetricsPrefix. Nil means nothing.
 	Metrics func(objects Lister) prometheus.Collector

@@ -29,8 +29,8 @@ import (
 // makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
 type makeController func(kind schema.Kind, agentImage string) reconcile.Controller
 
-// makers are the controllers by kind: a new kind is one row.
-func makers() map[string]makeController {
+// makers are the controllers by kind: a new kind is one row. vCenters is who speaks to them.
+func makers(vCenters vcenter.API) map[string]makeController {
 	return map[string]makeController{
 		"MySQLCluster":        mysqlcluster.Controller,
 		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
@@ -40,7 +40,7 @@ func makers() map[string]makeController {
 		"TDSet":               func(kind schema.Kind, _ string) reconcile.Controller { return tdset.Controller(kind) },
 		"PulsarConsumer":      pulsarconsumer.Controller,
 		"VmGroup": func(kind schema.Kind, _ string) reconcile.Controller {
-			return vmgroup.Controller(kind, vmGroupSettings())
+			return vmgroup.Controller(kind, vmGroupSettings(vCenters))
 		},
 	}
 }
@@ -48,18 +48,21 @@ func makers() map[string]makeController {
 // namespaceFile has the namespace of the Pod that a program runs in (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// vmGroupSettings are for VmGroups. The program that speaks to vCenters is started with the first of them.
-func vmGroupSettings() vmgroup.Settings {
+// newVCenters makes who speaks to vCenters: a program that is started with the first VmGroup, and has to be ended.
+func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.Beside(), time.Now) }
+
+// vmGroupSettings are for VmGroups.
+func vmGroupSettings(vCenters vcenter.API) vmgroup.Settings {
 	// Outside of a Pod there is no namespace of the operator's own.
 	namespace, _ := os.ReadFile(namespaceFile)
 	return vmgroup.Settings{
-		VCenter: vcenter.NewProcess(vcenter.Beside(), time.Now), Namespace: strings.TrimSpace(string(namespace)), Environment: os.Getenv,
+		VCenter: vCenters, Namespace: strings.TrimSpace(string(namespace)), Environment: os.Getenv,
 	}
 }
 
 // controllers returns the controllers of the kinds.
-func controllers(kinds []schema.Kind, agentImage string) ([]reconcile.Controller, error) {
-	made, known := []reconcile.Controller{}, makers()
+func controllers(kinds []schema.Kind, agentImage string, vCenters vcenter.API) ([]reconcile.Controller, error) {
+	made, known := []reconcile.Controller{}, makers(vCenters)
 	for _, kind := range kinds {
 		maker, found := known[kind.Kind]
 		if !found {
@@ -73,12 +76,13 @@ func controllers(kinds []schema.Kind, agentImage string) ([]reconcile.Controller
 // rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
 func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
-	made, err := controllers(kinds, "")
+	made, err := controllers(kinds, "", newVCenters())
 	if err != nil {
 		return needed, err
 	}
 	for _, one := range made {
 		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
+		needed.Own = append(needed.Own, one.OwnRules...)
 	}
 	if crdsMode == crdsApply {
 		defined, err := loadDefinitions(kinds)

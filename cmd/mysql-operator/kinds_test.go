@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -14,7 +16,7 @@ import (
 func TestEveryKindIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds() {
-		made, err := controllers([]schema.Kind{kind}, "image")
+		made, err := controllers([]schema.Kind{kind}, "image", newVCenters())
 		if err != nil {
 			t.Error(err)
 			continue
@@ -27,8 +29,24 @@ func TestEveryKindIsComplete(t *testing.T) {
 			t.Errorf("%s: rights %+v, error %v", kind.Kind, needed, err)
 		}
 	}
-	if extra := len(makers()) - len(schema.Kinds()); extra != 0 {
+	if extra := len(makers(newVCenters())) - len(schema.Kinds()); extra != 0 {
 		t.Errorf("%d controllers are for kinds that are not in the table", extra)
+	}
+}
+
+// TestVmGroupsAccountOfTheOperatorsNamespace: with Roles, too, the operator may read it.
+func TestVmGroupsAccountOfTheOperatorsNamespace(t *testing.T) {
+	t.Parallel()
+	kinds, err := schema.Select([]string{"VmGroup"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed, err := rights(kinds, crdsOff)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(needed.Own, func(one rbacv1.PolicyRule) bool { return slices.Equal(one.ResourceNames, []string{"vc-creds"}) }) {
+		t.Errorf("in its own namespace it may %+v", needed.Own)
 	}
 }
 

@@ -146,7 +146,9 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	if err != nil {
 		return ignoreStop(ctx, err)
 	}
-	made, err := controllers(o.kinds, own.image)
+	vCenters := newVCenters()
+	defer vCenters.End() // when all passes have ended
+	made, err := controllers(o.kinds, own.image, vCenters)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -44,7 +45,9 @@ type access struct {
 // known is what a Secret said.
 type known struct {
 	access
-	at time.Time
+	// from is the Secret's namespace; empty for the operator's environment.
+	from string
+	at   time.Time
 }
 
 // accessFrom reads an access; missing are the keys that are not there.
@@ -72,32 +75,52 @@ func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 			Datacenter: cmp.Or(spec.Datacenter, found.place.Datacenter), Folder: cmp.Or(spec.Folder, found.place.Folder),
 			ResourcePool: cmp.Or(spec.ResourcePool, found.place.ResourcePool), Datastore: cmp.Or(spec.Datastore, found.place.Datastore),
 		},
-		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID),
+		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template,
 	}
 }
 
-// access finds the account for a group: what it has found a moment ago, else by the Secrets, else by the environment. A group that is being deleted
-// may use what it found last, however long ago: with a namespace the Secret often goes first.
-func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (access, *problem, error) {
+// access finds the account for a group: what was found a moment ago, else by the Secrets, else by the environment.
+func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known, *problem, error) {
+	found, wrong, err := r.found(ctx, group.Namespace)
+	if group.DeletionTimestamp == nil || err != nil && !apierrors.IsForbidden(err) {
+		return found, wrong, err
+	}
+	var now *known
+	if wrong == nil && err == nil {
+		now = &found
+	}
+	if chosen := kept(group.Namespace, r.usedBy(keyOf(group)), now); chosen != nil {
+		return *chosen, nil, nil
+	}
+	return known{}, wrong, err
+}
+
+// kept is the account for a group that is being deleted: the one that its machines were seen with last, until the group's own namespace has another
+// Secret. With a namespace the Secret often goes first, and the account of the operator's, though there is one, is another. used and found are nil
+// for nothing.
+func kept(namespace string, used, found *known) *known {
+	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
+		return found
+	}
+	return used
+}
+
+// found finds the account for the groups of a namespace.
+func (r *reconciler) found(ctx context.Context, namespace string) (known, *problem, error) {
 	r.mu.Lock()
-	last, remembered := r.accounts[group.Namespace]
+	last, remembered := r.accounts[namespace]
 	r.mu.Unlock()
 	if remembered && r.now().Sub(last.at) < secretLife {
-		return last.access, nil, nil
+		return last, nil, nil
 	}
-	found, wrong, err := r.look(ctx, group.Namespace)
-	if err != nil {
-		return access{}, nil, err
+	found, wrong, err := r.look(ctx, namespace)
+	if wrong != nil || err != nil {
+		return known{}, wrong, err
 	}
-	if wrong != nil && remembered && group.DeletionTimestamp != nil {
-		return last.access, nil, nil
-	}
-	if wrong != nil {
-		return access{}, wrong, nil
-	}
+	found.at = r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.accounts[group.Namespace] = known{found, r.now()}
+	r.accounts[namespace] = found
 	return found, nil, nil
 }
 
@@ -105,37 +128,65 @@ func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (access
 func (r *reconciler) mistrust(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := r.accounts[namespace]
-	last.at = time.Time{}
-	r.accounts[namespace] = last
+	delete(r.accounts, namespace)
 }
 
-func (r *reconciler) look(ctx context.Context, namespace string) (access, *problem, error) {
+// use notes with which account a group's machines were seen.
+func (r *reconciler) use(key types.NamespacedName, found known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used[key] = found
+}
+
+func (r *reconciler) usedBy(key types.NamespacedName) *known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if used, is := r.used[key]; is {
+		return &used
+	}
+	return nil
+}
+
+func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
+	var hidden error
 	for _, place := range []string{namespace, r.settings.Namespace} {
 		if place == "" {
 			continue
 		}
 		object, err := r.api.Get(ctx, secrets(), place, SecretName)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) && place != namespace {
-			continue // rights may be for some namespaces only
+		if apierrors.IsForbidden(err) && place != namespace {
+			hidden = err // rights may be for some namespaces only
+			continue
+		}
+		if apierrors.IsNotFound(err) {
+			continue
 		}
 		if err != nil {
-			return access{}, nil, err
+			return known{}, nil, err
 		}
 		var secret corev1.Secret
 		if err := schema.Decode(object, &secret); err != nil {
-			return access{}, nil, err
+			return known{}, nil, err
 		}
 		found, missing := accessFrom(func(key string) string { return string(secret.Data[key]) })
 		if len(missing) > 0 {
-			return access{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
+			return known{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
 		}
-		return found, nil, nil
+		return known{access: found, from: place}, nil, nil
 	}
 	found, missing := accessFrom(r.settings.Environment)
 	if len(missing) > 0 {
-		command := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
-		return access{}, &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}, nil
+		return known{}, nowhere(namespace, r.settings.Namespace, hidden), nil
 	}
-	return found, nil, nil
+	return known{access: found}, nil, nil
+}
+
+// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there
+// is none.
+func nowhere(namespace, own string, hidden error) *problem {
+	command := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
+	if hidden != nil {
+		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
+	}
+	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}
 }

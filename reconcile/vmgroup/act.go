@@ -4,38 +4,61 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass; any other error ends the pass.
-func (r *reconciler) act(ctx context.Context, group v1alpha1.VmGroup, at vcenter.Group, steps []step) ([]reconcile.Event, error) {
-	done := []step{}
-	for _, one := range steps {
-		err := r.settings.VCenter.Do(ctx, vcenter.Order{
-			Group: at, Verb: one.verb, Machine: one.machine, ID: one.id,
-			Template: group.Spec.Template, CPU: group.Spec.CPU, MemoryMiB: memoryMiB(group),
-		})
+// enough is how long after its beginning a pass still gives orders. It has a minute, and one order may take 25 seconds of it: what is left is for
+// the next pass, and the status tells of this one.
+const enough = 30 * time.Second
+
+// passing is a pass under way.
+type passing struct {
+	group v1alpha1.VmGroup
+	at    vcenter.Group
+	begun time.Time
+}
+
+// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass. An error that is about one
+// machine keeps no other from its order, and the first of them is returned; one that is about the vCenter ends the pass.
+func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reconcile.Event, error) {
+	log, done := logr.FromContextOrDiscard(ctx), []step{}
+	var first error
+	for _, next := range steps {
+		if r.now().Sub(one.begun) >= enough {
+			break
+		}
+		err := r.settings.VCenter.Do(ctx, orderOf(one, next))
 		var told *vcenter.Error
-		if errors.As(err, &told) && told.Reason == vcenter.Moved {
-			logr.FromContextOrDiscard(ctx).V(1).Info("not done", "op", string(one.verb), "machine", one.machine, "because", told.Message)
-			continue
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			log.Info("ordered", "op", string(next.verb), "machine", next.machine)
+			done = append(done, next)
+		case !errors.As(err, &told) || problem{reason: string(told.Reason)}.silent():
 			return ordered(done), err
+		case told.Reason == vcenter.Moved:
+			log.V(1).Info("not done", "op", string(next.verb), "machine", next.machine, "because", told.Message)
+		case first == nil:
+			first = err
 		}
-		logr.FromContextOrDiscard(ctx).Info("ordered", "op", string(one.verb), "machine", one.machine)
-		if one.verb == vcenter.Shutdown {
-			r.noteStopping(types.NamespacedName{Namespace: group.Namespace, Name: group.Name}, one.id)
+		if next.verb == vcenter.Shutdown && (err == nil || told.Reason == vcenter.Failed || told.Reason == vcenter.Forbidden) {
+			// A guest that will not be asked has its time, too, and is powered off then.
+			r.noteStopping(keyOf(one.group), next.id)
 		}
-		done = append(done, one)
 	}
-	return ordered(done), nil
+	return ordered(done), first
+}
+
+func orderOf(one passing, next step) vcenter.Order {
+	return vcenter.Order{
+		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id, Replaces: next.replaces,
+		CPU: one.group.Spec.CPU, MemoryMiB: memoryMiB(one.group),
+	}
 }
 
 // ordered are the events about what was ordered: one for each verb.

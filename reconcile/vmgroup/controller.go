@@ -19,6 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
 // Settings are what the operator gives the kind.
@@ -49,23 +50,26 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	if settings.Pace == (Pace{}) {
 		settings.Pace = DefaultPace()
 	}
+	secret := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}}
 	return reconcile.Controller{
 		Kind:      kind,
 		Childless: true, // what it makes is in a vCenter
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"patch"}},
-			{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}},
+			secret,
 		},
+		OwnRules: []rbacv1.PolicyRule{secret},
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
 				api: api, kind: kind, settings: settings, now: time.Now,
-				stopping: map[types.NamespacedName]map[string]time.Time{}, accounts: map[string]known{},
+				stopping: map[types.NamespacedName]map[string]time.Time{}, accounts: map[string]known{}, used: map[types.NamespacedName]known{},
 			}
 		},
 	}
 }
 
-// reconciler keeps what can be found out again: since when machines are asked to shut down, and what Secrets said.
+// reconciler keeps what can be found out again: since when machines are asked to shut down, and what Secrets said. What a Secret
+// said that is gone cannot, and is for groups that are being deleted only.
 type reconciler struct {
 	api      *reconcile.Client
 	kind     schema.Kind
@@ -74,7 +78,9 @@ type reconciler struct {
 
 	mu       sync.Mutex
 	stopping map[types.NamespacedName]map[string]time.Time
+	// accounts are those of the namespaces; used is the one with which a group's machines were seen last.
 	accounts map[string]known
+	used     map[types.NamespacedName]known
 }
 
 // Forget is told that a group is gone.
@@ -82,6 +88,11 @@ func (r *reconciler) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.stopping, key)
+	delete(r.used, key)
+}
+
+func keyOf(group v1alpha1.VmGroup) types.NamespacedName {
+	return types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
 }
 
 func secrets() apischema.GroupVersionResource {

@@ -3,7 +3,6 @@ package vmgroup
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -22,7 +21,9 @@ const (
 
 // look is what a pass saw.
 type look struct {
-	now       time.Time
+	now time.Time
+	// host is the vCenter that was looked at.
+	host      string
 	inventory vcenter.Inventory
 	// stopping says since when a machine, by its ID, has been asked to shut down.
 	stopping map[string]time.Time
@@ -32,6 +33,8 @@ type look struct {
 type step struct {
 	verb        vcenter.Verb
 	machine, id string
+	// replaces says that the machine goes for one of another template.
+	replaces bool
 }
 
 // plan is what a pass does.
@@ -41,6 +44,8 @@ type plan struct {
 	waits []string
 	// problem is what keeps the group from what its spec says; nil for nothing.
 	problem *problem
+	// halting are the IDs of the machines that run and are to be down.
+	halting []string
 	// running is how many machines are powered on.
 	running int32
 	// release says that a group that is being deleted may go, and left what stays behind; empty for nothing.
@@ -51,6 +56,9 @@ type plan struct {
 // settled says that everything is as it is to be.
 func (p plan) settled() bool { return len(p.steps) == 0 && len(p.waits) == 0 && p.problem == nil }
 
+// astray says that what was seen is not where the group's machines are.
+func (p plan) astray() bool { return p.problem != nil && p.problem.reason == reasonVCenterChanged }
+
 // deciding is a decision in the making.
 type deciding struct {
 	plan
@@ -60,6 +68,8 @@ type deciding struct {
 	sorted sorted
 	// outdated are machines that run and are not as the spec says: they are changed one at a time.
 	outdated []vcenter.Machine
+	// replaced is the ID of the machine that is replaced by one of another template.
+	replaced string
 }
 
 func begin(group v1alpha1.VmGroup, seen look) *deciding {
@@ -93,20 +103,51 @@ func decide(group v1alpha1.VmGroup, seen look) plan {
 	return d.plan
 }
 
+// orders are the steps of a plan that are done in this pass. Where the group's folder is, is in the status before machines are made in it: from then
+// on a Secret that leads to somewhere else is noticed.
+func orders(group v1alpha1.VmGroup, seen look, next plan) []step {
+	if group.DeletionTimestamp == nil && group.Status.Folder == "" && seen.inventory.Folder != "" {
+		return nil
+	}
+	return next.steps
+}
+
 // misled says that the account leads to somewhere else than where the group's machines are.
 func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	was := group.Status
 	if was.VCenterID != "" && was.VCenterID != seen.VCenter {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST, or delete this VmGroup there first", was.VCenter)}
 	}
-	if was.Folder != "" && was.CurrentReplicas != nil && *was.CurrentReplicas > 0 && was.Folder != seen.Path && seen.Folder == "" {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there", was.Folder, seen.Path)}
+	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
+	}
+	if seen.Elsewhere != "" {
+		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
 	}
 	return nil
 }
 
+// followed says that a group's machines are where they are looked for now: somebody has moved the folder. Those that ran have to be there all, and be
+// the very ones: an old copy in another place is not what the group is to go on with.
+func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
+	there := int32(0)
+	for _, one := range seen.Machines {
+		if one.Owner == string(group.UID) && one.Original {
+			there++
+		}
+	}
+	return there > 0 && (group.Status.CurrentReplicas == nil || there >= *group.Status.CurrentReplicas)
+}
+
+// order has something done to a machine, unless it failed a moment ago.
 func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
-	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID})
+	if !d.refused(verb, of.Slot) {
+		d.give(verb, of)
+	}
+}
+
+func (d *deciding) give(verb vcenter.Verb, of vcenter.Machine) {
+	d.steps = append(d.steps, step{verb: verb, machine: of.Slot, id: of.ID, replaces: of.ID != "" && of.ID == d.replaced})
 }
 
 func (d *deciding) wait(format string, arguments ...any) {
@@ -119,7 +160,6 @@ func (d *deciding) slot(name string) {
 	switch {
 	case slices.Contains(d.seen.inventory.Cloning, name):
 		d.wait("%s is being made", name)
-	case d.failed(name):
 	case !exists:
 		d.missing(name)
 	case d.occupied(one):
@@ -132,9 +172,10 @@ func (d *deciding) slot(name string) {
 	}
 }
 
-// failed says that the last task for a machine failed, and what is done about it: it is tried again after a while.
-func (d *deciding) failed(name string) bool {
-	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name })
+// refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after a while.
+// A failure of something that is not wanted any more is of no interest.
+func (d *deciding) refused(verb vcenter.Verb, name string) bool {
+	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name && one.Verb == verb })
 	if at < 0 {
 		return false
 	}
@@ -157,6 +198,9 @@ func (d *deciding) missing(name string) {
 		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("there is a machine %s in folder %s which no VmGroup made: rename, move or delete it", name, d.seen.inventory.Path)}
 		return
 	}
+	if d.refused(vcenter.Clone, name) {
+		return
+	}
 	begun := len(d.seen.inventory.Cloning)
 	for _, one := range d.steps {
 		if one.verb == vcenter.Clone {
@@ -171,7 +215,7 @@ func (d *deciding) missing(name string) {
 		d.wait("%s is to be made", name)
 		return
 	}
-	d.order(vcenter.Clone, vcenter.Machine{Slot: name})
+	d.give(vcenter.Clone, vcenter.Machine{Slot: name})
 }
 
 // occupied says that nothing can be done to a machine now.
@@ -224,7 +268,7 @@ func (d *deciding) remove(machines []vcenter.Machine) {
 		return cmp.Or(cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)), cmp.Compare(a.Slot, b.Slot))
 	})
 	for _, one := range machines {
-		if d.failed(one.Slot) || d.occupied(one) || d.halted(one) {
+		if d.occupied(one) || d.halted(one) {
 			continue
 		}
 		d.order(vcenter.Destroy, one)
@@ -236,6 +280,7 @@ func (d *deciding) halted(one vcenter.Machine) bool {
 	if one.Power != vcenter.PowerOn {
 		return false
 	}
+	d.halting = append(d.halting, one.ID)
 	since, asked := d.seen.stopping[one.ID]
 	switch {
 	case !asked && one.Tools:
@@ -265,6 +310,9 @@ func (d *deciding) renew() {
 	if more := len(d.outdated) - 1; more > 0 {
 		d.wait("%d more machines are changed after %s", more, next.Slot)
 	}
+	if next.Template != d.group.Spec.Template {
+		d.replaced = next.ID
+	}
 	if d.halted(next) {
 		return
 	}
@@ -280,39 +328,3 @@ func (d *deciding) begun(one vcenter.Machine) int {
 }
 
 func memoryMiB(group v1alpha1.VmGroup) int64 { return int64(group.Spec.Memory) * 1024 }
-
-// patience is how long a group that is deleted waits for a machine with one of its names and no mark, which may be its own in the making.
-const patience = 10 * time.Minute
-
-// decideEnd decides what a group that is being deleted needs before it may go: its machines go, and its folder if nothing else is in it.
-func decideEnd(group v1alpha1.VmGroup, seen look) plan {
-	d := begin(group, seen)
-	if found := misled(group, seen.inventory); found != nil {
-		d.problem = found
-		return d.plan
-	}
-	for _, name := range seen.inventory.Cloning {
-		d.wait("%s is being made, and deleted then", name)
-	}
-	if seen.inventory.Folder == "" {
-		d.release = d.settled()
-		return d.plan
-	}
-	d.remove(slices.Collect(maps.Values(d.sorted.own)))
-	for name, one := range d.sorted.taken {
-		young := group.DeletionTimestamp != nil && seen.now.Sub(group.DeletionTimestamp.Time) < patience
-		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
-			d.wait("%s may be being made for this VmGroup", name)
-		}
-	}
-	slices.Sort(d.waits)
-	if !d.settled() {
-		return d.plan
-	}
-	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
-		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, group.Status.VCenter, some(stays))
-		return d.plan
-	}
-	d.order(vcenter.DeleteFolder, vcenter.Machine{})
-	return d.plan
-}

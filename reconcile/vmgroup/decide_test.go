@@ -58,6 +58,11 @@ func named(name string) func(*vcenter.Machine) {
 	return func(one *vcenter.Machine) { one.Name = name }
 }
 
+// was is where the group was seen last, and how many machines ran there.
+func was(path string, running int32) func(*v1alpha1.VmGroup) {
+	return func(g *v1alpha1.VmGroup) { g.Status.Folder, g.Status.CurrentReplicas = path, &running }
+}
+
 // folder is web's folder with these machines.
 func folder(machines ...vcenter.Machine) vcenter.Inventory {
 	return vcenter.Inventory{Folder: "group-v1", Path: "/DC0/vm/shop-web", VCenter: "vc1", Machines: machines}
@@ -72,7 +77,11 @@ func resting(number int) vcenter.Failure {
 func said(p plan) string {
 	words := []string{}
 	for _, one := range p.steps {
-		words = append(words, strings.TrimSpace(string(one.verb)+" "+strings.TrimPrefix(one.machine, "shop-web-")))
+		word := strings.TrimSpace(string(one.verb) + " " + strings.TrimPrefix(one.machine, "shop-web-"))
+		if one.replaces {
+			word += " to replace it"
+		}
+		words = append(words, word)
 	}
 	if p.problem != nil {
 		words = append(words, "problem "+p.problem.reason)
@@ -105,6 +114,9 @@ func TestDecide(t *testing.T) {
 			}
 		}
 	}
+	failing := func(one vcenter.Failure) func(*vcenter.Inventory) {
+		return func(seen *vcenter.Inventory) { seen.Failures = append(seen.Failures, one) }
+	}
 	asked := func(ago time.Duration, number int) map[string]time.Time {
 		return map[string]time.Time{fmt.Sprintf("vm-%d", number): noon.Add(-ago)}
 	}
@@ -114,30 +126,38 @@ func TestDecide(t *testing.T) {
 		stopping map[string]time.Time
 		want     string
 	}{
-		"nothing is there":                      {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
-		"the first machine is made alone":       {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
-		"the first is being made":               {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
-		"the first is there, off":               {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
-		"all run":                               {web(), folder(machine(0), machine(1), machine(2)), nil, ""},
-		"one was deleted":                       {web(), folder(machine(0), machine(2)), nil, "Clone 1"},
-		"one was powered off":                   {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
-		"one was suspended":                     {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
-		"one was renamed":                       {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
-		"one was copied":                        {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
-		"one was copied, and then deleted":      {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
-		"one was restored from a backup":        {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
-		"fewer: a copy stays":                   {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
-		"all at once have their limit":          {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
-		"what is being made counts":             {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
-		"a killed operator's clone":             {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
-		"somebody's machine has the name":       {web(), folder(machine(0), machine(1), machine(2, unmarked)), nil, "problem MachineOccupied"},
-		"another group's folder":                {web(), folder(machine(0, another)), nil, "problem FolderOccupied"},
-		"another group's machine among its own": {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
-		"somebody's machine beside them":        {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
-		"the vCenter is at work":                {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
-		"a host is lost":                        {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
-		"a clone failed":                        {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
-		"a clone failed a while ago":            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"nothing is there":                          {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
+		"the first machine is made alone":           {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is being made":                   {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
+		"the first is there, off":                   {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
+		"all run":                                   {web(), folder(machine(0), machine(1), machine(2)), nil, ""},
+		"one was deleted":                           {web(), folder(machine(0), machine(2)), nil, "Clone 1"},
+		"one was powered off":                       {web(), folder(machine(0), machine(1, off), machine(2)), nil, "PowerOn 1"},
+		"one was suspended":                         {web(), folder(machine(0), machine(1, suspended), machine(2)), nil, "PowerOn 1"},
+		"one was renamed":                           {web(), folder(machine(0), machine(1, named("db")), machine(2)), nil, ""},
+		"one was copied":                            {web(), folder(machine(0), machine(1), machine(1, copied, off), machine(2)), nil, ""},
+		"one was copied, and then deleted":          {web(), folder(machine(0), machine(1, copied, off), machine(2)), nil, "Clone 1"},
+		"one was restored from a backup":            {web(), folder(machine(0), machine(1, restored), machine(2)), nil, ""},
+		"fewer: a copy stays":                       {web(replicas(1)), folder(machine(0), machine(2, copied, off)), nil, ""},
+		"all at once have their limit":              {web(replicas(9)), folder(machine(0)), nil, "Clone 1; Clone 2; Clone 3; Clone 4; waits: shop-web-5 is to be made; waits: shop-web-6 is to be made; waits: shop-web-7 is to be made; waits: shop-web-8 is to be made"},
+		"what is being made counts":                 {web(replicas(6)), with(folder(machine(0)), cloning(1, 2, 3)), nil, "Clone 4; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-5 is to be made"},
+		"a killed operator's clone":                 {web(), folder(machine(0), machine(1), machine(2, making)), nil, "waits: shop-web-2 is being made"},
+		"somebody's machine has the name":           {web(), folder(machine(0), machine(1), machine(2, unmarked)), nil, "problem MachineOccupied"},
+		"another group's folder":                    {web(), folder(machine(0, another)), nil, "problem FolderOccupied"},
+		"another group's machine among its own":     {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
+		"somebody's machine beside them":            {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
+		"the vCenter is at work":                    {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"a host is lost":                            {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"a clone failed":                            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
+		"a clone failed a while ago":                {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
+		"a clone failed, among others":              {web(), with(folder(machine(0)), failing(resting(2))), nil, "Clone 1; problem TaskFailed"},
+		"a clone failed, others are being made":     {web(replicas(6)), with(with(folder(machine(0)), failing(resting(5))), cloning(1, 2, 3, 4)), nil, "problem TaskFailed; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-4 is being made"},
+		"a clone failed, and is there all the same": {web(), with(folder(machine(0), machine(1), machine(2)), failing(resting(2))), nil, ""},
+		"a start failed, somebody did it":           {web(), with(folder(machine(0), machine(1), machine(2)), failing(failed(vcenter.Start, 2))), nil, ""},
+		"a start failed":                            {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Start, 2))), nil, "problem TaskFailed"},
+		"a resize failed, and is not wanted now":    {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Resize, 2))), nil, "PowerOn 2"},
+		"a resize failed, it is to go now":          {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Resize, 2))), nil, "Destroy 2"},
+		"a failed one goes, too":                    {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Destroy, 2))), nil, "problem TaskFailed"},
 		"a clone was begun by somebody killed": {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) {
 			f := resting(2)
 			f.Reason, f.Message = vcenter.Moved, "shop-web-2 is made"
@@ -158,56 +178,24 @@ func TestDecide(t *testing.T) {
 		"another size: a guest is asked":          {web(), folder(machine(0), machine(1, small, tools), machine(2)), nil, "Shutdown 1"},
 		"another size: never while one is down":   {web(), folder(machine(0), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
 		"another size: suspended ones run first":  {web(), folder(machine(0), machine(1, small, suspended), machine(2)), nil, "PowerOn 1"},
-		"another template: one is stopped":        {web(), folder(machine(0, old), machine(1, old), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
-		"another template: it is off now":         {web(), folder(machine(0, old), machine(1, old, off), machine(2)), nil, "Destroy 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: one is stopped":        {web(), folder(machine(0, old), machine(1, old), machine(2)), nil, "PowerOff 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
+		"another template: it is off now":         {web(), folder(machine(0, old), machine(1, old, off), machine(2)), nil, "Destroy 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
 		"another template: it is gone":            {web(), folder(machine(0, old), machine(2)), nil, "Clone 1; waits: shop-web-0 is changed when the others run"},
-		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
+		"another template: what began goes on":    {web(), folder(machine(0, old), machine(1, old, tools), machine(2, off)), asked(3*time.Minute, 1), "PowerOn 2; PowerOff 1 to replace it; waits: 1 more machines are changed after shop-web-1"},
 		"another vCenter":                         {web(func(g *v1alpha1.VmGroup) { g.Status.VCenterID = "vc0" }), folder(), nil, "problem VCenterChanged"},
-		"another place": {web(func(g *v1alpha1.VmGroup) {
-			one := int32(1)
-			g.Status.Folder, g.Status.CurrentReplicas = "/DC1/vm/shop-web", &one
-		}), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"its folder was renamed":                  {web(was("/DC0/vm/shop-web", 3)), vcenter.Inventory{Path: "/DC0/vm/shop-web", Elsewhere: "/DC0/vm/x/shop-web-0"}, nil, "problem VCenterChanged"},
+		"another place":                           {web(was("/DC1/vm/shop-web", 1)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"another place: nothing ran":              {web(was("/DC1/vm/shop-web", 0)), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "problem VCenterChanged"},
+		"another place: a folder has the name":    {web(was("/DC1/vm/shop-web", 0)), folder(), nil, "problem VCenterChanged"},
+		"another place: one machine is there":     {web(was("/DC1/vm/shop-web", 3)), folder(machine(1)), nil, "problem VCenterChanged"},
+		"another place: restored machines":        {web(was("/DC1/vm/shop-web", 1)), folder(machine(1, restored)), nil, "problem VCenterChanged"},
+		"its folder was moved, one stayed":        {web(was("/DC0/vm/old/shop-web", 3)), folder(machine(0), machine(1)), nil, "problem VCenterChanged"},
+		"its folder was moved, with them all":     {web(was("/DC0/vm/old/shop-web", 2)), folder(machine(0), machine(1), machine(2, off)), nil, "PowerOn 2"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			test.want = strings.ReplaceAll(test.want, "Resize", string(vcenter.Resize))
 			if diff := cmp.Diff(test.want, said(decide(test.group, look{now: noon, inventory: test.seen, stopping: test.stopping}))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestDecideEnd(t *testing.T) {
-	t.Parallel()
-	for story, test := range map[string]struct {
-		seen vcenter.Inventory
-		ago  time.Duration
-		want string
-	}{
-		"nothing was made":         {vcenter.Inventory{}, 0, "release"},
-		"one is being made":        {vcenter.Inventory{Cloning: []string{"shop-web-0"}}, 0, "waits: shop-web-0 is being made, and deleted then"},
-		"all run":                  {folder(machine(0), machine(1, tools), machine(2, off)), 0, "Destroy 2; Shutdown 1; PowerOff 0"},
-		"one is busy":              {folder(machine(0, off, busy)), 0, "waits: the vCenter is at work on shop-web-0"},
-		"one is half made":         {folder(machine(0, making)), time.Hour, "waits: shop-web-0 may be being made for this VmGroup"},
-		"one may be half made":     {folder(machine(0, unmarked)), time.Minute, "waits: shop-web-0 may be being made for this VmGroup"},
-		"it is somebody's":         {folder(machine(0, unmarked)), time.Hour, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a host is lost":           {folder(machine(0, lost)), 0, "waits: the host of shop-web-0 does not answer the vCenter"},
-		"the folder is empty":      {folder(), 0, "DeleteFolder"},
-		"somebody else's is in it": {folder(machine(0, another)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: shop-web-0"},
-		"a copy is in it":          {folder(machine(0, off), machine(0, copied)), 0, "Destroy 0"},
-		"only a copy is in it":     {folder(machine(0, copied, off)), 0, "release; left: folder /DC0/vm/shop-web stays in vCenter vc.example.com: it has what this VmGroup did not make: copy"},
-		"a renamed one goes, too":  {folder(machine(1, named("db"), off)), 0, "Destroy 1"},
-		"a folder of somebody's":   {vcenter.Inventory{Folder: "f", Path: "/p", Others: []string{"x"}}, 0, "release; left: folder /p stays in vCenter vc.example.com: it has what this VmGroup did not make: x"},
-		"one could not be deleted": {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{resting(2)}}, 0, "problem TaskFailed"},
-	} {
-		t.Run(story, func(t *testing.T) {
-			t.Parallel()
-			group := web(func(g *v1alpha1.VmGroup) {
-				deleted := metav1.NewTime(noon.Add(-test.ago))
-				g.DeletionTimestamp, g.Status.VCenter = &deleted, "vc.example.com"
-			})
-			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, inventory: test.seen}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -285,28 +273,4 @@ func arrives(t *testing.T, group v1alpha1.VmGroup, sim *perfect) {
 		}
 	}
 	t.Errorf("does not arrive: %s", said(decide(group, look{now: noon, inventory: sim.inventory})))
-}
-
-func TestNames(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("n", 63)
-	names := []string{folderName("shop", "web"), folderName(long, long), folderName(long, long[:62]+"m"), folderName(long[:62], "n"+long)}
-	if names[0] != "shop-web" || machineName(names[0], 12) != "shop-web-12" {
-		t.Errorf("names %v", names)
-	}
-	for i, name := range names {
-		if len(machineName(name, 999)) > maxName {
-			t.Errorf("%s is too long", name)
-		}
-		for _, other := range names[:i] {
-			if other == name {
-				t.Errorf("two groups have the folder %s", name)
-			}
-		}
-	}
-	for name, want := range map[string]int{"shop-web-0": 0, "shop-web-12": 12, "shop-web-012": -1, "shop-web-": -1, "shop-web--1": -1, "shop-web-+1": -1, "shop-web-a-0": -1, "x": -1} {
-		if got := numberOf("shop-web", name); got != want {
-			t.Errorf("the number of %s is %d, want %d", name, got, want)
-		}
-	}
 }

@@ -45,18 +45,18 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	if !held {
 		return reconcile.Outcome{}, r.hold(ctx, object, true)
 	}
-	return r.pass(ctx, object, group, groupOf(group, found))
+	return r.pass(ctx, object, group, found)
 }
 
 // pass asks the vCenter, decides and acts.
-func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, at vcenter.Group) (reconcile.Outcome, error) {
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found known) (reconcile.Outcome, error) {
+	at, begun := groupOf(group, found.access), r.now()
 	inventory, err := r.settings.VCenter.Look(ctx, at)
 	if err != nil {
 		return r.failed(group, group.Status, err)
 	}
-	key := types.NamespacedName{Namespace: group.Namespace, Name: group.Name}
-	seen := look{now: r.now(), inventory: inventory, stopping: r.stoppingOf(key, inventory)}
-	group.Status.VCenter = at.Account.Host
+	key := keyOf(group)
+	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key)}
 	next := decide(group, seen)
 	if group.DeletionTimestamp != nil {
 		next = decideEnd(group, seen)
@@ -64,8 +64,12 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if next.release {
 		return r.release(ctx, object, group, next.left)
 	}
-	events, err := r.act(ctx, group, at, next.steps)
-	status := reported(group, at, seen, next)
+	r.stopsOnly(key, next.halting)
+	if !next.astray() {
+		r.use(key, found)
+	}
+	events, err := r.act(ctx, passing{group, at, begun}, orders(group, seen, next))
+	status := reported(group, seen, next)
 	if err != nil {
 		outcome, err := r.failed(group, status, err)
 		outcome.Events = append(events, outcome.Events...)
@@ -108,25 +112,30 @@ func (r *reconciler) report(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 	return reconcile.Outcome{Status: status, Events: append(events, tell(group.Status, status)...), Again: again}
 }
 
-// stoppingOf returns since when machines are asked to shut down, and forgets those that are down.
-func (r *reconciler) stoppingOf(key types.NamespacedName, seen vcenter.Inventory) map[string]time.Time {
+// stoppingOf returns since when machines are asked to shut down.
+func (r *reconciler) stoppingOf(key types.NamespacedName) map[string]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range seen.Machines {
-		if one.Power != vcenter.PowerOn {
-			delete(r.stopping[key], one.ID)
-		}
-	}
 	return maps.Clone(r.stopping[key])
 }
 
+// stopsOnly forgets the machines that were asked to shut down and are down, or need not be any more.
+func (r *reconciler) stopsOnly(key types.NamespacedName, halting []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.stopping[key], func(id string, _ time.Time) bool { return !slices.Contains(halting, id) })
+}
+
+// noteStopping notes that a machine is asked to shut down. That it is asked again changes nothing.
 func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stopping[key] == nil {
 		r.stopping[key] = map[string]time.Time{}
 	}
-	r.stopping[key][id] = r.now()
+	if _, asked := r.stopping[key][id]; !asked {
+		r.stopping[key][id] = r.now()
+	}
 }
 
 // hold puts the finalizer on or takes it off. It is on before anything is made in the vCenter.

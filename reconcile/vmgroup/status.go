@@ -54,13 +54,17 @@ func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
 }
 
 // reported is the status after a pass that the vCenter answered.
-func reported(group v1alpha1.VmGroup, at vcenter.Group, seen look, next plan) v1alpha1.VmGroupStatus {
+func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStatus {
 	status := carried(group)
-	if next.problem == nil || next.problem.reason != reasonVCenterChanged {
+	if !next.astray() {
 		running := next.running
-		status.CurrentReplicas, status.VCenter, status.VCenterID, status.Folder = &running, at.Account.Host, seen.inventory.VCenter, seen.inventory.Path
+		status.CurrentReplicas, status.VCenter = &running, seen.host
+		if seen.inventory.Folder != "" {
+			// Before there is a folder the group is nowhere, and may go to another place.
+			status.VCenterID, status.Folder = seen.inventory.VCenter, seen.inventory.Path
+		}
 	}
-	set(&status, seen.now, v1alpha1.ConditionVCenterReachable, true, problem{reasonAnswers, "vCenter " + at.Account.Host + " answers"})
+	set(&status, seen.now, v1alpha1.ConditionVCenterReachable, true, problem{reasonAnswers, "vCenter " + seen.host + " answers"})
 	switch {
 	case next.problem != nil:
 		concern(&status, group, *next.problem, seen.now)

@@ -1,7 +1,6 @@
 package vmgroup
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,16 +33,16 @@ func told(events []reconcile.Event) []string {
 // TestTheStoryOfAGroup follows a status from one pass to the next.
 func TestTheStoryOfAGroup(t *testing.T) {
 	t.Parallel()
-	group, at := web(), vcenter.Group{Account: vcenter.Account{Host: "vc.example.com"}}
+	group := web()
 	after := func(seen vcenter.Inventory, passed time.Duration) []string {
 		t.Helper()
-		here := look{now: noon.Add(passed), inventory: seen}
+		here := look{now: noon.Add(passed), host: "vc.example.com", inventory: seen}
 		next := decide(group, here)
 		if group.DeletionTimestamp != nil {
 			next = decideEnd(group, here)
 		}
 		before := group.Status
-		group.Status = reported(group, at, here, next)
+		group.Status = reported(group, here, next)
 		return append(conditions(group.Status), told(tell(before, group.Status))...)
 	}
 	want := func(got []string, lines ...string) {
@@ -53,7 +52,17 @@ func TestTheStoryOfAGroup(t *testing.T) {
 		}
 	}
 	answers := "VCenterReachable True Answers"
+	want(after(vcenter.Inventory{Path: "/DC0/vm/shop-web", VCenter: "vc1"}, 0), "PENDING: makes the group's folder", "Ready False Progressing", "Reconciling True Progressing", answers)
+	if group.Status.Folder != "" || group.Status.VCenterID != "" {
+		t.Errorf("it is said to be in %s before there is a folder", group.Status.Folder)
+	}
+	if first := decide(group, look{now: noon, inventory: folder()}); len(first.steps) == 0 || len(orders(group, look{inventory: folder()}, first)) > 0 {
+		t.Error("a machine is made before it is written down where")
+	}
 	want(after(folder(), 0), "PENDING: clones shop-web-0", "Ready False Progressing", "Reconciling True Progressing", answers)
+	if here := (look{now: noon, inventory: folder()}); len(orders(group, here, decide(group, here))) != 1 {
+		t.Error("no machine is made")
+	}
 	want(after(folder(machine(0)), time.Second), "PENDING: clones shop-web-1, shop-web-2", "Ready False Progressing", "Reconciling True Progressing", answers)
 	want(after(folder(machine(0), machine(1), machine(2)), time.Minute), "RUNNING: 3 machines run, each with 2 CPU and 1 GiB", "Ready True Running", answers, "Normal Running")
 
@@ -85,23 +94,5 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	}
 	if left := abandoned(group); !strings.Contains(left, "/DC0/vm/shop-web in vc.example.com") {
 		t.Errorf("left: %s", left)
-	}
-}
-
-func TestAccess(t *testing.T) {
-	t.Parallel()
-	data := map[string]string{"VC_HOST": " 10.0.0.1\n", "VC_USER": "u", "VC_PASS": " p w\n", "VC_INSECURE": "True", "VC_DATACENTER": "DC0", "VC_FOLDER": "f", "VC_POOL": "p", "VC_DATASTORE": "d", "VC_CA": "pem"}
-	found, missing := accessFrom(func(key string) string { return data[key] })
-	want := vcenter.Account{Host: "10.0.0.1", User: "u", Password: " p w", Insecure: true, Authorities: "pem"}
-	if found.account != want || len(missing) > 0 {
-		t.Errorf("account of %s, missing %v", found.account, missing)
-	}
-	group := groupOf(web(func(g *v1alpha1.VmGroup) { g.Spec.Folder = "mine" }), found)
-	if diff := cmp.Diff(vcenter.Place{Datacenter: "DC0", Folder: "mine", ResourcePool: "p", Datastore: "d"}, group.Place); diff != "" {
-		t.Errorf("place (-want +got):\n%s", diff)
-	}
-	_, missing = accessFrom(func(key string) string { return map[string]string{"VC_USER": "u"}[key] })
-	if !slices.Equal(missing, []string{"VC_HOST", "VC_PASS"}) {
-		t.Errorf("missing %v", missing)
 	}
 }

@@ -198,6 +198,16 @@ func (v *VCenter) Rename(name, to string) {
 	v.done(v.find(name).Rename(v.t.Context(), to))
 }
 
+// RenameFolder renames a folder below the folder of machines.
+func (v *VCenter) RenameFolder(name, to string) {
+	v.t.Helper()
+	folder, err := v.finder().Folder(v.t.Context(), "/DC0/vm/"+name)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.done(folder.Rename(v.t.Context(), to))
+}
+
 // Folder makes a folder below the folder of machines.
 func (v *VCenter) Folder(name string) *object.Folder {
 	v.t.Helper()

@@ -18,15 +18,19 @@ const Program = "mysql-operator-vsphere"
 const (
 	// restHelper is the pause after a helper that could not be started, or ended by itself.
 	restHelper = 5 * time.Second
-	// graceHelper is how long a helper that is told to end may take to end its sessions.
+	// graceHelper is how long a helper that is told to end may take to end its sessions. Then it is killed.
 	graceHelper = 5 * time.Second
+	// pingHelper is after how long a helper that says nothing is asked whether it hangs, and how long it has to answer. Both fit a pass.
+	pingHelper = 15 * time.Second
 )
 
-// Process is an API that a helper process serves. It is started with the first question, and again after it has ended. It ends with the operator,
-// however that ends: its standard input does.
+// Process is an API that a helper process serves. It is started with the first question, and again after it has ended or hung. Whoever makes one
+// ends it (End); where that cannot be, its standard input ends with the operator, and so it does.
 type Process struct {
 	path string
 	now  func() time.Time
+	// ping and grace are pingHelper and graceHelper.
+	ping, grace time.Duration
 
 	mu      sync.Mutex
 	current *helper
@@ -38,13 +42,28 @@ type Process struct {
 // helper is a running helper.
 type helper struct {
 	client
-	input io.Closer
-	ended chan struct{}
+	input   io.Closer
+	process *os.Process
+	ended   chan struct{}
+}
+
+// end ends a helper's input, and so the helper, which ends its sessions first. One that takes longer than grace is killed.
+func (h *helper) end(grace time.Duration) {
+	_ = h.input.Close() // it is killed if this does nothing
+	late := time.NewTimer(grace)
+	defer late.Stop()
+	select {
+	case <-h.ended:
+		return
+	case <-late.C:
+	}
+	_ = h.process.Kill() // it fails only for what has ended
+	<-h.ended
 }
 
 // NewProcess makes an API of the helper with this path.
 func NewProcess(path string, now func() time.Time) *Process {
-	return &Process{path: path, now: now}
+	return &Process{path: path, now: now, ping: pingHelper, grace: graceHelper}
 }
 
 // Beside is the path of the helper: beside the program that asks, else in PATH.
@@ -102,7 +121,7 @@ func (p *Process) helper() (*helper, error) {
 	if left := p.until.Sub(p.now()); p.wrong != nil && left > 0 {
 		return nil, &Error{Reason: p.wrong.Reason, Message: p.wrong.Message, After: left}
 	}
-	started, err := start(p.path)
+	started, err := start(p.path, p.ping)
 	if err != nil {
 		return nil, p.failed(fmt.Sprintf("%v: the operator's image has %s beside the operator; where it runs without that image, put it into PATH", err, Program))
 	}
@@ -110,14 +129,15 @@ func (p *Process) helper() (*helper, error) {
 	return started, nil
 }
 
-// End ends the helper, if one runs, by ending its input. The next question would start another.
+// End ends the helper, if one runs, and returns when it has ended, which takes a few seconds at most: in a container it does not outlive the
+// operator, and sessions that it does not end the vCenters keep for half an hour. The next question would start another.
 func (p *Process) End() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current != nil {
-		// It ends by itself, whatever comes of this.
-		_ = p.current.input.Close()
-		p.current = nil
+	one := p.current
+	p.current = nil
+	p.mu.Unlock()
+	if one != nil {
+		one.end(p.grace)
 	}
 }
 
@@ -126,8 +146,8 @@ func (p *Process) lost(one *helper, cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current == one {
-		// One that is only confused has to end, too.
-		_ = one.input.Close()
+		// One that is only confused, or hangs, has to end, too. Who asked does not wait for that.
+		go one.end(p.grace)
 		p.current = nil
 	}
 	return p.failed(cause.Error() + ": it is started again")
@@ -141,10 +161,9 @@ func (p *Process) failed(why string) *Error {
 }
 
 // start starts a helper. It outlives the question that it is started for, and ends when its standard input does.
-func start(path string) (*helper, error) {
+func start(path string, ping time.Duration) (*helper, error) {
 	command := exec.Command(path) //nolint:noctx,gosec // it ends with this process, and not with whoever asked first; the path is the operator's own
 	command.Stderr = os.Stderr
-	command.WaitDelay = graceHelper
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", Program, err)
@@ -161,7 +180,7 @@ func start(path string) (*helper, error) {
 		out.Close()
 		return nil, fmt.Errorf("start %s: %w", Program, err)
 	}
-	one := &helper{client: newClient(Pipe(out, in)), input: in, ended: make(chan struct{})}
+	one := &helper{client: newClient(Pipe(out, in), ping), input: in, process: command.Process, ended: make(chan struct{})}
 	go func() {
 		defer close(one.ended)
 		// How it ended is of no use: whoever asks next starts another.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -115,6 +116,63 @@ func TestAHelperThatDiesIsStartedAgain(t *testing.T) {
 	looked(t, api)
 }
 
+// TestAHelperThatHangsIsReplaced, and does not outlive the operator either.
+func TestAHelperThatHangsIsReplaced(t *testing.T) {
+	t.Parallel()
+	watch := &clock{}
+	api := helperAt(t, watch)
+	api.ping, api.grace = 200*time.Millisecond, 200*time.Millisecond
+	looked(t, api)
+	hung := api.current
+	stop(t, hung)
+	var known *Error
+	if _, err := api.Look(t.Context(), Group{Folder: "f"}); !errors.As(err, &known) || known.Reason != NoHelper {
+		t.Fatalf("error %v", err)
+	}
+	hasEnded(t, hung, time.After(10*time.Second))
+	watch.ahead.Add(int64(restHelper + time.Second))
+	looked(t, api)
+
+	// One that ends as it should, and one that hangs.
+	last := api.current
+	api.End()
+	hasEnded(t, last, nil)
+	looked(t, api)
+	last = api.current
+	stop(t, last)
+	api.End()
+	hasEnded(t, last, nil)
+	api.End()
+}
+
+// stop has a helper hang.
+func stop(t *testing.T, one *helper) {
+	t.Helper()
+	if err := one.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hasEnded fails the test unless a helper's process has ended, or ends before late; nil means now.
+func hasEnded(t *testing.T, one *helper, late <-chan time.Time) {
+	t.Helper()
+	if late == nil {
+		now := make(chan time.Time)
+		close(now)
+		late = now
+	}
+	select {
+	case <-one.ended:
+		return
+	default:
+	}
+	select {
+	case <-one.ended:
+	case <-late:
+		t.Error("the helper still runs")
+	}
+}
+
 func TestAHelperThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	var known *Error
@@ -130,7 +188,7 @@ func TestAHelperEndsWithItsInput(t *testing.T) {
 	near, far := net.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(far, answering{}) }()
-	looked(t, remote{newClient(near)})
+	looked(t, remote{newClient(near, pingHelper)})
 	near.Close()
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)

@@ -5,6 +5,7 @@ package vcenter
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -28,7 +29,10 @@ type Account struct {
 }
 
 // String tells where and who, and not the password: accounts come into messages.
-func (a Account) String() string { return a.User + " at " + a.Host }
+func (a Account) String() string {
+	// Some write an account into the host: it is not printed either.
+	return a.User + " at " + a.Host[strings.LastIndex(a.Host, "@")+1:]
+}
 
 // GoString is String, for %#v.
 func (a Account) GoString() string { return a.String() }
@@ -46,6 +50,8 @@ type Group struct {
 	Folder string
 	// UID is the mark of what belongs to the group.
 	UID string
+	// Template is what new machines are made of: a name or a path. It is no other if only its spelling is.
+	Template string
 }
 
 // Power is whether a machine runs.
@@ -64,6 +70,9 @@ const (
 type Inventory struct {
 	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
 	Folder, Path string
+	// Elsewhere is the path of the group's first machine where there is no folder of the group's: somebody has renamed or moved that. Empty
+	// for no such machine.
+	Elsewhere string
 	// VCenter tells this vCenter from all others, whatever its name.
 	VCenter string
 	// Machines are the virtual machines in the folder, the group's and others', ordered by name.
@@ -83,9 +92,11 @@ type Machine struct {
 	ID, Name string
 	// Making says that the vCenter has not finished making it: nothing else is known then.
 	Making bool
-	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and spec.template. Empty
-	// for a machine that no group made.
+	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and Group.Template, as it is
+	// spelled now if it is the same. Empty for a machine that no group made.
 	Owner, Slot, Template string
+	// Source tells the template it was made of from all others, however it is spelled. Empty if that was not noted.
+	Source string
 	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is not.
 	Original  bool
 	CPU       int32
@@ -141,8 +152,9 @@ type Order struct {
 	Verb  Verb
 	// Machine is the name of the machine, also of one to be made, and ID its ID.
 	Machine, ID string
-	// Template, CPU and MemoryMiB are what a new machine is made of; the last two also what an existing one is to have.
-	Template  string
+	// Replaces says that the machine is to go for one that is made of Group.Template: nothing is done to it where none can be.
+	Replaces bool
+	// CPU and MemoryMiB are what a machine is to have.
 	CPU       int32
 	MemoryMiB int64
 }

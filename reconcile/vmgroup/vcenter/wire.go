@@ -97,7 +97,9 @@ type client struct {
 
 var errHelperGone = errors.New("the helper has ended")
 
-func newClient(conn net.Conn) client {
+// newClient makes a client of a connection. An end that is silent for as long as ping is asked whether it is there; if it does not say so in as long
+// again, the connection is at its end.
+func newClient(conn net.Conn, ping time.Duration) client {
 	given := make(chan net.Conn, 1)
 	given <- conn
 	dial := func(context.Context, string, string) (net.Conn, error) {
@@ -108,7 +110,9 @@ func newClient(conn net.Conn) client {
 			return nil, errHelperGone
 		}
 	}
-	return client{http: &http.Client{Transport: &http.Transport{Protocols: plainHTTP2(), DialContext: dial}}}
+	return client{http: &http.Client{Transport: &http.Transport{
+		Protocols: plainHTTP2(), DialContext: dial, HTTP2: &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping},
+	}}}
 }
 
 // call asks one question. An error that is no *Error means that the helper has ended, or ctx has.

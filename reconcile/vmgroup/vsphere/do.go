@@ -19,28 +19,41 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	}
 	switch order.Verb {
 	case vcenter.CreateFolder:
-		_, err := at.parent.CreateFolder(ctx, order.Group.Folder)
-		if fault.Is(err, &types.DuplicateName{}) {
-			return nil // somebody was faster: the next look tells who
-		}
-		if isGone(err) {
-			s.misplaced()
-		}
-		return err
+		return s.createFolder(ctx, at, order)
 	case vcenter.DeleteFolder:
 		return s.deleteFolder(ctx, at, order)
 	case vcenter.Clone:
 		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
 	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
-		if err := s.prove(ctx, at, order); err != nil {
+		now, err := s.prove(ctx, at, order)
+		if err == nil && order.Replaces {
+			err = s.replaceable(ctx, at, order, now)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	machine := object.NewVirtualMachine(s.client, types.ManagedObjectReference{Type: kindMachine, Value: order.ID})
 	if order.Verb == vcenter.Shutdown {
-		return machine.ShutdownGuest(ctx)
+		err := machine.ShutdownGuest(ctx)
+		if !fault.Is(err, &types.ToolsUnavailable{}) && !fault.Is(err, &types.NotSupported{}) {
+			return err
+		}
+		order.Verb = vcenter.Stop // this guest cannot be asked, now or ever
 	}
 	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
+}
+
+// createFolder makes the group's folder.
+func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
+	_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
+	if fault.Is(err, &types.DuplicateName{}) {
+		return nil // somebody was faster: the next look tells who
+	}
+	if isGone(err) {
+		s.misplaced()
+	}
+	return err
 }
 
 // change begins one of the tasks on a machine that is there.
@@ -96,29 +109,39 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 			ExtraConfig: []types.BaseOptionValue{
 				&types.OptionValue{Key: markOwner, Value: order.Group.UID},
 				&types.OptionValue{Key: markSlot, Value: order.Machine},
-				&types.OptionValue{Key: markTemplate, Value: order.Template},
+				&types.OptionValue{Key: markTemplate, Value: order.Group.Template},
+				&types.OptionValue{Key: markSource, Value: from.identity},
 			},
 		},
 	})
 }
 
 // prove makes sure that a machine is still the group's own, and in its folder, before something is done to it.
-func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) error {
+func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) (vcenter.Machine, error) {
 	moved := &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is not what it was a moment ago"}
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
-		return err
+		return vcenter.Machine{}, err
 	}
 	var seen mo.VirtualMachine
 	reference := types.ManagedObjectReference{Type: kindMachine, Value: order.ID}
 	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, reference, []string{"parent", nameProperty, "config.instanceUuid", "config.extraConfig", "config.hardware.numCPU"}, &seen); err != nil {
-		return err
+		return vcenter.Machine{}, err
 	}
 	now := machineOf(&seen, false)
 	if folder == nil || seen.Parent == nil || *seen.Parent != *folder || now.Owner != order.Group.UID || now.Slot != order.Machine || now.Name != now.Slot && !now.Original {
-		return moved
+		return now, moved
 	}
-	return nil
+	return now, nil
+}
+
+// replaceable makes sure that another machine can be made of the group's template before anything is done to one that is to go for it.
+func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, now vcenter.Machine) error {
+	from, err := s.source(ctx, at, order)
+	if err == nil && now.Source == from.identity {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is made of this very template"}
+	}
+	return err
 }
 
 // deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began which
@@ -128,7 +151,7 @@ func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) 
 	if err != nil || folder == nil {
 		return err
 	}
-	if from, err := template(ctx, s.client, at, order.Template); err == nil {
+	if from, err := s.template(ctx, at, order.Group.Template); err == nil {
 		var seen mo.VirtualMachine
 		collector := property.DefaultCollector(s.client)
 		if err := collector.RetrieveOne(ctx, from.Reference(), []string{"recentTask"}, &seen); err != nil {

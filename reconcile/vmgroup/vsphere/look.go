@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
 	"github.com/vmware/govmomi/vim25"
@@ -21,6 +22,7 @@ const (
 	markOwner    = "vmgroup.vm.codeconnect.vmworld.com.uid"
 	markSlot     = "vmgroup.vm.codeconnect.vmworld.com.machine"
 	markTemplate = "vmgroup.vm.codeconnect.vmworld.com.template"
+	markSource   = "vmgroup.vm.codeconnect.vmworld.com.source"
 )
 
 // instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services API,
@@ -35,7 +37,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return vcenter.Inventory{}, err
 	}
 	// Tasks first: one that ends after this is still told to be under way, and the next look sees what it made.
-	found := vcenter.Inventory{Path: path.Join(at.parent.InventoryPath, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
+	found := vcenter.Inventory{Path: path.Join(at.parent.path, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
 	if err := s.settle(ctx); err != nil {
 		return found, err
 	}
@@ -45,30 +47,45 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	if isGone(err) {
 		s.misplaced()
 	}
-	if err != nil || folder == nil {
+	if err != nil {
+		return found, err
+	}
+	if folder == nil {
+		found.Elsewhere, err = s.elsewhere(ctx, group)
 		return found, err
 	}
 	found.Folder = folder.Value
-	found.Machines, found.Others, err = contents(ctx, s.client, *folder)
+	if found.Machines, found.Others, err = contents(ctx, s.client, *folder); err != nil {
+		return found, err
+	}
 	for i, one := range found.Machines {
 		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
 			found.Machines[i].Busy = true
 		}
 	}
-	return found, err
+	return found, s.respell(ctx, at, group, found.Machines)
 }
 
 // folder returns the group's folder; nil if there is none.
 func (s bound) folder(ctx context.Context, at *site, name string) (*types.ManagedObjectReference, error) {
-	child, err := object.NewSearchIndex(s.client).FindChild(ctx, at.parent, name)
+	child, err := object.NewSearchIndex(s.client).FindChild(ctx, at.parent.reference, name)
 	if err != nil || child == nil {
 		return nil, err
 	}
 	reference := child.Reference()
 	if reference.Type != "Folder" {
-		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.InventoryPath, name) + " is in the way of the group's folder, and is none: rename it"}
+		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.path, name) + " is in the way of the group's folder, and is none: rename it"}
 	}
 	return &reference, nil
+}
+
+// elsewhere finds a group's first machine wherever it is in the vCenter: a group that has any has that one. It returns its path.
+func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
+	first, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(group.UID, group.Folder+"-0"), true, new(true))
+	if err != nil || first == nil {
+		return "", err
+	}
+	return find.InventoryPath(ctx, s.client, first.Reference())
 }
 
 // contents returns what is in a folder.
@@ -119,7 +136,7 @@ func contentsOf(folder types.ManagedObjectReference) types.PropertyFilterSpec {
 		PropSet: []types.PropertySpec{
 			{Type: kindMachine, PathSet: []string{
 				nameProperty, "config.hardware.numCPU", "config.hardware.memoryMB", "config.extraConfig", "config.instanceUuid", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled",
-				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus",
+				"runtime.powerState", "runtime.connectionState", "guest.toolsRunningStatus", "guest.guestStateChangeSupported",
 			}},
 			{Type: "Task", PathSet: []string{"info"}},
 			{Type: "Folder", PathSet: []string{nameProperty}},
@@ -158,7 +175,8 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	one.GrowsCPU = seen.Config.CpuHotAddEnabled != nil && *seen.Config.CpuHotAddEnabled
 	one.GrowsMemory = seen.Config.MemoryHotAddEnabled != nil && *seen.Config.MemoryHotAddEnabled
 	one.Connected = seen.Runtime.ConnectionState == types.VirtualMachineConnectionStateConnected
-	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
+	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning) &&
+		(seen.Guest.GuestStateChangeSupported == nil || *seen.Guest.GuestStateChangeSupported)
 	one.Power = powerOf(seen.Runtime.PowerState)
 	readMarks(&one, seen.Config.ExtraConfig)
 	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
@@ -186,6 +204,8 @@ func readMarks(one *vcenter.Machine, options []types.BaseOptionValue) {
 			one.Slot = value
 		case markTemplate:
 			one.Template = value
+		case markSource:
+			one.Source = value
 		}
 	}
 }

@@ -46,6 +46,28 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): see whether it runs and VC_HOST is right; the operator goes on asking", account.Host, said(err)))
 }
 
+// loginMeaning says what an error of logging in means: the account is for a person to correct, or the vCenter cannot be used. Either way nobody asks
+// again at once.
+func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
+	refused := func(format string, arguments ...any) *vcenter.Error {
+		return &vcenter.Error{Reason: vcenter.Refused, Message: "vCenter " + account.Host + " does not let " + account.User + " in: " + fmt.Sprintf(format, arguments...)}
+	}
+	var forbidden *types.NoPermission
+	if _, is := fault.As(err, &forbidden); is {
+		return refused("it lacks the privilege %s: grant it, or name another account in the Secret vc-creds", forbidden.PrivilegeId)
+	}
+	if fault.Is(err, &types.PasswordExpired{}) {
+		return refused("its password has expired: give it another, there and in VC_PASS of the Secret vc-creds")
+	}
+	meant := meaningOf(err, account)
+	switch meant.Reason {
+	case vcenter.Refused, vcenter.Untrusted, vcenter.Unreachable:
+		return meant
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Failed, vcenter.Moved, vcenter.NoHelper:
+	}
+	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): see whether it is starting or overloaded; the operator goes on asking", account.Host, said(err))}
+}
+
 func placeMeaning(err error) (vcenter.Reason, string) {
 	var missing *find.NotFoundError
 	var several *find.MultipleFoundError

@@ -10,7 +10,6 @@ import (
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
-	"github.com/vmware/govmomi/view"
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
@@ -18,43 +17,66 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 )
 
-// site is where a group's folder is.
+// site is where a group's folder is. It outlives sessions: the library's objects each hold the client they were found with, and are made on use.
 type site struct {
-	datacenter *object.Datacenter
-	parent     *object.Folder
+	datacenter, parent spot
+}
+
+// spot is an object of the vCenter, and its path.
+type spot struct {
+	reference types.ManagedObjectReference
+	path      string
+}
+
+func (s bound) datacenter(at *site) *object.Datacenter {
+	made := object.NewDatacenter(s.client, at.datacenter.reference)
+	made.InventoryPath = at.datacenter.path
+	return made
+}
+
+func (s bound) parent(at *site) *object.Folder {
+	made := object.NewFolder(s.client, at.parent.reference)
+	made.InventoryPath = at.parent.path
+	return made
 }
 
 // site finds the datacenter and the folder of a place. What was found once is remembered until something there is gone.
 func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
-	s.mu.Lock()
-	known, client := s.places[place], s.client
-	s.mu.Unlock()
-	if known != nil {
+	if known := s.placed(place); known != nil {
 		return known, nil
 	}
-	finder := find.NewFinder(client)
-	var found site
+	finder := find.NewFinder(s.client)
+	var datacenter *object.Datacenter
 	var err error
 	if place.Datacenter == "" {
-		found.datacenter, err = finder.DefaultDatacenter(ctx)
+		datacenter, err = finder.DefaultDatacenter(ctx)
 	} else {
-		found.datacenter, err = finder.Datacenter(ctx, place.Datacenter)
+		datacenter, err = finder.Datacenter(ctx, place.Datacenter)
 	}
 	if err != nil {
 		return nil, named(err, "spec.datacenter", place.Datacenter)
 	}
-	finder.SetDatacenter(found.datacenter)
-	under := path.Join(found.datacenter.InventoryPath, "vm", place.Folder)
+	finder.SetDatacenter(datacenter)
+	under := path.Join(datacenter.InventoryPath, "vm", place.Folder)
 	if strings.HasPrefix(place.Folder, "/") {
 		under = place.Folder
 	}
-	if found.parent, err = finder.Folder(ctx, under); err != nil {
+	parent, err := finder.Folder(ctx, under)
+	if err != nil {
 		return nil, named(err, "spec.folder", under)
 	}
+	found := &site{datacenter: spot{datacenter.Reference(), datacenter.InventoryPath}, parent: spot{parent.Reference(), parent.InventoryPath}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.places[place] = &found
-	return &found, nil
+	s.places[place] = found
+	return found, nil
+}
+
+// placed returns what was found of a place; nil for nothing.
+func (s *session) placed(place vcenter.Place) *site {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.places[place]
 }
 
 // misplaced forgets where places are: something that was there is gone.
@@ -88,17 +110,22 @@ func keyOf(field string) string {
 
 // source is what machines are cloned from, and where to.
 type source struct {
-	template  *object.VirtualMachine
+	template *object.VirtualMachine
+	// identity is the template's.
+	identity  string
 	pool      types.ManagedObjectReference
 	datastore *types.ManagedObjectReference
 }
 
 func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (source, error) {
-	client, place := s.client, order.Group.Place
-	finder := find.NewFinder(client).SetDatacenter(at.datacenter)
+	place := order.Group.Place
+	finder := find.NewFinder(s.client).SetDatacenter(s.datacenter(at))
 	var found source
 	var err error
-	if found.template, err = template(ctx, client, at, order.Template); err != nil {
+	if found.template, err = s.template(ctx, at, order.Group.Template); err != nil {
+		return found, err
+	}
+	if found.identity, err = s.identity(ctx, found.template); err != nil {
 		return found, err
 	}
 	if place.Datastore != "" {
@@ -110,7 +137,7 @@ func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (sourc
 		found.datastore = &reference
 	}
 	if place.ResourcePool == "" {
-		found.pool, err = poolOf(ctx, client, found.template)
+		found.pool, err = poolOf(ctx, s.client, found.template)
 		return found, err
 	}
 	pool, err := finder.ResourcePool(ctx, place.ResourcePool)
@@ -119,39 +146,6 @@ func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (sourc
 	}
 	found.pool = pool.Reference()
 	return found, nil
-}
-
-// template finds a virtual machine by its path, or by its name anywhere in the datacenter.
-func template(ctx context.Context, client *vim25.Client, at *site, name string) (*object.VirtualMachine, error) {
-	full := path.Join(at.datacenter.InventoryPath, "vm", name)
-	if strings.HasPrefix(name, "/") {
-		full = name
-	}
-	found, err := find.NewFinder(client).SetDatacenter(at.datacenter).VirtualMachine(ctx, full)
-	if _, missing := errors.AsType[*find.NotFoundError](err); !missing {
-		return found, err
-	}
-	wrong := func(format string) error {
-		return &vcenter.Error{Reason: vcenter.NoTemplate, Message: fmt.Sprintf("spec.template: "+format, name, at.datacenter.Name())}
-	}
-	if strings.Contains(name, "/") {
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the path")
-	}
-	all, err := view.NewManager(client).CreateContainerView(ctx, at.datacenter.Reference(), []string{kindMachine}, true)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = all.Destroy(context.WithoutCancel(ctx)) }()
-	matches, err := all.Find(ctx, []string{kindMachine}, property.Match{nameProperty: name})
-	switch {
-	case err != nil:
-		return nil, err
-	case len(matches) == 0:
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the name")
-	case len(matches) > 1:
-		return nil, wrong("there are several virtual machines %q in datacenter %s: give the path below its folder of machines")
-	}
-	return object.NewVirtualMachine(client, matches[0]), nil
 }
 
 // poolOf is the pool a template is in; what is marked as a template is in none, and is made where it is registered.

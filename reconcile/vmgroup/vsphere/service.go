@@ -18,7 +18,7 @@ import (
 const (
 	// lookTime and doTime are how long the vCenter has to answer one question, with all the requests it takes.
 	lookTime = 25 * time.Second
-	doTime   = 40 * time.Second
+	doTime   = 25 * time.Second
 	// requestTime is how long it has for one request.
 	requestTime = 15 * time.Second
 	// maxRequests is how many requests one vCenter gets at once.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,11 +24,11 @@ func groupOf(v *vcsim.VCenter) vcenter.Group { return groupNamed(v, "shop-web", 
 
 func groupNamed(v *vcsim.VCenter, folder, uid string) vcenter.Group {
 	account := vcenter.Account{Host: v.Host, User: vcsim.User, Password: vcsim.Password, Authorities: v.Authorities}
-	return vcenter.Group{Account: account, Folder: folder, UID: uid}
+	return vcenter.Group{Account: account, Folder: folder, UID: uid, Template: vcsim.Template}
 }
 
 func clone(group vcenter.Group, name string) vcenter.Order {
-	return vcenter.Order{Group: group, Verb: vcenter.Clone, Machine: name, Template: vcsim.Template, CPU: 2, MemoryMiB: 1024}
+	return vcenter.Order{Group: group, Verb: vcenter.Clone, Machine: name, CPU: 2, MemoryMiB: 1024}
 }
 
 func must(t *testing.T, err error) {
@@ -108,7 +107,7 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	found = until(t, service, group, "the machine", rests(1))
 	made := found.Machines[0]
 	want := vcenter.Machine{ID: made.ID, Name: "shop-web-0", Owner: "uid-1", Slot: "shop-web-0", Original: true, Template: vcsim.Template, CPU: 2, MemoryMiB: 1024, Power: vcenter.PowerOff, Connected: true}
-	want.GrowsCPU, want.GrowsMemory, want.Tools = made.GrowsCPU, made.GrowsMemory, made.Tools
+	want.GrowsCPU, want.GrowsMemory, want.Tools, want.Source = made.GrowsCPU, made.GrowsMemory, made.Tools, made.Source
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)
 	}
@@ -128,10 +127,10 @@ func TestTheLifeOfAMachine(t *testing.T) {
 		must(t, service.Do(t.Context(), order(step.verb)))
 		until(t, service, group, string(step.verb), func(found vcenter.Inventory) bool { return rests(1)(found) && step.is(found.Machines[0]) })
 	}
-	wantReason(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}), vcenter.Moved, "not empty")
+	wantReason(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "not empty")
 	must(t, service.Do(t.Context(), order(vcenter.Destroy)))
 	until(t, service, group, "its end", rests(0))
-	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}))
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}))
 	until(t, service, group, "the folder's end", func(found vcenter.Inventory) bool { return found.Folder == "" })
 }
 
@@ -145,7 +144,7 @@ func TestACloneBegunTwiceIsMadeOnce(t *testing.T) {
 	must(t, err)
 	must(t, killed.Do(t.Context(), clone(group, "shop-web-0")))
 	// It is not to be seen yet; neither can the folder be deleted below it.
-	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder, Template: vcsim.Template}), vcenter.Moved, "being made")
+	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "being made")
 	must(t, next.Do(t.Context(), clone(group, "shop-web-0")))
 	found := until(t, next, group, "one machine", rests(1))
 	if len(found.Failures) > 0 && !strings.Contains(found.Failures[0].Message, "is being made already") {
@@ -191,13 +190,13 @@ func TestWhatIsNotThere(t *testing.T) {
 		reason vcenter.Reason
 		words  string
 	}{
-		"no template":          {func(o *vcenter.Order) { o.Template = "none" }, vcenter.NoTemplate, `spec.template: there is no virtual machine or template "none"`},
-		"no path":              {func(o *vcenter.Order) { o.Template = "a/none" }, vcenter.NoTemplate, "correct the path"},
+		"no template":          {func(o *vcenter.Order) { o.Group.Template = "none" }, vcenter.NoTemplate, `spec.template: there is no virtual machine or template "none"`},
+		"no path":              {func(o *vcenter.Order) { o.Group.Template = "a/none" }, vcenter.NoTemplate, "correct the path"},
 		"no datacenter":        {func(o *vcenter.Order) { o.Group.Place.Datacenter = "DC9" }, vcenter.NoPlace, `spec.datacenter: there is no "DC9"`},
 		"no folder":            {func(o *vcenter.Order) { o.Group.Place.Folder = "none" }, vcenter.NoPlace, `spec.folder: there is no "/DC0/vm/none"`},
 		"no pool":              {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "none" }, vcenter.NoPlace, "VC_POOL"},
 		"no datastore":         {func(o *vcenter.Order) { o.Group.Place.Datastore = "none" }, vcenter.NoPlace, `spec.datastore: there is no "none"`},
-		"a pool that is there": {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "DC0_C0_RP0"; o.Template = "none" }, vcenter.NoTemplate, "spec.template"},
+		"a pool that is there": {func(o *vcenter.Order) { o.Group.Place.ResourcePool = "DC0_C0_RP0"; o.Group.Template = "none" }, vcenter.NoTemplate, "spec.template"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -205,143 +204,6 @@ func TestWhatIsNotThere(t *testing.T) {
 			test.change(&order)
 			wantReason(t, service.Do(t.Context(), order), test.reason, test.words)
 		})
-	}
-}
-
-// TestASessionIsSharedAndRenewed: many groups use one session, which is made again when the vCenter has forgotten it, and ended when nobody uses it.
-func TestASessionIsSharedAndRenewed(t *testing.T) {
-	t.Parallel()
-	v, watch := vcsim.New(t), &clock{}
-	service := New(watch.now)
-	var all sync.WaitGroup
-	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		all.Go(func() {
-			if _, err := service.Look(t.Context(), groupNamed(v, name, name)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if count := v.Calls("Login"); count != 1 {
-		t.Errorf("%d logins of six groups at once, want 1", count)
-	}
-	for round := 2; round < 5; round++ {
-		if ended := v.ForgetSessions(); ended != 1 {
-			t.Fatalf("%d sessions, want 1", ended)
-		}
-		_, err := service.Look(t.Context(), groupOf(v))
-		must(t, err)
-		if count := v.Calls("Login"); count != round {
-			t.Errorf("%d logins, want %d", count, round)
-		}
-	}
-	service.end(t.Context(), watch.now().Add(-idle))
-	if len(v.Sessions()) != 1 {
-		t.Error("a session that is used was ended")
-	}
-	watch.forward(idle + time.Second)
-	service.end(t.Context(), watch.now().Add(-idle))
-	if left := v.Sessions(); len(left) != 0 {
-		t.Errorf("%d sessions are left", len(left))
-	}
-}
-
-// TestAVCenterThatIsDownIsLeftInPeace: whoever asks too early is told what was said last, and the vCenter is not asked.
-func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
-	t.Parallel()
-	v, watch := vcsim.New(t), &clock{}
-	service, group := New(watch.now), groupOf(v)
-	_, err := service.Look(t.Context(), group)
-	must(t, err)
-	v.Down()
-	pauses := []time.Duration{}
-	for range 8 {
-		_, err := service.Look(t.Context(), group)
-		known := refusal(t, err, vcenter.Unreachable, "cannot be reached")
-		pauses = append(pauses, known.After)
-		_, err = service.Look(t.Context(), groupNamed(v, "other", "uid-2"))
-		if soon := refusal(t, err, vcenter.Unreachable, known.Message); soon.After > known.After {
-			t.Errorf("asked early, the pause became longer: %s after %s", soon.After, known.After)
-		}
-		watch.forward(known.After + time.Second)
-	}
-	want := []time.Duration{1, 2, 4, 8, 16, 32, 60, 60}
-	for i := range want {
-		want[i] *= time.Second
-	}
-	if diff := cmp.Diff(want, pauses); diff != "" {
-		t.Errorf("pauses (-want +got):\n%s", diff)
-	}
-	v.Up()
-	_, err = service.Look(t.Context(), group)
-	must(t, err)
-	v.Down()
-	_, err = service.Look(t.Context(), group)
-	if known := refusal(t, err, vcenter.Unreachable, ""); known.After != pauseFirst {
-		t.Errorf("after it was up the first pause is %s", known.After)
-	}
-}
-
-// TestAWrongPasswordIsNotTriedOften: a vCenter locks accounts.
-func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
-	t.Parallel()
-	v, watch := vcsim.New(t), &clock{}
-	service, group := New(watch.now), groupOf(v)
-	group.Account.Password = "wrong"
-	for range 20 {
-		_, err := service.Look(t.Context(), group)
-		wantReason(t, err, vcenter.Refused, "VC_PASS")
-		watch.forward(9 * time.Second)
-	}
-	before := v.Calls("Login")
-	if before > 3 {
-		t.Errorf("%d tries in three minutes", before)
-	}
-	_, err := service.Look(t.Context(), groupOf(v))
-	must(t, err) // the right one is not kept waiting by the wrong one
-}
-
-func TestACertificateIsChecked(t *testing.T) {
-	t.Parallel()
-	v := vcsim.New(t)
-	group := groupOf(v)
-	group.Account.Authorities = ""
-	_, err := New(time.Now).Look(t.Context(), group)
-	wantReason(t, err, vcenter.Untrusted, "VC_CA")
-	if v.Calls("Login") != 0 {
-		t.Error("the password was sent to somebody who was not to be trusted")
-	}
-	group.Account.Authorities = "nonsense"
-	_, err = New(time.Now).Look(t.Context(), group)
-	wantReason(t, err, vcenter.Untrusted, "no certificate in PEM")
-	group.Account.Authorities, group.Account.Insecure = "", true
-	_, err = New(time.Now).Look(t.Context(), group)
-	must(t, err)
-}
-
-// TestAVCenterThatIsSlow: nobody waits for ever, and who stops waiting is not taken for a vCenter that is down.
-func TestAVCenterThatIsSlow(t *testing.T) {
-	t.Parallel()
-	v := vcsim.New(t)
-	service, group := New(time.Now), groupOf(v)
-	_, err := service.Look(t.Context(), group)
-	must(t, err)
-	v.Slow(time.Minute)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := service.Look(ctx, group); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want the end of the caller's time", err)
-	}
-	one, err := service.session(group.Account)
-	must(t, err)
-	slow, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errSlow)
-	defer cancel()
-	err = one.ask(slow, func(ctx context.Context, s bound) error {
-		_, err := s.look(ctx, group)
-		return err
-	})
-	if known := refusal(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
-		t.Error("it is not left in peace")
 	}
 }
 
@@ -372,6 +234,67 @@ func TestTasksThatFail(t *testing.T) {
 	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
 	if found := until(t, service, group, "the machine", rests(1)); len(found.Failures) != 0 {
 		t.Errorf("failures %+v", found.Failures)
+	}
+}
+
+// TestFailuresPass: a failure is of one verb, and is forgotten when nobody has tried again for long, or ever will.
+func TestFailuresPass(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	order := vcenter.Order{Group: group, Verb: vcenter.Start, Machine: "shop-web-0", ID: until(t, service, group, "the machine", rests(1)).Machines[0].ID}
+	v.Fail(func(method string) types.BaseMethodFault {
+		if method == "PowerOnVM_Task" || method == "CloneVM_Task" {
+			return &types.InsufficientResourcesFault{}
+		}
+		return nil
+	})
+	wantReason(t, service.Do(t.Context(), order), vcenter.Failed, "")
+	wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "not tried again yet")
+	order.Verb = vcenter.Destroy
+	must(t, service.Do(t.Context(), order))
+	until(t, service, group, "its end, and that of its failure", func(found vcenter.Inventory) bool { return rests(0)(found) && len(found.Failures) == 0 })
+	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Failed, "")
+	watch.forward(retryCap)
+	if found, err := service.Look(t.Context(), group); err != nil || len(found.Failures) != 1 {
+		t.Errorf("failures %+v, error %v", found.Failures, err)
+	}
+	watch.forward(time.Minute)
+	_, err := service.Look(t.Context(), groupNamed(v, "other", "uid-2"))
+	must(t, err)
+	one, err := service.session(group.Account)
+	must(t, err)
+	if left := len(one.failed); left != 0 {
+		t.Errorf("%d failures are kept for ever", left)
+	}
+}
+
+// TestAGuestThatCannotBeAsked is powered off at once.
+func TestAGuestThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	service, group := New(time.Now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	order := vcenter.Order{Group: group, Machine: "shop-web-0", ID: until(t, service, group, "the machine", rests(1)).Machines[0].ID}
+	is := func(power vcenter.Power) func(vcenter.Inventory) bool {
+		return func(found vcenter.Inventory) bool { return rests(1)(found) && found.Machines[0].Power == power }
+	}
+	for _, why := range []types.BaseMethodFault{&types.ToolsUnavailable{}, &types.NotSupported{}} {
+		order.Verb = vcenter.Start
+		must(t, service.Do(t.Context(), order))
+		until(t, service, group, "it to run", is(vcenter.PowerOn))
+		v.Fail(func(method string) types.BaseMethodFault {
+			if method == "ShutdownGuest" {
+				return why
+			}
+			return nil
+		})
+		order.Verb = vcenter.Shutdown
+		must(t, service.Do(t.Context(), order))
+		until(t, service, group, "its end", is(vcenter.PowerOff))
 	}
 }
 

@@ -48,6 +48,8 @@ type session struct {
 	until time.Time
 	// places are what was found of the groups' places, by place.
 	places map[vcenter.Place]*site
+	// templates are those that spellings mean.
+	templates map[spelling]identified
 	// tasks are those under way, and failed those that failed last.
 	tasks  map[subject]begun
 	failed map[subject]failure
@@ -62,7 +64,7 @@ type bound struct {
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
 		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1),
-		places: map[vcenter.Place]*site{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
 	}
 }
 
@@ -130,7 +132,6 @@ func (s *session) judged(ctx context.Context, err error) error {
 	meant.After = min(first<<min(s.failures, 10), limit)
 	s.failures++
 	s.last, s.until = meant, s.now().Add(meant.After)
-	s.client = nil
 	return meant
 }
 
@@ -150,7 +151,7 @@ func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	}
 	client, err := login(ctx, s.account)
 	if err != nil {
-		return nil, err
+		return nil, loginMeaning(err, s.account)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,12 +213,16 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 
 // endpointOf is where a vCenter's API is: VC_HOST is a name, an address, either with a port, or the whole URL.
 func endpointOf(host string) (*url.URL, error) {
+	if strings.Contains(host, "@") {
+		// It is not printed: there may be a password in it.
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: "VC_HOST has a user or a password in it: put them into VC_USER and VC_PASS, and write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443"}
+	}
 	given := host
 	if !strings.Contains(host, "://") {
 		given = "https://" + host
 	}
 	endpoint, err := url.Parse(given)
-	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" || endpoint.User != nil {
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" {
 		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("VC_HOST %q is no name or address of a vCenter: write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443", host)}
 	}
 	if endpoint.Path == "" || endpoint.Path == "/" {

@@ -22,6 +22,9 @@ const (
 	retryCap   = 10 * time.Minute
 )
 
+// failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
+const failureLife = retryCap
+
 // subject is what a task is about: a machine of a group.
 type subject struct {
 	uid, machine string
@@ -79,7 +82,10 @@ func (s *session) over(about subject, one begun, err error) {
 
 // note notes a failure; s.mu is held.
 func (s *session) note(about subject, verb vcenter.Verb, err error) {
-	times := s.failed[about].times + 1
+	times := 1
+	if last := s.failed[about]; last.Verb == verb {
+		times += last.times
+	}
 	meant := meaningOf(err, s.account)
 	message := string(verb) + " of " + about.machine + ": " + meant.Message
 	if fault.Is(err, &types.DuplicateName{}) {
@@ -112,6 +118,7 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 			worked = append(worked, about.machine)
 		}
 	}
+	maps.DeleteFunc(s.failed, func(_ subject, one failure) bool { return s.now().Sub(one.until) > failureLife })
 	for about, one := range s.failed {
 		if about.uid == group.UID {
 			one.Resting = one.until.After(s.now())
@@ -130,7 +137,7 @@ func (s *session) busy(about subject, verb vcenter.Verb) error {
 	if _, is := s.tasks[about]; is {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is busy"}
 	}
-	if s.failed[about].until.After(s.now()) {
+	if last := s.failed[about]; last.Verb == verb && last.until.After(s.now()) {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is not tried again yet"}
 	}
 	clones := 0
