@@ -17,25 +17,25 @@ type recorder struct {
 }
 
 func (r *recorder) Error(values ...any) {
-	r.T.Helper()
+	r.Helper()
 	r.remember(fmt.Sprintln(values...))
 	r.T.Error(values...)
 }
 
 func (r *recorder) Errorf(format string, values ...any) {
-	r.T.Helper()
+	r.Helper()
 	r.remember(fmt.Sprintf(format, values...))
 	r.T.Errorf(format, values...)
 }
 
 func (r *recorder) Fatal(values ...any) {
-	r.T.Helper()
+	r.Helper()
 	r.remember(fmt.Sprintln(values...))
 	r.T.Fatal(values...)
 }
 
 func (r *recorder) Fatalf(format string, values ...any) {
-	r.T.Helper()
+	r.Helper()
 	r.remember(fmt.Sprintf(format, values...))
 	r.T.Fatalf(format, values...)
 }

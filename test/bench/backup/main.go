@@ -23,6 +23,7 @@ type options struct {
 	mebibytes, rounds int
 	window            time.Duration
 	rootfs            string
+	backupsOnly       bool
 }
 
 func main() {
@@ -31,6 +32,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "backups of each way beside which the clients' throughput is measured; 0 leaves that out")
 	flag.DurationVar(&o.window, "window", 20*time.Second, "how long throughput without a backup is measured before and after each of them")
 	flag.StringVar(&o.rootfs, "rootfs", ".dev/images/mysql-rootfs", "where MySQL's own client programs are")
+	flag.BoolVar(&o.backupsOnly, "backups-only", false, "leave out whatever restores")
 	flag.Parse()
 	os.Exit(program.Run(context.Background(), "bench-backup", func(ctx context.Context) error { return run(ctx, o, os.Stdout) }))
 }
@@ -45,8 +47,8 @@ type measured struct {
 	restore, mysqlRestore, myloader            float64
 	clientCost, clientCostFast                 []float64 // percent
 	besideClients, besideClientsFast           []float64
-	memory                                     float64   // MiB
-	backupStored, mysqldumpStored, limitStored float64   // MiB
+	memory                                     float64 // MiB
+	backupStored, mysqldumpStored, limitStored float64 // MiB
 }
 
 func run(ctx context.Context, o options, out io.Writer) (err error) {
@@ -62,21 +64,7 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	var m measured
-	for _, step := range []struct {
-		what string
-		do   func(context.Context, *measured) error
-	}{
-		{"fills the source cluster", b.fill},
-		{"copies the files through the compressor", b.measureLimit},
-		{"takes a backup", b.measureBackup},
-		{"dumps with mysqldump", b.measureMysqldump},
-		{"dumps with mydumper", b.measureMydumper},
-		{"takes backups while clients are at work", b.measureClients},
-		{"gives the source's disk space free", b.removeSource},
-		{"restores the backup", b.measureRestore},
-		{"makes a cluster and loads mysqldump's file with mysql", b.measureMysql},
-		{"makes a cluster and loads mydumper's files with myloader", b.measureMyloader},
-	} {
+	for _, step := range b.steps() {
 		began := time.Now()
 		fmt.Fprintf(out, "%s … ", step.what)
 		if err := step.do(ctx, &m); err != nil {
@@ -88,14 +76,65 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	return nil
 }
 
+// step is a part of the run.
+type step struct {
+	what string
+	do   func(context.Context, *measured) error
+}
+
+func (b *bench) steps() []step {
+	backups := []step{
+		{"fills the source cluster", b.fill},
+		{"copies the files through the compressor", b.measureLimit},
+		{"takes a backup", b.measureBackup},
+		{"dumps with mysqldump", b.measureMysqldump},
+		{"dumps with mydumper", b.measureMydumper},
+		{"takes backups while clients are at work", b.measureClients},
+	}
+	if b.options.backupsOnly {
+		return backups
+	}
+	return append(backups, []step{
+		{"gives the source's disk space free", b.removeSource},
+		{"restores the backup", b.measureRestore},
+		{"makes a cluster and loads mysqldump's file with mysql", b.measureMysql},
+		{"makes a cluster and loads mydumper's files with myloader", b.measureMyloader},
+	}...)
+}
+
+// report prints what was measured: a way of restoring that was left out took no time.
 func report(out io.Writer, m measured) {
+	fmt.Fprintf(out, "\n%.0f MiB of data files\n", m.mebibytes)
+	figure.Table(out, m.table())
+	fmt.Fprintln(out)
+	figure.Print(out, "backup_rate", m.mebibytes/m.backup, "MiB/s")
+	figure.Print(out, "backup_vs_limit", m.limit/m.backup, "ratio")
+	figure.Print(out, "backup_vs_mysqldump", m.mysqldump/m.backup, "ratio")
+	figure.Print(out, "backup_vs_mydumper", m.mydumper/m.backup, "ratio")
+	figure.Print(out, "backup_memory", m.memory, "MiB")
+	if len(m.clientCost) > 0 {
+		fmt.Fprintf(out, "clients' cost of each backup, in percent: %.1f; at full speed: %.1f\n", m.clientCost, m.clientCostFast)
+		figure.Print(out, "backup_client_cost", figure.Percentile(m.clientCost, 50), "percent")
+		figure.Print(out, "backup_client_cost_fast", figure.Percentile(m.clientCostFast, 50), "percent")
+	}
+	if m.restore > 0 {
+		fmt.Fprintf(out, "of all ways of restoring, the new cluster alone takes %.1f s\n", m.emptyCluster)
+		figure.Print(out, "restore_rate", m.mebibytes/m.restore, "MiB/s")
+		figure.Print(out, "restore_vs_mysqldump", m.mysqlRestore/m.restore, "ratio")
+		figure.Print(out, "restore_vs_myloader", m.myloader/m.restore, "ratio")
+	}
+}
+
+func (m measured) table() [][]string {
 	rows := [][]string{{"", "s", "MiB/s", "stored MiB"}}
 	row := func(name string, seconds, stored float64) {
 		text := ""
 		if stored > 0 {
 			text = fmt.Sprintf("%.0f", stored)
 		}
-		rows = append(rows, []string{name, fmt.Sprintf("%.1f", seconds), fmt.Sprintf("%.0f", m.mebibytes/seconds), text})
+		if seconds > 0 {
+			rows = append(rows, []string{name, fmt.Sprintf("%.1f", seconds), fmt.Sprintf("%.0f", m.mebibytes/seconds), text})
+		}
 	}
 	row("plain copy, same compressor", m.limit, m.limitStored)
 	row("backup", m.backup, m.backupStored)
@@ -108,20 +147,5 @@ func report(out io.Writer, m measured) {
 	row("restore, apply to Ready", m.restore, 0)
 	row("new cluster, mysql, from mysqldump", m.mysqlRestore, 0)
 	row("new cluster, myloader", m.myloader, 0)
-	fmt.Fprintf(out, "\nclients' cost of each backup, in percent: %.1f; at full speed: %.1f", m.clientCost, m.clientCostFast)
-	fmt.Fprintf(out, "\n%.0f MiB of data files; a new cluster alone takes %.1f s\n", m.mebibytes, m.emptyCluster)
-	figure.Table(out, rows)
-	fmt.Fprintln(out)
-	figure.Print(out, "backup_rate", m.mebibytes/m.backup, "MiB/s")
-	figure.Print(out, "restore_rate", m.mebibytes/m.restore, "MiB/s")
-	figure.Print(out, "backup_vs_limit", m.limit/m.backup, "ratio")
-	figure.Print(out, "backup_vs_mysqldump", m.mysqldump/m.backup, "ratio")
-	figure.Print(out, "backup_vs_mydumper", m.mydumper/m.backup, "ratio")
-	figure.Print(out, "restore_vs_mysqldump", m.mysqlRestore/m.restore, "ratio")
-	figure.Print(out, "restore_vs_myloader", m.myloader/m.restore, "ratio")
-	if len(m.clientCost) > 0 {
-		figure.Print(out, "backup_client_cost", figure.Percentile(m.clientCost, 50), "percent")
-		figure.Print(out, "backup_client_cost_fast", figure.Percentile(m.clientCostFast, 50), "percent")
-	}
-	figure.Print(out, "backup_memory", m.memory, "MiB")
+	return rows
 }
