@@ -237,12 +237,13 @@ func (d *depot) runs(t *testing.T, pod, address string) {
 // ends ends a Pod with an exit status and a termination message.
 func (d *depot) ends(t *testing.T, pod string, status int, message string) {
 	t.Helper()
-	phase := "Succeeded"
+	phase, finished := "Succeeded", "2026-01-01T00:01:00Z"
 	if status != 0 {
-		phase = "Failed"
+		// Kubernetes counts from then until it makes the next one.
+		phase, finished = "Failed", time.Now().UTC().Format(time.RFC3339)
 	}
 	d.becomes(t, pod, phase, "", map[string]any{"terminated": map[string]any{
-		"exitCode": status, "message": message, "reason": "Ended", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z",
+		"exitCode": status, "message": message, "reason": "Ended", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": finished,
 	}})
 }
 
