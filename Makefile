@@ -59,6 +59,7 @@ test-unit: ## run the unit tests: seconds once warm
 test-integration: ## run the tests on a real API server and etcd, with the race detector
 	hack/need gcc=gcc,libc6-dev
 	CGO_ENABLED=1 go test -race -count=1 -timeout=45m $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
+	go test -count=1 -timeout=15m -run=VmGroup ./test/integration
 	hack/test-module devcluster/kubernetes
 
 .PHONY: test-e2e

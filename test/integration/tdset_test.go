@@ -201,8 +201,14 @@ func TestTDSetYieldsToAnAutoscaler(t *testing.T) {
 	o.scales(t, "deployments", 7)
 	o.runs(t, 7, "Autoscaled")
 	o.strikes(t, officeHour(17, 0, 0))
-	set = o.runs(t, 7, "Autoscaled")
-	same(t, *set.Status.ScheduledReplicas, int32(3))
+	soon(t, func(ctx context.Context) string {
+		set, err := o.set(ctx)
+		if err != nil || *set.Status.ScheduledReplicas != 3 {
+			return fmt.Sprintf("the schedule says %d, want 3 (%v)", *set.Status.ScheduledReplicas, err)
+		}
+		return ""
+	})
+	o.runs(t, 7, "Autoscaled")
 	before := len(operator.wire.written())
 	o.considers(t)
 	if writes := operator.wire.written()[before:]; len(writes) > 0 {

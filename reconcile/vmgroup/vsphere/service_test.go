@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a lock.
+// These tests run without it (make test-unit, and a line of their own in make test-integration).
+
 package vsphere
 
 import (
