@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
@@ -94,12 +95,12 @@ func (b *bench) steps() []step {
 	if b.options.backupsOnly {
 		return backups
 	}
-	return append(backups, []step{
+	return slices.Concat(backups, []step{
 		{"gives the source's disk space free", b.removeSource},
 		{"restores the backup", b.measureRestore},
 		{"makes a cluster and loads mysqldump's file with mysql", b.measureMysql},
 		{"makes a cluster and loads mydumper's files with myloader", b.measureMyloader},
-	}...)
+	})
 }
 
 // report prints what was measured: a way of restoring that was left out took no time.
