@@ -165,10 +165,17 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 	}
 }
 
-// bind puts a Pod on a node, so that it takes a while to end: a test has to say that it did.
+// bind puts a Pod on a node of its own, so that it takes a while to end: a test has to say that it did. The node exists, since Kubernetes
+// deletes at once whatever is on nodes that do not (pod garbage collection; it looks for such nodes every 20 s).
 func (d *depot) bind(t *testing.T, pod string) {
 	t.Helper()
-	binding := object(t, "{apiVersion: v1, kind: Binding, metadata: {name: "+pod+"}, target: {apiVersion: v1, kind: Node, name: nowhere}}")
+	node := object(t, "{apiVersion: v1, kind: Node, metadata: {name: "+d.namespace+"."+pod+"}}")
+	nodes := d.Dynamic.Resource(coreResource("nodes"))
+	if _, err := nodes.Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = nodes.Delete(context.WithoutCancel(t.Context()), node.GetName(), metav1.DeleteOptions{}) })
+	binding := object(t, "{apiVersion: v1, kind: Binding, metadata: {name: "+pod+"}, target: {apiVersion: v1, kind: Node, name: "+node.GetName()+"}}")
 	if _, err := d.of("pods").Create(t.Context(), binding, metav1.CreateOptions{}, "binding"); err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ type BackupSettings struct {
 	// Encryption encrypts backups before they leave the Pod; nil does not.
 	Encryption *BackupEncryption `json:"encryption,omitempty"`
 	// BandwidthLimit bounds, in bytes per second, how fast the member is read. Zero leaves it to the backup: no limit on a replica and 64Mi on
-	// a primary, either of which works for it a quarter of the time only while clients are at work.
+	// a primary, either of which works for it a part of the time only while clients are at work.
 	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
 	// ActiveDeadlineSeconds is how long a backup may take, all attempts together. Default 86400.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
