@@ -89,16 +89,9 @@ type decision struct {
 
 // decide says who decides how many replicas run, and what has to be written for that.
 func decide(seen look) decision {
-	made := decision{wanted: seen.set.Spec.DefaultReplica, course: courseFollow}
-	if seen.problem == nil {
-		made.turn = seen.times.turnAt(seen.now)
-		made.wanted, made.mark = made.turn.replicas, markOf(made.turn)
-	}
-	if held := seen.set.Spec.Replicas; held != nil {
-		made.wanted, made.mark = *held, fmt.Sprintf(markHeld, *held)
-	}
+	made, known := aim(seen)
 	made.replicas = &made.wanted
-	found, known := seen.deployment, seen.problem == nil || seen.set.Spec.Replicas != nil
+	found := seen.deployment
 	switch {
 	case found == nil:
 		// A new Deployment begins with what is wanted, also where somebody else is going to decide.
@@ -116,6 +109,19 @@ func decide(seen look) decision {
 		made.version = found.version
 	}
 	return made
+}
+
+// aim returns what is wanted, as if nobody else set replicas, and whether that is known.
+func aim(seen look) (made decision, known bool) {
+	made, known = decision{wanted: seen.set.Spec.DefaultReplica, course: courseFollow}, seen.problem == nil
+	if known {
+		made.turn = seen.times.turnAt(seen.now)
+		made.wanted, made.mark = made.turn.replicas, markOf(made.turn)
+	}
+	if held := seen.set.Spec.Replicas; held != nil {
+		made.wanted, made.mark, known = *held, fmt.Sprintf(markHeld, *held), true
+	}
+	return made, known
 }
 
 // afresh is what a pass sees and decides after a Deployment that it had seen turned out to be gone.

@@ -82,13 +82,18 @@ func availability(seen look) metav1.Condition {
 func progress(seen look, did reconcile.Change, found *problem) metav1.Condition {
 	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
 	switch {
-	case found != nil && found.stalled && !changed && (seen.deployment == nil || found.reason == reasonRolloutStuck || found.reason == reasonPodsNotCreated):
+	case !changed && found != nil && halts(seen, *found):
 		return condition(v1.ConditionProgressing, false, found.reason, found.message)
 	case changed || seen.deployment == nil || !seen.deployment.settled:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")
 	default:
 		return condition(v1.ConditionProgressing, false, reasonSettled, "all Pods are as the Deployment wants them")
 	}
+}
+
+// halts says whether a problem keeps Pods from being on their way.
+func halts(seen look, found problem) bool {
+	return found.stalled && (seen.deployment == nil || found.reason == reasonRolloutStuck || found.reason == reasonPodsNotCreated)
 }
 
 func degradation(found *problem) metav1.Condition {

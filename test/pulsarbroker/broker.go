@@ -122,7 +122,7 @@ func (c *Cluster) AcknowledgeWholeBatches() {
 func (c *Cluster) Publish(payloads ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	batch := [][]byte{}
+	batch := make([][]byte, 0, len(payloads))
 	for _, payload := range payloads {
 		batch = append(batch, []byte(payload))
 	}

@@ -194,8 +194,8 @@ func (s *session) flow(got command) {
 func (s *session) acknowledge(got command) {
 	c, one := s.broker.cluster, s.consumers[got.number("consumer_id")]
 	for _, id := range got.entries("message_id") {
-		partly := len(id.left) > 0
-		if id.index < len(c.entries) && one != nil && c.entries[id.index].at == one && !(partly && c.whole) {
+		overlooked := c.whole && len(id.left) > 0
+		if !overlooked && id.index < len(c.entries) && one != nil && c.entries[id.index].at == one {
 			c.entries[id.index].acknowledge(id.left)
 		}
 	}
