@@ -1,6 +1,7 @@
 package pulsarconsumer
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,9 +76,10 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(consumerUser).WithRunAsGroup(consumerUser).WithFSGroup(consumerUser).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
-	container := consumerContainer(consumer)
-	if consumer.Spec.Image == "" {
-		ownContainer(container, ownImage)
+	image := cmp.Or(consumer.Spec.Image, ownImage)
+	container := consumerContainer(consumer, image)
+	if repository(image) == repository(ownImage) {
+		ownContainer(container)
 	}
 	if consumer.Spec.Secret != "" {
 		container.WithEnv(env(podenv.Credentials, podenv.CredentialsDir)).
@@ -89,8 +91,17 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 	return spec.WithContainers(container)
 }
 
-func consumerContainer(consumer v1.PulsarConsumer) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().WithName(containerName).WithImage(consumer.Spec.Image).
+// repository is an image's name without its tag and digest: the operator's image pinned to another of these is the operator's image still.
+func repository(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") { // else it begins a registry's port
+		name = name[:colon]
+	}
+	return name
+}
+
+func consumerContainer(consumer v1.PulsarConsumer, image string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(containerName).WithImage(image).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(corev1ac.SecurityContext().
 			WithAllowPrivilegeEscalation(false).WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))).
@@ -103,8 +114,8 @@ func consumerContainer(consumer v1.PulsarConsumer) *corev1ac.ContainerApplyConfi
 }
 
 // ownContainer is what is known of the operator's image and of no other.
-func ownContainer(container *corev1ac.ContainerApplyConfiguration, image string) {
-	container.WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
+func ownContainer(container *corev1ac.ContainerApplyConfiguration) {
+	container.WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(podenv.ConsumeCommand).
 		WithPorts(corev1ac.ContainerPort().WithName("health").WithProtocol(corev1.ProtocolTCP).WithContainerPort(podenv.HealthPort)).
 		WithReadinessProbe(corev1ac.Probe().

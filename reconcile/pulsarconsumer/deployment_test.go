@@ -1,13 +1,13 @@
 package pulsarconsumer
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
@@ -19,16 +19,18 @@ const ownImage = "registry.example/mysql-operator:1"
 
 func render(t *testing.T, consumer v1.PulsarConsumer) appsv1.Deployment {
 	t.Helper()
-	content, err := schema.Encode(deployment(consumer, ownImage))
-	if err != nil {
-		t.Fatal(err)
-	}
-	document, err := json.Marshal(content)
+	return renderBy(t, consumer, ownImage)
+}
+
+// renderBy renders the Deployment that an operator of this image makes.
+func renderBy(t *testing.T, consumer v1.PulsarConsumer, image string) appsv1.Deployment {
+	t.Helper()
+	content, err := schema.Encode(deployment(consumer, image))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rendered appsv1.Deployment
-	if err := json.Unmarshal(document, &rendered); err != nil {
+	if err := schema.Decode(&unstructured.Unstructured{Object: content}, &rendered); err != nil {
 		t.Fatal(err)
 	}
 	return rendered
@@ -82,6 +84,20 @@ func TestImageOfTheUsers(t *testing.T) {
 	}
 	if environment(container)["PULSAR_TOPIC"] != "my-topic" {
 		t.Errorf("the environment is %v", environment(container))
+	}
+}
+
+func TestTheOperatorsImagePinned(t *testing.T) {
+	t.Parallel()
+	own, digest := "registry.example:5000/db/mysql-operator", "@sha256:"+strings.Repeat("0", 64)
+	for image, is := range map[string]bool{
+		own + ":1": true, own + ":0.9": true, own + digest: true, own + ":1" + digest: true, own: true,
+		own + "-mine:1": false, "registry.example:6000/db/mysql-operator:1": false, "mysql-operator:1": false,
+	} {
+		container := renderBy(t, aConsumer(withImage(image)), own+":1").Spec.Template.Spec.Containers[0]
+		if container.Image != image || (strings.Join(container.Args, " ") == "consume") != is || (container.ReadinessProbe != nil) != is {
+			t.Errorf("%s runs %s %v with probe %v", image, container.Image, container.Args, container.ReadinessProbe)
+		}
 	}
 }
 
