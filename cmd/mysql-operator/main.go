@@ -40,7 +40,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "run [flags]", "reconcile the kinds; this is what happens without a subcommand", runOperator},
-		{"manifests", "manifests [crds|rbac|operator|all] [flags]", "print what an administrator applies: definitions, rights, Deployment, protection", runManifests},
+		{"manifests", "manifests [crds|rbac|operator|protection|all] [flags]", "print what an administrator applies: definitions, rights, Deployment, protection", runManifests},
 		{"crds", "crds plan|apply|status [flags]", "look at the definitions in the cluster, or apply them by hand", runCRDs},
 		{"version", "version", "print the version", runVersion},
 		{"init", "init", "prepare a member (runs in the Pods of a MySQLCluster)", runInitCommand},
@@ -118,9 +118,9 @@ func overview() string {
 	var text strings.Builder
 	text.WriteString("mysql-operator runs MySQL clusters on Kubernetes.\n\n")
 	for _, one := range commands() {
-		fmt.Fprintf(&text, "  %-44s %s\n", one.usage, one.summary)
+		fmt.Fprintf(&text, "  %-54s %s\n", one.usage, one.summary)
 	}
-	text.WriteString("\nmysql-operator SUBCOMMAND --help lists the flags. Each flag is also read from the environment: --log-level from MYSQL_OPERATOR_LOG_LEVEL.\n")
+	text.WriteString("\nmysql-operator SUBCOMMAND --help lists the flags. Each flag but those of consume and produce is also read from the environment: --log-level from MYSQL_OPERATOR_LOG_LEVEL.\n")
 	return text.String()
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
 // watching is a monitor of the ConfigMap "settings" that was at rest before.
@@ -140,4 +141,10 @@ func TestLongListsAreCutShort(t *testing.T) {
 		restart.Workloads = append(restart.Workloads, entry(kindPod, name, v1.ActionReplaced))
 	}
 	same(t, restarted(restart), "Pod a, Pod b, Pod c, Pod d, Pod e, and 2 more")
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	reasons.Documented(t, "../../docs/configmonitor.md", reasons.Constants(t, ".", "reason"))
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
 func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
@@ -80,4 +81,10 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	if status = stalled(consumer, seen{}, taken, noon); status.Replicas != 0 || status.ReadyReplicas != 0 {
 		t.Errorf("%d replicas, of which %d are ready, and there is no Deployment", status.Replicas, status.ReadyReplicas)
 	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	reasons.Documented(t, "../../docs/pulsarconsumer.md", reasons.Constants(t, ".", "reason"))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
 // summary is the conditions of a status in a line: A, P, D and R with their reasons, and R+ and S where Reconciling and Stalled are.
@@ -196,4 +197,10 @@ func TestTell(t *testing.T) {
 			same(t, got, test.want)
 		})
 	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	reasons.Documented(t, "../../docs/tdset.md", reasons.Constants(t, ".", "reason"))
 }

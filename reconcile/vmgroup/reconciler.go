@@ -35,7 +35,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	found, wrong, err := r.access(ctx, group)
 	switch {
 	case apierrors.IsForbidden(err):
-		wrong = &problem{reasonForbidden, err.Error() + ": grant it to the operator (mysql-operator manifests rbac --kinds=all prints what it needs)"}
+		wrong = &problem{reasonForbidden, err.Error() + ": grant it to the operator: " + reconcile.RightsRemedy}
 	case err != nil:
 		return reconcile.Outcome{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
 // conditions are a status's conditions in few words.
@@ -95,4 +96,17 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	if left := abandoned(group); !strings.Contains(left, "/DC0/vm/shop-web in vc.example.com") {
 		t.Errorf("left: %s", left)
 	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	words := reasons.Constants(t, ".", "reason")
+	for name, word := range reasons.Constants(t, "vcenter", "") {
+		// The reasons and verbs of a vCenter: Power is told nowhere, and Moved nobody.
+		if strings.ToLower(word) != word && name != "Moved" && name != "Program" {
+			words[name] = word
+		}
+	}
+	reasons.Documented(t, "../../docs/vmgroup.md", words)
 }

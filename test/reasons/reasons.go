@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,24 @@ func Section(t *testing.T, document, heading string) string {
 	rank, _, _ := strings.Cut(heading, " ")
 	section, _, _ = strings.Cut(section, "\n"+rank+" ")
 	return section
+}
+
+// Documented tells which words a document does not mark as code: what people meet in a status or an event, they are to find there.
+func Documented(t *testing.T, document string, words map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(words) == 0 {
+		t.Fatal("there are no words to look for")
+	}
+	marked := Marked(string(text))
+	for name, word := range words {
+		if !slices.Contains(marked, word) {
+			t.Errorf("%s does not say what %s (%s) means", document, word, name)
+		}
+	}
 }
 
 // Marked are the words of a text that are marked as code and written as reasons are.
