@@ -64,6 +64,11 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	return r.api.Delete(ctx, services(), live)
 }
 
+// delaysNothing says that the error is the Service's alone, and no reason to come again by back-off: the Deployment has to be scaled in time.
+func (f failures) delaysNothing() bool {
+	return f.deployment == nil && f.service != nil && !passes(f.service) && refusalOf(f.service) == nil
+}
+
 // sorted tells the failures that a person can do something about from those that are tried again soon, which is what an error means: a
 // foreign Service must not make the schedule wait. What is tried in vain is told as well, in words that do not change with every attempt.
 func (f failures) sorted() (found *problem, err error) {

@@ -72,22 +72,23 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 	foreign := &reconcile.ForeignError{Resource: services(), Name: "web"}
 	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
 	for story, test := range map[string]struct {
-		failed failures
-		reason string
-		err    error
+		failed   failures
+		reason   string
+		err      error
+		punctual bool
 	}{
-		"all went well":                                            {failures{}, "", nil},
-		"a webhook is down":                                        {failures{deployment: webhook}, reasonApplyFails, webhook},
-		"one for Services":                                         {failures{service: webhook}, reasonApplyFails, webhook},
-		"the pass took too long":                                   {failures{deployment: context.DeadlineExceeded}, reasonApplyFails, context.DeadlineExceeded},
-		"the Deployment was changed meanwhile":                     {failures{deployment: conflict}, "", conflict},
-		"the API server is not there":                              {failures{deployment: unavailable, service: unavailable}, "", unavailable},
-		"the operator stops":                                       {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled},
-		"a right is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil},
-		"a Service is somebody else's":                             {failures{service: foreign}, reasonForeignObject, nil},
-		"and the Deployment was changed meanwhile":                 {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict},
-		"and a webhook for Deployments is down":                    {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook},
-		"a right is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook},
+		"all went well":                                            {failures{}, "", nil, false},
+		"a webhook is down":                                        {failures{deployment: webhook}, reasonApplyFails, webhook, false},
+		"one for Services":                                         {failures{service: webhook}, reasonApplyFails, webhook, true},
+		"the pass took too long":                                   {failures{deployment: context.DeadlineExceeded}, reasonApplyFails, context.DeadlineExceeded, false},
+		"the Deployment was changed meanwhile":                     {failures{deployment: conflict}, "", conflict, false},
+		"the API server is not there":                              {failures{deployment: unavailable, service: unavailable}, "", unavailable, false},
+		"the operator stops":                                       {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled, false},
+		"a right is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil, false},
+		"a Service is somebody else's":                             {failures{service: foreign}, reasonForeignObject, nil, false},
+		"and the Deployment was changed meanwhile":                 {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict, false},
+		"and a webhook for Deployments is down":                    {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook, false},
+		"a right is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook, false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -97,6 +98,7 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 				reason = found.reason
 			}
 			same(t, reason, test.reason)
+			same(t, test.failed.delaysNothing(), test.punctual)
 			if !errors.Is(err, test.err) {
 				t.Errorf("the error is %v, want %v", err, test.err)
 			}

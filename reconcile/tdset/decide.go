@@ -4,12 +4,19 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
 // longestWait is how long nobody looks at a TDSet whose time has not come, whatever its own longest time between checks. Timers run by another clock than the
 // one that tells the time of day, so they do not notice that it was set. Such a look asks the API server nothing.
 const longestWait = time.Hour
+
+// lateAfter is how long Pods may be on their way before that is told as a problem. It is what a Deployment gives a roll-out (Kubernetes
+// documentation, "Deployments", progressDeadlineSeconds); Pods that scaling has asked for a Deployment waits for without end.
+const lateAfter = 10 * time.Minute
 
 // problem is something that keeps a TDSet from what its spec says.
 type problem struct {
@@ -47,8 +54,10 @@ type deployment struct {
 	why, whyLong string
 	// stuck and failure are what the Deployment says of a roll-out that does not get on, and of Pods that cannot be made; empty if it does not.
 	stuck, failure string
-	// pods is how many Pods there are, ready how many of them serve.
-	pods, ready int32
+	// paused says that somebody has paused its roll-outs.
+	paused bool
+	// pods is how many Pods there are, updated how many of them are of the latest template, ready how many serve.
+	pods, updated, ready int32
 }
 
 // course is who decides how many replicas run.
@@ -156,17 +165,30 @@ func again(seen look, made decision) time.Duration {
 	if until := made.turn.until; !until.IsZero() {
 		wait = min(wait, until.Sub(seen.now))
 	}
+	if left := lateAfter - underway(seen); left > 0 && left < lateAfter {
+		wait = min(wait, left)
+	}
 	return wait
+}
+
+// underway returns for how long Pods have been on their way; 0 if they are not.
+func underway(seen look) time.Duration {
+	since := meta.FindStatusCondition(seen.set.Status.Conditions, v1.ConditionProgressing)
+	if since == nil || since.Status != metav1.ConditionTrue || seen.deployment == nil || seen.deployment.settled {
+		return 0
+	}
+	return seen.now.Sub(since.LastTransitionTime.Time)
 }
 
 // problemOf returns what keeps a TDSet from what its spec says, the worst of it; nil for nothing.
 func problemOf(seen look, made decision) *problem {
 	name, found := seen.set.Name, seen.deployment
+	if found != nil {
+		if halted := problemWithPods(name, *found); halted != nil {
+			return halted
+		}
+	}
 	switch {
-	case found != nil && found.stuck != "":
-		return &problem{reasonRolloutStuck, fmt.Sprintf("the roll-out of Deployment %s does not get on: %s; look at its Pods, correct spec.container", name, found.stuck), true}
-	case found != nil && found.failure != "":
-		return &problem{reasonPodsNotCreated, fmt.Sprintf("Deployment %s cannot make its Pods: %s", name, found.failure), true}
 	case seen.problem != nil:
 		return seen.problem
 	case made.course == courseAutoscaled:
@@ -177,8 +199,28 @@ func problemOf(seen look, made decision) *problem {
 		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, and the schedule is followed: kubectl scale tdset %s --replicas=%d once, and it scales instead of the schedule, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
 	case seen.holder != "":
 		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the schedule is not followed: delete it and take spec.replicas away, or leave it and use a Deployment instead", seen.holder), true}
+	case underway(seen) >= lateAfter:
+		return &problem{reasonPodsNotReady, fmt.Sprintf("for more than %.0f minutes %s: the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen)), false}
 	}
 	return nil
+}
+
+// problemWithPods says what keeps a Deployment from having the Pods it wants.
+func problemWithPods(name string, found deployment) *problem {
+	switch {
+	case found.failure != "":
+		return &problem{reasonPodsNotCreated, fmt.Sprintf("Deployment %s cannot make its Pods: %s", name, found.failure), true}
+	case found.paused && found.pods > found.updated:
+		return &problem{reasonRolloutPaused, fmt.Sprintf("Deployment %[1]s is paused, so that what changed does not reach its Pods: kubectl rollout resume deployment/%[1]s", name), true}
+	case found.stuck != "":
+		return &problem{reasonRolloutStuck, fmt.Sprintf("the roll-out of Deployment %s does not get on: %s; look at its Pods, correct spec.container", name, found.stuck), true}
+	}
+	return nil
+}
+
+// howMany says how many Pods serve, and where to see what the others wait for.
+func howMany(seen look) string {
+	return fmt.Sprintf("%d Pods serve where %d are wanted, and kubectl get pods -l %s shows what they wait for", seen.deployment.ready, seen.deployment.replicas, selectorOf(seen.set))
 }
 
 // autoscaled tells what an autoscaler does: of 0 replicas nothing, unless it may scale to 0 itself (Kubernetes documentation, "Horizontal Pod

@@ -48,7 +48,7 @@ func atNight(t *testing.T, found *deployment) look {
 func running(replicas int32, mark string) *deployment { return scaled(replicas, mark, "") }
 
 func scaled(replicas int32, mark, by string) *deployment {
-	return &deployment{replicas: replicas, mark: mark, scaler: by, settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "Deployment has minimum availability.", pods: replicas, ready: replicas}
+	return &deployment{replicas: replicas, mark: mark, scaler: by, settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "Deployment has minimum availability.", pods: replicas, updated: replicas, ready: replicas}
 }
 
 func TestDecide(t *testing.T) {
@@ -171,5 +171,12 @@ func TestAgain(t *testing.T) {
 			seen.set.Spec.IntervalMint = test.minutes
 			same(t, again(seen, decide(seen)), test.want)
 		})
+	}
+	late := at(t, noon, running(5, markNoon))
+	late.deployment.settled = false
+	for minutes, want := range map[int]time.Duration{4: 6 * time.Minute, 10: time.Hour, 20: time.Hour} {
+		since := metav1.NewTime(late.now.Add(-time.Duration(minutes) * time.Minute))
+		late.set.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue, LastTransitionTime: since}}
+		same(t, again(late, decide(late)), want)
 	}
 }

@@ -51,7 +51,8 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	if err := schema.Decode(object, &typed); err != nil {
 		return nil, err
 	}
-	found := &deployment{version: object.GetResourceVersion(), replicas: 1, mark: typed.Annotations[annotationScaled], pods: typed.Status.Replicas, ready: typed.Status.ReadyReplicas}
+	found := &deployment{version: object.GetResourceVersion(), replicas: 1, mark: typed.Annotations[annotationScaled],
+		paused: typed.Spec.Paused, pods: typed.Status.Replicas, updated: typed.Status.UpdatedReplicas, ready: typed.Status.ReadyReplicas}
 	if typed.Spec.Replicas != nil {
 		found.replicas = *typed.Spec.Replicas
 	}

@@ -102,7 +102,7 @@ func TestDeploymentOf(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			test.want.replicas, test.want.mark = 3, "3 held"
+			test.want.replicas, test.want.updated, test.want.mark = 3, 3, "3 held"
 			if diff := cmp.Diff(&test.want, found, cmp.AllowUnexported(deployment{})); diff != "" {
 				t.Errorf("read as (-want +got):\n%s", diff)
 			}

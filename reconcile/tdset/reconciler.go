@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -41,6 +42,10 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, nil
 	}
 	found, err := failed.sorted()
+	if failed.delaysNothing() {
+		logr.FromContextOrDiscard(ctx).Error(err, "Service not written, it is tried again", "op", "apply", "every", helpEvery.String())
+		err = nil
+	}
 	wait := again(seen, made)
 	switch {
 	case found != nil:

@@ -24,6 +24,8 @@ const (
 	reasonAutoscaled      = "Autoscaled"
 	reasonInvalidTimeZone = "InvalidTimeZone"
 	reasonRolloutStuck    = "RolloutStuck"
+	reasonRolloutPaused   = "RolloutPaused"
+	reasonPodsNotReady    = "PodsNotReady"
 	reasonPodsNotCreated  = "PodsNotCreated"
 	reasonForeignObject   = "ForeignObject"
 	reasonPredecessor     = "WaitingForPredecessor"
@@ -84,8 +86,10 @@ func progress(seen look, did reconcile.Change, found *problem) metav1.Condition 
 	switch {
 	case !changed && found != nil && halts(seen, *found):
 		return condition(v1.ConditionProgressing, false, found.reason, found.message)
-	case changed || seen.deployment == nil || !seen.deployment.settled:
+	case changed || seen.deployment == nil:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended")
+	case !seen.deployment.settled:
+		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended: "+howMany(seen))
 	default:
 		return condition(v1.ConditionProgressing, false, reasonSettled, "all Pods are as the Deployment wants them")
 	}
@@ -93,7 +97,7 @@ func progress(seen look, did reconcile.Change, found *problem) metav1.Condition 
 
 // halts says whether a problem keeps Pods from being on their way.
 func halts(seen look, found problem) bool {
-	return found.stalled && (seen.deployment == nil || found.reason == reasonRolloutStuck || found.reason == reasonPodsNotCreated)
+	return found.stalled && (seen.deployment == nil || slices.Contains([]string{reasonRolloutStuck, reasonRolloutPaused, reasonPodsNotCreated}, found.reason))
 }
 
 func degradation(found *problem) metav1.Condition {

@@ -42,6 +42,10 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 	autoscaled, zoneless := at(t, noon, unsettled), at(t, noon, unsettled)
 	autoscaled.autoscaler = "cpu"
 	zoneless.problem = &problem{reasonInvalidTimeZone, "no such zone", true}
+	paused, bringing := running(5, markNoon), running(5, markNoon)
+	paused.paused, bringing.paused, bringing.settled, bringing.updated = true, true, false, 0
+	crowded := at(t, noon, unsettled)
+	crowded.set.Status.Conditions = []metav1.Condition{{Type: v1.ConditionProgressing, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(crowded.now.Add(-lateAfter))}}
 	down := running(5, markNoon)
 	down.available, down.why = false, "MinimumReplicasUnavailable"
 	forbidden := apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))
@@ -57,6 +61,9 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 		"Pods are on their way":        {at(t, noon, unsettled), reconcile.Unchanged, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
 		"too few serve":                {at(t, noon, down), reconcile.Unchanged, nil, "A=False/MinimumReplicasUnavailable P=False/Settled D=False/Settled R=False/MinimumReplicasUnavailable"},
 		"an image that does not start": {at(t, noon, late), reconcile.Unchanged, nil, served + "P=False/RolloutStuck D=True/RolloutStuck R=False/RolloutStuck Stalled"},
+		"a paused roll-out":            {at(t, noon, bringing), reconcile.Unchanged, nil, served + "P=False/RolloutPaused D=True/RolloutPaused R=False/RolloutPaused Stalled"},
+		"a pause that keeps nothing":   {at(t, noon, paused), reconcile.Unchanged, nil, served + "P=False/Settled D=False/Settled R=True/FollowsSchedule"},
+		"no node has room":             {crowded, reconcile.Unchanged, nil, served + "P=True/Updating D=True/PodsNotReady R=False/PodsNotReady Reconciling"},
 		"a quota is used up":           {at(t, noon, starved), reconcile.Unchanged, nil, served + "P=False/PodsNotCreated D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
 		"and it was just changed":      {at(t, noon, starved), reconcile.Updated, nil, served + "P=True/Updating D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
 		"an autoscaler is at work":     {autoscaled, reconcile.Unchanged, nil, served + "P=True/Updating D=True/Autoscaled R=False/Autoscaled Stalled"},
