@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +33,28 @@ func TestEveryKindIsComplete(t *testing.T) {
 	}
 	if extra := len(makers(newVCenters())) - len(schema.Kinds()); extra != 0 {
 		t.Errorf("%d controllers are for kinds that are not in the table", extra)
+	}
+}
+
+// TestEveryKindIsDocumented looks for a page that begins with each kind's sample.
+func TestEveryKindIsDocumented(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages: %v", err)
+	}
+	var written strings.Builder
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written.Write(text)
+	}
+	for _, kind := range schema.Kinds() {
+		if sample := "deploy/samples/" + strings.ToLower(kind.Kind) + ".yaml"; !strings.Contains(written.String(), sample) {
+			t.Errorf("no page in docs shows %s, and so what a %s is for", sample, kind.Kind)
+		}
 	}
 }
 
