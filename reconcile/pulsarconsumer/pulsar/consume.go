@@ -136,14 +136,7 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 			done <- result{nil, nil, err}
 			return
 		}
-		consumer, err := opened.Subscribe(client.ConsumerOptions{
-			Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
-			Type: client.Shared, ReceiverQueueSize: queueFor(len(partitions)), AutoDiscoveryPeriod: noDiscovery, BackOffPolicyFunc: connection.policy,
-			// A batch is not logged again because its consumer stopped in the middle of it.
-			EnableBatchIndexAcknowledgment: true,
-			// Without room: the library would keep ten more in it.
-			MessageChannel: make(chan client.ConsumerMessage),
-		})
+		consumer, err := opened.Subscribe(c.options(len(partitions), connection))
 		done <- result{consumer, partitions, err}
 	}()
 	select {
@@ -154,6 +147,18 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 			return nil, nil, fmt.Errorf("subscribe to %s: %w", c.Settings.Topic, got.err)
 		}
 		return got.consumer, got.partitions, nil
+	}
+}
+
+// options are those of a subscription to a topic with so many partitions.
+func (c *Consumer) options(partitions int, connection *link) client.ConsumerOptions {
+	return client.ConsumerOptions{
+		Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
+		Type: client.Shared, ReceiverQueueSize: queueFor(partitions), AutoDiscoveryPeriod: noDiscovery, BackOffPolicyFunc: connection.policy,
+		// A batch is not logged again because its consumer stopped in the middle of it.
+		EnableBatchIndexAcknowledgment: true,
+		// Without room: the library would keep ten more in it.
+		MessageChannel: make(chan client.ConsumerMessage),
 	}
 }
 

@@ -149,3 +149,12 @@ func TestAQuestionThatFailsIsNoReasonToEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestTheLibraryLooksForNoPartitions: it takes a period of 0 for one minute, and ends all consumption when what it does then fails.
+func TestTheLibraryLooksForNoPartitions(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	if period := (&Consumer{}).options(2, &link{}).AutoDiscoveryPeriod; period < year {
+		t.Errorf("it looks for further partitions every %s", period)
+	}
+}
