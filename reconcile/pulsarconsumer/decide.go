@@ -18,6 +18,10 @@ const (
 	reasonRollingOut = "RollingOut"
 	// reasonReplicasNotReady: the Pods are those that are wanted, and some are not ready.
 	reasonReplicasNotReady = "ReplicasNotReady"
+	// reasonPredecessor: the Deployment of that name is that of a deleted resource, and goes.
+	reasonPredecessor = "WaitingForPredecessor"
+	// reasonApplyFails: the Deployment cannot be written for a reason that may pass, such as an admission webhook that does not answer.
+	reasonApplyFails = "ApplyFails"
 
 	// reasonRolloutStuck: new Pods do not become ready in the time that a Deployment has.
 	reasonRolloutStuck = "RolloutStuck"

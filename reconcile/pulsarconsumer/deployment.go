@@ -78,7 +78,7 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
 	image := cmp.Or(consumer.Spec.Image, ownImage)
 	container := consumerContainer(consumer, image)
-	if repository(image) == repository(ownImage) {
+	if lastPart(image) == lastPart(ownImage) {
 		ownContainer(container)
 	}
 	if consumer.Spec.Secret != "" {
@@ -91,12 +91,12 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 	return spec.WithContainers(container)
 }
 
-// repository is an image's name without its tag and digest: the operator's image pinned to another of these is the operator's image still.
-func repository(image string) string {
+// lastPart is the last part of an image's name, without its tag and digest. The operator's image pinned to another of these, or kept in another
+// registry, is the operator's image still.
+func lastPart(image string) string {
 	name, _, _ := strings.Cut(image, "@")
-	if colon := strings.LastIndex(name, ":"); colon > strings.LastIndex(name, "/") { // else it begins a registry's port
-		name = name[:colon]
-	}
+	name = name[strings.LastIndex(name, "/")+1:]
+	name, _, _ = strings.Cut(name, ":")
 	return name
 }
 

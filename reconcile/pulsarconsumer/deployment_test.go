@@ -87,16 +87,21 @@ func TestImageOfTheUsers(t *testing.T) {
 	}
 }
 
+// TestTheOperatorsImagePinned: it is known by the last part of its name, so that another registry makes no other image of a pinned one.
 func TestTheOperatorsImagePinned(t *testing.T) {
 	t.Parallel()
 	own, digest := "registry.example:5000/db/mysql-operator", "@sha256:"+strings.Repeat("0", 64)
-	for image, is := range map[string]bool{
-		own + ":1": true, own + ":0.9": true, own + digest: true, own + ":1" + digest: true, own: true,
-		own + "-mine:1": false, "registry.example:6000/db/mysql-operator:1": false, "mysql-operator:1": false,
-	} {
-		container := renderBy(t, aConsumer(withImage(image)), own+":1").Spec.Template.Spec.Containers[0]
-		if container.Image != image || (strings.Join(container.Args, " ") == "consume") != is || (container.ReadinessProbe != nil) != is {
-			t.Errorf("%s runs %s %v with probe %v", image, container.Image, container.Args, container.ReadinessProbe)
+	for _, operators := range []string{own + ":1", own + digest, "mysql-operator", "registry.b/mysql-operator:latest"} {
+		for image, is := range map[string]bool{
+			own + ":1": true, own + ":0.9": true, own + digest: true, own + ":1" + digest: true, own: true,
+			"registry.a/x/mysql-operator:v1": true, "registry.b/mysql-operator" + digest: true, "registry.b:6000/mysql-operator": true, "mysql-operator:1": true,
+			own + "-mine:1": false, "mine-mysql-operator:1": false, "registry.example:5000/mysql-operator/mine:1": false, "mysql-operator.example/mine": false,
+			"mine:mysql-operator": false, "mysql-operator:5000/mine": false,
+		} {
+			container := renderBy(t, aConsumer(withImage(image)), operators).Spec.Template.Spec.Containers[0]
+			if container.Image != image || (strings.Join(container.Args, " ") == "consume") != is || (container.ReadinessProbe != nil) != is {
+				t.Errorf("beside the operator's %s, %s runs %s %v with probe %v", operators, image, container.Image, container.Args, container.ReadinessProbe)
+			}
 		}
 	}
 }

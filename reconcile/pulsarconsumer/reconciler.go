@@ -44,14 +44,34 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status)}, nil
 }
 
-// failed ends a pass that could not make the Deployment what it has to be.
+// failed ends a pass that could not make the Deployment what it has to be. What waits for a person is looked at from time to time; all else stays an
+// error, which is tried again soon, and is told as well if it is not over in a moment.
 func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (reconcile.Outcome, error) {
 	found, known := problemOf(err)
-	if !known {
+	switch {
+	case known:
+		err = nil
+	case passes(err):
 		return reconcile.Outcome{}, err
+	default:
+		found = attempted(err)
 	}
 	status := stalled(consumer, now, found, r.now())
-	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, nil
+	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, err
+}
+
+// passes says whether an error is nothing to tell: somebody was faster, the API server is not there, the operator stops, or the namespace goes and
+// the resource with it.
+func passes(err error) bool {
+	return reconcile.IsNamespaceTerminating(err) || apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
+}
+
+// attempted is what is told of an error that the operator goes on against. The words do not change with every attempt.
+func attempted(err error) verdict {
+	if foreign, ok := errors.AsType[*reconcile.ForeignError](err); ok {
+		return verdict{stateOnTheWay, reasonPredecessor, foreign.Error()}
+	}
+	return verdict{stateOnTheWay, reasonApplyFails, "the Deployment cannot be written, and the operator goes on trying: its log says why; often an admission webhook does not answer"}
 }
 
 // problemOf turns the errors that a person can do something about into verdicts.

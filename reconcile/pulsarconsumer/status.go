@@ -65,7 +65,7 @@ func tell(before, after v1.PulsarConsumerStatus) []reconcile.Event {
 		return nil
 	}
 	kind := reconcile.Normal
-	if meta.IsStatusConditionTrue(after.Conditions, reconcile.ConditionStalled) {
+	if meta.IsStatusConditionTrue(after.Conditions, reconcile.ConditionStalled) || is.Reason == reasonApplyFails {
 		kind = reconcile.Warning
 	}
 	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -181,6 +182,49 @@ func (e *exchange) table(t *testing.T) (columns []string, rows [][]any) {
 		rows = append(rows, row.Cells[:len(columns)])
 	}
 	return columns, rows
+}
+
+// deadWebhook is asked about every write of a Deployment in a namespace, and leads nowhere.
+const deadWebhook = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: dead-in-%[1]s
+webhooks:
+- name: policy.example.com
+  clientConfig: {url: "https://127.0.0.1:1/"}
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}
+  rules:
+  - {apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE, UPDATE]}
+  failurePolicy: Fail
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  timeoutSeconds: 1
+`
+
+// breakWebhook keeps everybody from writing Deployments, as an admission webhook that is down does, until repair is called. It returns when that
+// is in force.
+func (e *exchange) breakWebhook(t *testing.T) (repair func()) {
+	t.Helper()
+	webhooks := e.Dynamic.Resource(apischema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"})
+	made, err := webhooks.Create(t.Context(), object(t, fmt.Sprintf(deadWebhook, e.namespace)), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	repair = func() {
+		if err := webhooks.Delete(context.WithoutCancel(t.Context()), made.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("delete the webhook: %v", err)
+		}
+	}
+	t.Cleanup(repair)
+	probe := object(t, fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: probe}\nspec:\n  replicas: 0"+podTemplate, "probe"))
+	soon(t, func(ctx context.Context) string {
+		if _, err := e.deployments().Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsInternalError(err) {
+			return fmt.Sprintf("the webhook is not in force (error %v)", err)
+		}
+		return ""
+	})
+	return repair
 }
 
 // vanished waits until a consumer's Deployment is no more.

@@ -193,6 +193,28 @@ func TestPulsarConsumerSaysWhatIsInTheWay(t *testing.T) {
 	e.serves(t, "orders", 3)
 }
 
+// TestPulsarConsumerTellsWhatCannotBeWritten: while an admission webhook does not answer, consumers are not what they should be, and none says that it is.
+func TestPulsarConsumerTellsWhatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	e := newExchange(t)
+	e.operate(t, nil, pulsarController())
+	e.apply(t, "orders")
+	e.serves(t, "orders", 3)
+	repair := e.breakWebhook(t)
+	e.change(t, "orders", `{"spec":{"topic":"another"}}`)
+	changed := e.is(t, "orders", "ApplyFails", anyhow)
+	says(t, readyIn(changed.Status.Conditions).Message, "cannot be written", "webhook")
+	same(t, changed.Status.Topic, "my-topic")
+	same(t, changed.Status.ReadyReplicas, int32(3))
+	e.apply(t, "bills")
+	same(t, e.is(t, "bills", "ApplyFails", anyhow).Status.Topic, "")
+
+	t.Log("it answers again")
+	repair()
+	same(t, e.serves(t, "orders", 3).Status.Topic, "another")
+	e.serves(t, "bills", 3)
+}
+
 // TestPulsarConsumerSurvivesEveryCrash lets the operator die at each of its writes in turn, before the API server has got it and after.
 // Whoever takes over ends with the same Deployment, made once.
 func TestPulsarConsumerSurvivesEveryCrash(t *testing.T) {

@@ -103,7 +103,7 @@ func (b *Broker) Stop() error {
 	return err
 }
 
-// Partition divides the topic; before anybody connects.
+// Partition divides the topic, or gives one that is divided further partitions: what is in it stays in the partition that it is in.
 func (c *Cluster) Partition(partitions int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

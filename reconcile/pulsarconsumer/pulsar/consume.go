@@ -15,17 +15,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
 )
 
-// receiverQueue is how many messages are fetched ahead, those of all partitions together. They may have 5 MiB each (Pulsar's default of
-// maxMessageSize): 100 MiB of what podenv.Memory gives.
-const receiverQueue = 20
-
-// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also scale
-// its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has grown
-// with small messages holds as many large ones.
-func queueFor(partitions int) int {
-	return max(1, receiverQueue/max(1, partitions))
-}
-
 // watchEvery is how often a consumer looks whether it is still connected.
 const watchEvery = time.Second
 
@@ -58,7 +47,11 @@ func (c *Consumer) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // to be told to stop is no error
 		}
 		wait := between.Next()
-		c.Log.Error("not subscribed, trying again", "error", err, "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "in", wait.Round(time.Millisecond).String())
+		level := slog.LevelError
+		if errors.Is(err, errPartitions) {
+			level = slog.LevelInfo // nothing went wrong
+		}
+		c.Log.Log(ctx, level, "not subscribed, trying again", "error", err, "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "in", wait.Round(time.Millisecond).String())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -98,7 +91,7 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 		return err
 	}
 	connection := &link{now: time.Now, log: c.Log}
-	subscription, err := c.subscribe(ctx, opened, connection)
+	subscription, partitions, err := c.subscribe(ctx, opened, connection)
 	if err != nil {
 		bounded(opened.Close)
 		if why := said.take(); why != "" {
@@ -109,13 +102,18 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 	c.link.Store(connection)
 	c.Log.Info("subscribed", "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "consumer", subscription.Name())
 
-	err = c.consume(ctx, subscription, connection)
+	asking, enough := context.WithCancel(ctx)
+	defer enough()
+	asked := c.census(asking, opened, connection, partitions)
+	err = c.consume(ctx, subscription, connection, asked.changed)
+	enough()
 	c.link.Store(nil)
 	// What cannot be logged comes again at once: that the subscription succeeded is no reason for haste.
 	if !errors.Is(err, errNotLogged) {
 		between.Reset()
 	}
-	if !bounded(func() { subscription.Close(); opened.Close() }) {
+	// A question that is on its way would open what is closed before it has ended.
+	if !bounded(func() { subscription.Close(); <-asked.ended; opened.Close() }) {
 		c.Log.Warn("the broker did not answer to the end of the subscription: it gives the messages to others when it notices", "waited", closeTimeout.String())
 	} else if ctx.Err() != nil {
 		c.Log.Info("stopped")
@@ -123,44 +121,51 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 	return err
 }
 
-// subscribe waits for the library, which knows no context, no longer than ctx lasts.
-func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *link) (client.Consumer, error) {
+// subscribe returns a subscription, and the topic's partitions that it is made for. It waits for the library, which knows no context, no longer than
+// ctx lasts.
+func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *link) (client.Consumer, []string, error) {
 	type result struct {
-		consumer client.Consumer
-		err      error
+		consumer   client.Consumer
+		partitions []string
+		err        error
 	}
 	done := make(chan result, 1)
 	go func() {
 		partitions, err := opened.TopicPartitions(c.Settings.Topic)
 		if err != nil {
-			done <- result{nil, err}
+			done <- result{nil, nil, err}
 			return
 		}
-		consumer, err := opened.Subscribe(client.ConsumerOptions{
-			Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
-			Type: client.Shared, ReceiverQueueSize: queueFor(len(partitions)), BackOffPolicyFunc: connection.policy,
-			// A batch is not logged again because its consumer stopped in the middle of it.
-			EnableBatchIndexAcknowledgment: true,
-			// Without room: the library would keep ten more in it.
-			MessageChannel: make(chan client.ConsumerMessage),
-		})
-		done <- result{consumer, err}
+		consumer, err := opened.Subscribe(c.options(len(partitions), connection))
+		done <- result{consumer, partitions, err}
 	}()
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	case got := <-done:
 		if got.err != nil {
-			return nil, fmt.Errorf("subscribe to %s: %w", c.Settings.Topic, got.err)
+			return nil, nil, fmt.Errorf("subscribe to %s: %w", c.Settings.Topic, got.err)
 		}
-		return got.consumer, nil
+		return got.consumer, got.partitions, nil
+	}
+}
+
+// options are those of a subscription to a topic with so many partitions.
+func (c *Consumer) options(partitions int, connection *link) client.ConsumerOptions {
+	return client.ConsumerOptions{
+		Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
+		Type: client.Shared, ReceiverQueueSize: queueFor(partitions), AutoDiscoveryPeriod: noDiscovery, BackOffPolicyFunc: connection.policy,
+		// A batch is not logged again because its consumer stopped in the middle of it.
+		EnableBatchIndexAcknowledgment: true,
+		// Without room: the library would keep ten more in it.
+		MessageChannel: make(chan client.ConsumerMessage),
 	}
 }
 
 var errLost = errors.New("the connection was lost and did not come back")
 
-// consume takes messages one after the other.
-func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *link) error {
+// consume takes messages one after the other, until something comes out of changed.
+func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *link, changed <-chan error) error {
 	patience := c.within().lost
 	watch := time.NewTicker(min(watchEvery, patience))
 	defer watch.Stop()
@@ -171,6 +176,8 @@ func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, co
 		}
 		select {
 		case <-ctx.Done():
+		case err := <-changed:
+			return err
 		case <-watch.C:
 			if connection.lostFor() > patience {
 				return errLost

@@ -1,10 +1,10 @@
 package pulsar
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
@@ -59,13 +59,13 @@ func TestWhatWasNotAcknowledgedComesAgain(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeLoggedIsNotAcknowledged: a full disk of the node, a standard output that is closed.
+// TestWhatCannotBeLoggedIsNotAcknowledged: a write to standard output fails. What the container runtime loses of the log after that is beyond the consumer.
 func TestWhatCannotBeLoggedIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
 	c := consume(t, settingsFor(serve(t, cluster, nil)))
 	c.ready(t, true)
-	c.log.refuse(errors.New("no space left on device"))
+	c.log.refuse(syscall.EIO)
 	cluster.Publish("important")
 	eventually(t, func() string {
 		if tries := count(cluster.Heard(), "SUBSCRIBE"); tries < 4 {

@@ -73,8 +73,10 @@ type limits struct {
 	// lost is how long a lost connection is left to the library, which gives up silently in some cases (a topic that is gone) and keeps the
 	// certificates that it began with. Then all begins anew.
 	lost time.Duration
+	// ask is how often a broker is asked which partitions the topic has. It must not be 0.
+	ask time.Duration
 }
 
 func usualLimits() limits {
-	return limits{answer: 10 * time.Second, alive: 15 * time.Second, lost: time.Minute}
+	return limits{answer: 10 * time.Second, alive: 15 * time.Second, lost: time.Minute, ask: time.Minute}
 }

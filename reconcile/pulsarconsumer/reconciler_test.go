@@ -1,0 +1,87 @@
+package pulsarconsumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
+)
+
+// terminating is what an API server answers where a namespace is being deleted.
+func terminating() error {
+	err := apierrors.NewForbidden(deployments().GroupResource(), "orders-deployment", errors.New("the namespace is being terminated"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	return err
+}
+
+// TestWhatBecomesOfFailures: what cannot be written is told, also while the operator goes on trying.
+func TestWhatBecomesOfFailures(t *testing.T) {
+	t.Parallel()
+	resource := deployments().GroupResource()
+	webhook := apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
+	conflict := apierrors.NewConflict(resource, "orders-deployment", errors.New("changed"))
+	unavailable := apierrors.NewServiceUnavailable("starting")
+	going, gone := terminating(), &reconcile.ForeignError{Resource: deployments(), Name: "orders-deployment", Predecessor: true}
+	for story, test := range map[string]struct {
+		failed error
+		// reason is what is told, in the status and by an event of this type; empty for nothing.
+		reason, event string
+		kind          string
+		// err is what is left for the engine.
+		err error
+	}{
+		"a webhook is down":                    {webhook, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, webhook},
+		"the pass took too long":               {context.DeadlineExceeded, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, context.DeadlineExceeded},
+		"a predecessor's Deployment is there":  {gone, reasonPredecessor, reconcile.Normal, reconcile.ConditionReconciling, gone},
+		"a right is missing":                   {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, reconcile.Warning, reconcile.ConditionStalled, nil},
+		"the Deployment was changed meanwhile": {conflict, "", "", "", conflict},
+		"the API server is not there":          {unavailable, "", "", "", unavailable},
+		"the operator stops":                   {fmt.Errorf("apply: %w", context.Canceled), "", "", "", context.Canceled},
+		"the namespace goes":                   {going, "", "", "", going},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			consumer := aConsumer()
+			consumer.Status = applied(aConsumer(), seen{exists: true, replicas: 3, ready: 3})
+			consumer.Spec.Topic = "another"
+			r := &reconciler{now: func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }}
+			outcome, err := r.failed(consumer, seen{exists: true, replicas: 3, ready: 2}, test.failed)
+			if !errors.Is(err, test.err) {
+				t.Errorf("the error is %v, want %v", err, test.err)
+			}
+			if test.reason == "" {
+				if outcome.Status != nil || len(outcome.Events) != 0 {
+					t.Errorf("told %+v", outcome)
+				}
+				return
+			}
+			status, ok := outcome.Status.(v1.PulsarConsumerStatus)
+			ready := meta.FindStatusCondition(status.Conditions, reconcile.ConditionReady)
+			if !ok || ready == nil || ready.Reason != test.reason || ready.Status != metav1.ConditionFalse || !meta.IsStatusConditionTrue(status.Conditions, test.kind) {
+				t.Fatalf("the status is %+v, want %s, %s", outcome.Status, test.reason, test.kind)
+			}
+			if status.Topic != "my-topic" || status.ReadyReplicas != 2 || status.ObservedGeneration != 4 {
+				t.Errorf("the status tells of what was not done: %+v", status)
+			}
+			if len(outcome.Events) != 1 || outcome.Events[0].Type != test.event || outcome.Events[0].Reason != test.reason {
+				t.Errorf("the events are %+v", outcome.Events)
+			}
+
+			t.Log("the next attempt is like that one: nothing moves")
+			consumer.Status = status
+			again, _ := r.failed(consumer, seen{exists: true, replicas: 3, ready: 2}, test.failed)
+			if len(again.Events) != 0 {
+				t.Errorf("told again: %+v", again.Events)
+			}
+		})
+	}
+}
