@@ -73,7 +73,8 @@ type deciding struct {
 }
 
 func begin(group v1alpha1.VmGroup, seen look) *deciding {
-	d := &deciding{group: group, folder: folderName(group.Namespace, group.Name), seen: seen, sorted: sort(string(group.UID), seen.inventory)}
+	folder := folderName(group.Namespace, group.Name)
+	d := &deciding{group: group, folder: folder, seen: seen, sorted: sort(folder, string(group.UID), seen.inventory)}
 	d.running = d.sorted.running
 	return d
 }
@@ -225,12 +226,29 @@ func (d *deciding) occupied(one vcenter.Machine) bool {
 		d.wait("%s is being made", one.Slot)
 	case one.Busy:
 		d.wait("the vCenter is at work on %s", one.Slot)
+	case one.Broken != "":
+		d.broken(one)
 	case !one.Connected:
-		d.wait("the host of %s does not answer the vCenter", one.Slot)
+		d.wait("the host of %s does not answer the vCenter%s", one.Slot, d.orGo("the host"))
 	default:
 		return false
 	}
 	return true
+}
+
+// broken tells of a machine that somebody has to repair. It is not made again while the vCenter knows it: what is on its disks may come back.
+func (d *deciding) broken(one vcenter.Machine) {
+	if d.problem == nil || d.problem.passes() {
+		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter can do nothing with %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
+	}
+}
+
+// orGo says how a group that is being deleted goes where something is gone for good; empty for one that is not.
+func (d *deciding) orGo(what string) string {
+	if d.group.DeletionTimestamp == nil {
+		return ""
+	}
+	return orGo(d.group, what)
 }
 
 func (d *deciding) fits(one vcenter.Machine) bool {

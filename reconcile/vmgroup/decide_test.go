@@ -43,8 +43,14 @@ func suspended(one *vcenter.Machine) { one.Power = vcenter.PowerSuspended }
 func making(one *vcenter.Machine) {
 	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Making: true}
 }
-func busy(one *vcenter.Machine)     { one.Busy = true }
-func lost(one *vcenter.Machine)     { one.Connected = false }
+func busy(one *vcenter.Machine) { one.Busy = true }
+func lost(one *vcenter.Machine) { one.Connected = false }
+func unread(state string) func(*vcenter.Machine) {
+	return func(one *vcenter.Machine) {
+		*one = vcenter.Machine{ID: one.ID, Name: one.Name, Unread: true, Broken: state}
+	}
+}
+func orphaned(one *vcenter.Machine) { one.Connected, one.Broken = false, "orphaned" }
 func tools(one *vcenter.Machine)    { one.Tools = true }
 func small(one *vcenter.Machine)    { one.CPU = 1 }
 func growing(one *vcenter.Machine)  { one.GrowsCPU, one.GrowsMemory = true, true }
@@ -148,6 +154,12 @@ func TestDecide(t *testing.T) {
 		"somebody's machine beside them":            {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
 		"the vCenter is at work":                    {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
 		"a host is lost":                            {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"a datastore is lost":                       {web(), folder(machine(0), machine(1, unread("inaccessible")), machine(2, off)), nil, "PowerOn 2; problem MachineBroken"},
+		"a datastore is lost, another size":         {web(), folder(machine(0, small), machine(1, unread("inaccessible")), machine(2)), nil, "problem MachineBroken; waits: shop-web-0 is changed when the others run"},
+		"a machine was deleted on its host":         {web(), folder(machine(0), machine(1, orphaned), machine(2)), nil, "problem MachineBroken"},
+		"a host is lost, and what it was":           {web(), folder(machine(0), machine(1, unread("")), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"fewer: one's datastore is lost":            {web(replicas(1)), folder(machine(0), machine(1, off), machine(2, unread("invalid"))), nil, "Destroy 1; problem MachineBroken"},
+		"somebody's datastore is lost":              {web(), folder(machine(0), machine(1), machine(2), machine(5, unread("invalid"), named("x"))), nil, ""},
 		"a clone failed":                            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
 		"a clone failed a while ago":                {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
 		"a clone failed, among others":              {web(), with(folder(machine(0)), failing(resting(2))), nil, "Clone 1; problem TaskFailed"},

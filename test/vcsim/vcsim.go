@@ -53,6 +53,7 @@ type VCenter struct {
 
 	certificate []byte
 	target      string
+	inside      *simulator.Context
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -107,7 +108,7 @@ func start(t T, address string, security *tls.Config) *VCenter {
 	t.Cleanup(model.Remove)
 	model.Service.TLS = security
 	model.Service.Listen = &url.URL{User: url.UserPassword(User, Password)}
-	v := &VCenter{t: t, lines: map[net.Conn]bool{}, calls: map[string]int{}, extra: newExtras()}
+	v := &VCenter{t: t, lines: map[net.Conn]bool{}, calls: map[string]int{}, extra: newExtras(), inside: model.Service.Context}
 	model.Service.Context.Map.AddHandler(v.extra)
 	model.Service.Context.Map.Handler = v.handle
 	server := model.Service.NewServer()
@@ -196,6 +197,21 @@ func (v *VCenter) Destroy(name string) {
 func (v *VCenter) Rename(name, to string) {
 	v.t.Helper()
 	v.done(v.find(name).Rename(v.t.Context(), to))
+}
+
+// Lose gives a machine another connection state. Where that leaves the vCenter without the machine's configuration, it has none from then on.
+func (v *VCenter) Lose(name string, state types.VirtualMachineConnectionState, configuration bool) {
+	v.t.Helper()
+	registered, is := v.inside.Map.Get(v.find(name).Reference()).(*simulator.VirtualMachine)
+	if !is {
+		v.t.Fatal(name + " is not the simulator's")
+	}
+	v.inside.WithLock(registered, func() {
+		registered.Runtime.ConnectionState = state
+		if !configuration {
+			registered.Config = nil
+		}
+	})
 }
 
 // RenameFolder renames a folder below the folder of machines.

@@ -104,6 +104,11 @@ type Machine struct {
 	Power     Power
 	// Connected says that its host answers.
 	Connected bool
+	// Broken is the vCenter's word for why it can do nothing with the machine until somebody repairs it: inaccessible, invalid or orphaned
+	// (vSphere Web Services API, VirtualMachineConnectionState). Empty for none.
+	Broken string
+	// Unread says that the vCenter cannot tell what is in the machine's configuration, and so not its mark either.
+	Unread bool
 	// Busy says that a task of the vCenter is at work on it.
 	Busy bool
 	// Tools says that its guest can be asked to shut down.

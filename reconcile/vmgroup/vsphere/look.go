@@ -165,22 +165,35 @@ const kindMachine = "VirtualMachine"
 const nameProperty = "name"
 
 func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
-	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy}
-	// While a machine is being made there is no configuration, or one without hardware.
+	state := seen.Runtime.ConnectionState
+	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy, Broken: brokenBy(state)}
 	if seen.Config == nil || seen.Config.Hardware.NumCPU == 0 {
-		one.Making = true
+		// While a machine is being made there is no configuration, or one without hardware. Neither is there of one that the vCenter has lost.
+		one.Unread = one.Broken != "" || state == types.VirtualMachineConnectionStateDisconnected
+		one.Making = !one.Unread
 		return one
 	}
 	one.CPU, one.MemoryMiB = seen.Config.Hardware.NumCPU, int64(seen.Config.Hardware.MemoryMB)
 	one.GrowsCPU = seen.Config.CpuHotAddEnabled != nil && *seen.Config.CpuHotAddEnabled
 	one.GrowsMemory = seen.Config.MemoryHotAddEnabled != nil && *seen.Config.MemoryHotAddEnabled
-	one.Connected = seen.Runtime.ConnectionState == types.VirtualMachineConnectionStateConnected
+	one.Connected = state == types.VirtualMachineConnectionStateConnected
 	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning) &&
 		(seen.Guest.GuestStateChangeSupported == nil || *seen.Guest.GuestStateChangeSupported)
 	one.Power = powerOf(seen.Runtime.PowerState)
 	readMarks(&one, seen.Config.ExtraConfig)
 	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
 	return one
+}
+
+// brokenBy is the word for a state in which nothing can be done with a machine until somebody repairs it; empty for any other. A host that is
+// disconnected may come back by itself.
+func brokenBy(state types.VirtualMachineConnectionState) string {
+	switch state {
+	case types.VirtualMachineConnectionStateInaccessible, types.VirtualMachineConnectionStateInvalid, types.VirtualMachineConnectionStateOrphaned:
+		return string(state)
+	case types.VirtualMachineConnectionStateConnected, types.VirtualMachineConnectionStateDisconnected:
+	}
+	return ""
 }
 
 func powerOf(state types.VirtualMachinePowerState) vcenter.Power {
