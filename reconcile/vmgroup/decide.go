@@ -122,7 +122,7 @@ func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
-	if seen.Elsewhere != "" {
+	if seen.Folder == "" && seen.Elsewhere != "" {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
 	}
 	return nil
@@ -181,9 +181,12 @@ func (d *deciding) refused(verb vcenter.Verb, name string) bool {
 		return false
 	}
 	one := d.seen.inventory.Failures[at]
-	if one.Reason == vcenter.Moved {
+	switch {
+	case one.Reason == vcenter.Moved:
 		d.wait("%s", one.Message)
-	} else if d.problem == nil {
+	case one.Reason == vcenter.Away && (d.problem == nil || d.problem.passes()):
+		d.problem = &problem{string(one.Reason), one.Message}
+	case d.problem == nil:
 		d.problem = &problem{string(one.Reason), one.Message + "; it is tried again, less and less often"}
 	}
 	return one.Resting

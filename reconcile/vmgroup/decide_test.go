@@ -79,6 +79,13 @@ func resting(number int) vcenter.Failure {
 	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", Resting: true}
 }
 
+// away is a machine that is not made because it is somewhere else.
+func away(number int) vcenter.Failure {
+	failure := resting(number)
+	failure.Reason, failure.Message = vcenter.Away, failure.Machine+" is at /DC0/vm/x"
+	return failure
+}
+
 // said is a plan in few words.
 func said(p plan) string {
 	words := []string{}
@@ -166,6 +173,9 @@ func TestDecide(t *testing.T) {
 		"a clone failed, others are being made":     {web(replicas(6)), with(with(folder(machine(0)), failing(resting(5))), cloning(1, 2, 3, 4)), nil, "problem TaskFailed; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-4 is being made"},
 		"a clone failed, and is there all the same": {web(), with(folder(machine(0), machine(1), machine(2)), failing(resting(2))), nil, ""},
 		"a start failed, somebody did it":           {web(), with(folder(machine(0), machine(1), machine(2)), failing(failed(vcenter.Start, 2))), nil, ""},
+		"a machine was moved":                       {web(), with(folder(machine(0), machine(1, off)), failing(away(2))), nil, "PowerOn 1; problem MachineMoved"},
+		"a machine was moved, another size":         {web(), with(folder(machine(0, small), machine(1)), failing(away(2))), nil, "problem MachineMoved; waits: shop-web-0 is changed when the others run"},
+		"a machine was moved, and is back":          {web(), with(folder(machine(0), machine(1), machine(2)), failing(away(2))), nil, ""},
 		"a start failed":                            {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Start, 2))), nil, "problem TaskFailed"},
 		"a resize failed, and is not wanted now":    {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Resize, 2))), nil, "PowerOn 2"},
 		"a resize failed, it is to go now":          {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Resize, 2))), nil, "Destroy 2"},

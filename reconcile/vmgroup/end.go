@@ -41,6 +41,10 @@ func (d *deciding) end() {
 	if !d.settled() {
 		return
 	}
+	if away := seen.inventory.Elsewhere; away != "" {
+		d.problem = &problem{string(vcenter.Away), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, to be deleted there, or delete it", away, seen.inventory.Path)}
+		return
+	}
 	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
 		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, seen.host, some(stays))
 		return

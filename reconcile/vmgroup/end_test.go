@@ -54,6 +54,8 @@ func TestDecideEnd(t *testing.T) {
 		"one could not be cloned, and is there": {vcenter.Inventory{Folder: "f", Path: "/p", Machines: []vcenter.Machine{machine(2, off)}, Failures: []vcenter.Failure{failed(vcenter.Clone, 2)}}, 0, "Destroy 2", nil},
 		"it is looked for in another place":     {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "problem VCenterChanged", []func(*v1alpha1.VmGroup){was("/DC1/vm/shop-web", 0)}},
 		"its folder was renamed":                {vcenter.Inventory{Path: "/DC0/vm/shop-web", Elsewhere: "/DC0/vm/x/shop-web-0"}, 0, "problem VCenterChanged", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
+		"one was moved out of its folder":       {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1"}, time.Hour, "problem MachineMoved", nil},
+		"one was moved, a copy is in it":        {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1", Machines: []vcenter.Machine{machine(0, copied)}}, time.Hour, "problem MachineMoved", nil},
 		"its folder is gone, as it is to be":    {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},
 		"its folder is gone, with machines":     {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release; left: folder /DC0/vm/shop-web is not to be seen in vCenter vc.example.com, where 3 machines of this VmGroup ran: if it was renamed or moved, delete it there", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
 		"its folder was moved, with them all":   {at("/DC0/vm/new/shop-web", machine(0, off)), 0, "Destroy 0", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},

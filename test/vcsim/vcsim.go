@@ -199,6 +199,16 @@ func (v *VCenter) Rename(name, to string) {
 	v.done(v.find(name).Rename(v.t.Context(), to))
 }
 
+// Move moves a machine into another folder.
+func (v *VCenter) Move(name, folder string) {
+	v.t.Helper()
+	into, err := v.finder().Folder(v.t.Context(), "/DC0/vm/"+folder)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.done(into.MoveInto(v.t.Context(), []types.ManagedObjectReference{v.find(name).Reference()}))
+}
+
 // Lose gives a machine another connection state. Where that leaves the vCenter without the machine's configuration, it has none from then on.
 func (v *VCenter) Lose(name string, state types.VirtualMachineConnectionState, configuration bool) {
 	v.t.Helper()

@@ -52,6 +52,9 @@ type Group struct {
 	UID string
 	// Template is what new machines are made of: a name or a path. It is no other if only its spelling is.
 	Template string
+	// Leaving is how many machines a group that is being deleted may have had, by number: those that are not in its folder are looked for
+	// everywhere. 0 for any other group.
+	Leaving int32
 }
 
 // Power is whether a machine runs.
@@ -70,8 +73,8 @@ const (
 type Inventory struct {
 	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
 	Folder, Path string
-	// Elsewhere is the path of the group's first machine where there is no folder of the group's: somebody has renamed or moved that. Empty
-	// for no such machine.
+	// Elsewhere is the path of a machine of the group's that is not in its folder. It is looked for where there is no such folder, which
+	// somebody may have renamed or moved, and where a group that is being deleted has no machine in it any more. Empty for none.
 	Elsewhere string
 	// VCenter tells this vCenter from all others, whatever its name.
 	VCenter string
@@ -180,6 +183,8 @@ const (
 	NoPlace Reason = "PlacementNotFound"
 	// NoTemplate: the template does not exist, or is not the only one of its name.
 	NoTemplate Reason = "TemplateNotFound"
+	// Away: a machine of the group's is somewhere else in the vCenter.
+	Away Reason = "MachineMoved"
 	// Failed: the vCenter tried, and could not.
 	Failed Reason = "TaskFailed"
 	// Moved: what was ordered does not fit what there is now; looking again is enough.

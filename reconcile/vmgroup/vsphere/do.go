@@ -2,6 +2,9 @@ package vsphere
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path"
 
 	"github.com/vmware/govmomi/fault"
 	"github.com/vmware/govmomi/object"
@@ -80,7 +83,7 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err) {
+		if noteworthy(err) {
 			s.note(about, order.Verb, err)
 		}
 		return err
@@ -89,7 +92,16 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	return nil
 }
 
-// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once.
+// noteworthy says that an error is a refusal of one thing, which is to rest then.
+func noteworthy(err error) bool {
+	if known, is := errors.AsType[*vcenter.Error](err); is {
+		return known.Reason == vcenter.Away
+	}
+	return isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err)
+}
+
+// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once. One that
+// somebody has moved out of the folder is not made again.
 func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
@@ -97,6 +109,11 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	}
 	if folder == nil {
 		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is gone"}
+	}
+	if away, err := s.astray(ctx, folder, order.Group.UID, order.Machine); err != nil {
+		return nil, err
+	} else if away != "" {
+		return nil, &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, and is not made a second time: move it back into folder %s, or delete it", order.Machine, away, path.Join(at.parent.path, order.Group.Folder))}
 	}
 	from, err := s.source(ctx, at, order)
 	if err != nil {

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"slices"
 
@@ -51,7 +52,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	if folder == nil {
-		found.Elsewhere, err = s.elsewhere(ctx, group)
+		found.Elsewhere, err = s.elsewhere(ctx, nil, group)
 		return found, err
 	}
 	found.Folder = folder.Value
@@ -61,6 +62,11 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	for i, one := range found.Machines {
 		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
 			found.Machines[i].Busy = true
+		}
+	}
+	if group.Leaving > 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
+		if found.Elsewhere, err = s.elsewhere(ctx, folder, group); err != nil {
+			return found, err
 		}
 	}
 	return found, s.respell(ctx, at, group, found.Machines)
@@ -79,13 +85,37 @@ func (s bound) folder(ctx context.Context, at *site, name string) (*types.Manage
 	return &reference, nil
 }
 
-// elsewhere finds a group's first machine wherever it is in the vCenter: a group that has any has that one. It returns its path.
-func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
-	first, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(group.UID, group.Folder+"-0"), true, new(true))
-	if err != nil || first == nil {
+// isOf says that a machine has the group's mark, and is no copy.
+func isOf(group vcenter.Group, one vcenter.Machine) bool {
+	return one.Owner == group.UID && (one.Original || one.Name == one.Slot)
+}
+
+// elsewhere finds a machine of the group's that is not in its folder, and returns its path: the first, which a group has that has any; of a group
+// that is being deleted any there may be.
+func (s bound) elsewhere(ctx context.Context, folder *types.ManagedObjectReference, group vcenter.Group) (string, error) {
+	for number := range max(1, group.Leaving) {
+		at, err := s.astray(ctx, folder, group.UID, fmt.Sprintf("%s-%d", group.Folder, number))
+		if err != nil || at != "" {
+			return at, err
+		}
+	}
+	return "", nil
+}
+
+// astray is the path of the machine that was made for a slot, if it is anywhere in the vCenter but in a folder; else it is empty.
+func (s bound) astray(ctx context.Context, folder *types.ManagedObjectReference, uid, slot string) (string, error) {
+	found, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(uid, slot), true, new(true))
+	if err != nil || found == nil {
 		return "", err
 	}
-	return find.InventoryPath(ctx, s.client, first.Reference())
+	var seen mo.VirtualMachine
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, found.Reference(), []string{"parent"}, &seen); err != nil {
+		return "", err
+	}
+	if folder != nil && seen.Parent != nil && *seen.Parent == *folder {
+		return "", nil
+	}
+	return find.InventoryPath(ctx, s.client, found.Reference())
 }
 
 // contents returns what is in a folder.

@@ -54,3 +54,45 @@ func TestAMachineThatTheVCenterHasLost(t *testing.T) {
 		})
 	}
 }
+
+// TestAMachineThatWasMoved is not made a second time, and its group does not go without it.
+func TestAMachineThatWasMoved(t *testing.T) {
+	t.Parallel()
+	watch := &clock{}
+	service := New(watch.now)
+	v, group, _ := withMachine(t, service)
+	v.Folder("theirs")
+	v.Move("shop-web/shop-web-0", "theirs")
+	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Away, "/DC0/vm/theirs/shop-web-0")
+	found, err := service.Look(t.Context(), group)
+	must(t, err)
+	if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Away || !found.Failures[0].Resting || found.Elsewhere != "" {
+		t.Errorf("found %+v", found)
+	}
+	for range 10 {
+		watch.forward(retryAway + time.Second)
+		wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Away, "move it back into folder /DC0/vm/shop-web")
+	}
+	if count := v.Calls("CloneVM_Task"); count != 1 {
+		t.Errorf("%d clones, want the first only", count)
+	}
+
+	group.Leaving = 2
+	found, err = service.Look(t.Context(), group)
+	must(t, err)
+	if found.Folder == "" || found.Elsewhere != "/DC0/vm/theirs/shop-web-0" {
+		t.Errorf("of a group that is being deleted: %+v", found)
+	}
+	v.Move("theirs/shop-web-0", "shop-web")
+	found, err = service.Look(t.Context(), group)
+	must(t, err)
+	if found.Elsewhere != "" || len(found.Machines) != 1 {
+		t.Errorf("back in its folder: %+v", found)
+	}
+	v.Destroy("shop-web/shop-web-0")
+	found, err = service.Look(t.Context(), group)
+	must(t, err)
+	if found.Elsewhere != "" {
+		t.Errorf("deleted, it is told to be at %s", found.Elsewhere)
+	}
+}

@@ -20,6 +20,8 @@ import (
 const (
 	retryFirst = 5 * time.Second
 	retryCap   = 10 * time.Minute
+	// retryAway is the longest for a machine that was moved: somebody may delete it where it is.
+	retryAway = time.Minute
 )
 
 // failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
@@ -88,12 +90,16 @@ func (s *session) note(about subject, verb vcenter.Verb, err error) {
 	}
 	meant := meaningOf(err, s.account)
 	message := string(verb) + " of " + about.machine + ": " + meant.Message
+	limit := retryCap
 	if fault.Is(err, &types.DuplicateName{}) {
 		meant.Reason, message = vcenter.Moved, about.machine+" is being made already: waits for it"
 	}
+	if meant.Reason == vcenter.Away {
+		message, limit = meant.Message, retryAway
+	}
 	s.failed[about] = failure{
 		Failure: vcenter.Failure{Machine: about.machine, Verb: verb, Reason: meant.Reason, Message: message},
-		times:   times, until: s.now().Add(min(retryFirst<<min(times-1, 10), retryCap)),
+		times:   times, until: s.now().Add(min(retryFirst<<min(times-1, 10), limit)),
 	}
 }
 
