@@ -173,14 +173,25 @@ func (d *deciding) slot(name string) {
 	}
 }
 
+// failure is the last one of this very thing; that of a change to another size is none.
+func (d *deciding) failure(verb vcenter.Verb, name string) (vcenter.Failure, bool) {
+	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool {
+		sized := one.Verb != vcenter.Resize && one.Verb != vcenter.Grow || one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
+		return one.Machine == name && one.Verb == verb && sized
+	})
+	if at < 0 {
+		return vcenter.Failure{}, false
+	}
+	return d.seen.inventory.Failures[at], true
+}
+
 // refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after a while.
 // A failure of something that is not wanted any more is of no interest.
 func (d *deciding) refused(verb vcenter.Verb, name string) bool {
-	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name && one.Verb == verb })
-	if at < 0 {
+	one, is := d.failure(verb, name)
+	if !is {
 		return false
 	}
-	one := d.seen.inventory.Failures[at]
 	switch {
 	case one.Reason == vcenter.Moved:
 		d.wait("%s", one.Message)
@@ -258,18 +269,33 @@ func (d *deciding) fits(one vcenter.Machine) bool {
 	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
 }
 
-// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes.
+// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes. While that cannot
+// be it runs as it is, and is not taken down for it.
 func (d *deciding) resize(one vcenter.Machine) {
-	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
-	grows := (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)
+	failure, failed := d.failure(vcenter.Resize, one.Slot)
 	switch {
-	case one.Power == vcenter.PowerOff, one.Power == vcenter.PowerOn && grows:
-		d.order(vcenter.Resize, one)
 	case one.Power == vcenter.PowerSuspended:
 		d.order(vcenter.Start, one)
+	case one.Power == vcenter.PowerOff && d.refused(vcenter.Resize, one.Slot):
+		d.order(vcenter.Start, one)
+	case one.Power == vcenter.PowerOff:
+		d.give(vcenter.Resize, one)
+	case d.grows(one):
+		d.order(vcenter.Grow, one)
+	case failed && failure.Resting:
+		d.refused(vcenter.Resize, one.Slot)
 	default:
 		d.outdated = append(d.outdated, one)
 	}
+}
+
+// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain.
+func (d *deciding) grows(one vcenter.Machine) bool {
+	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
+	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed {
+		return false
+	}
+	return (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)
 }
 
 // shrink deletes the machines beyond spec.replicas, those with the highest numbers first.

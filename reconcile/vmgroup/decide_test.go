@@ -79,6 +79,23 @@ func resting(number int) vcenter.Failure {
 	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", Resting: true}
 }
 
+// unfit is a machine that could not get so many CPUs.
+func unfit(verb vcenter.Verb, number int, cpu int32) vcenter.Failure {
+	failure := failed(verb, number)
+	failure.CPU, failure.MemoryMiB = cpu, 1024
+	return failure
+}
+
+func tired(failure vcenter.Failure) vcenter.Failure {
+	failure.Resting = false
+	return failure
+}
+
+func forbidden(failure vcenter.Failure) vcenter.Failure {
+	failure.Reason = vcenter.Forbidden
+	return failure
+}
+
 // away is a machine that is not made because it is somewhere else.
 func away(number int) vcenter.Failure {
 	failure := resting(number)
@@ -177,6 +194,16 @@ func TestDecide(t *testing.T) {
 		"a machine was moved, another size":         {web(), with(folder(machine(0, small), machine(1)), failing(away(2))), nil, "problem MachineMoved; waits: shop-web-0 is changed when the others run"},
 		"a machine was moved, and is back":          {web(), with(folder(machine(0), machine(1), machine(2)), failing(away(2))), nil, ""},
 		"a start failed":                            {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Start, 2))), nil, "problem TaskFailed"},
+		"a resize failed: it runs meanwhile":        {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(unfit(vcenter.Resize, 2, 2))), nil, "PowerOn 2; problem TaskFailed"},
+		"a resize failed: it stays on":              {web(), with(folder(machine(0), machine(1, small), machine(2, small)), failing(unfit(vcenter.Resize, 2, 2))), nil, "problem TaskFailed; waits: shop-web-1 is changed when the others run"},
+		"a resize failed a while ago":               {web(), with(folder(machine(0), machine(1), machine(2, small)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "PowerOff 2"},
+		"a resize failed a while ago, it is off":    {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "Resize 2; problem TaskFailed"},
+		"a resize to another size failed":           {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(unfit(vcenter.Resize, 2, 4))), nil, "Resize 2"},
+		"a hot add failed: it is shut down":         {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), nil, "PowerOff 2"},
+		"a hot add failed: it is down":              {web(), with(folder(machine(0), machine(1), machine(2, small, growing, off)), failing(unfit(vcenter.Grow, 2, 2))), nil, "Resize 2"},
+		"a hot add failed, and so did a resize":     {web(), with(with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), failing(unfit(vcenter.Resize, 2, 2))), nil, "problem TaskFailed"},
+		"a hot add to another size failed":          {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 4))), nil, "HotAdd 2"},
+		"a hot add is not permitted":                {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(forbidden(unfit(vcenter.Grow, 2, 2)))), nil, "problem PermissionDenied"},
 		"a resize failed, and is not wanted now":    {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Resize, 2))), nil, "PowerOn 2"},
 		"a resize failed, it is to go now":          {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Resize, 2))), nil, "Destroy 2"},
 		"a failed one goes, too":                    {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Destroy, 2))), nil, "problem TaskFailed"},
@@ -195,7 +222,7 @@ func TestDecide(t *testing.T) {
 		"another size: it is off now":             {web(), folder(machine(0, small), machine(1, small), machine(2, small, off)), nil, "Resize 2; waits: shop-web-1 is changed when the others run"},
 		"another size: it is not on again yet":    {web(), folder(machine(0, small), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
 		"another size: the next":                  {web(), folder(machine(0, small), machine(1, small), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
-		"another size: it may grow":               {web(), folder(machine(0, small, growing), machine(1, small, growing), machine(2)), nil, "Resize 0; Resize 1"},
+		"another size: it may grow":               {web(), folder(machine(0, small, growing), machine(1, small, growing), machine(2)), nil, "HotAdd 0; HotAdd 1"},
 		"another size: it may not shrink":         {web(), folder(machine(0), machine(1), machine(2, large, growing)), nil, "PowerOff 2"},
 		"another size: a guest is asked":          {web(), folder(machine(0), machine(1, small, tools), machine(2)), nil, "Shutdown 1"},
 		"another size: never while one is down":   {web(), folder(machine(0), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
@@ -238,7 +265,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 			there.Power = vcenter.PowerOn
 		case one.verb == vcenter.Stop, one.verb == vcenter.Shutdown:
 			there.Power = vcenter.PowerOff
-		case one.verb == vcenter.Resize:
+		case one.verb == vcenter.Resize, one.verb == vcenter.Grow:
 			there.CPU, there.MemoryMiB = group.Spec.CPU, memoryMiB(group)
 		}
 		machines = append(machines, there)
@@ -252,7 +279,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 		made := machine(numberOf("shop-web", one.machine), off)
 		made.CPU, made.MemoryMiB, made.Template = group.Spec.CPU, memoryMiB(group), group.Spec.Template
 		machines = append(machines, made)
-	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Grow, vcenter.Destroy:
 	}
 	p.inventory.Machines = machines
 }

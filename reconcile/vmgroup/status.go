@@ -167,6 +167,8 @@ func wordsFor(verb vcenter.Verb, machines []string) string {
 		return "powers off " + some(machines)
 	case vcenter.Resize:
 		return "changes CPUs and memory of " + some(machines)
+	case vcenter.Grow:
+		return "gives more CPUs and memory to " + some(machines)
 	case vcenter.Destroy:
 		return "deletes " + some(machines)
 	}

@@ -84,7 +84,7 @@ type Inventory struct {
 	Others []string
 	// Cloning are the names of machines that are being made and may not be visible yet.
 	Cloning []string
-	// Failures are the tasks that failed last, at most one for each machine.
+	// Failures are the tasks that failed last, at most one for each machine and verb.
 	// That of a machine which is being made already has the reason Moved.
 	Failures []Failure
 }
@@ -125,6 +125,9 @@ type Failure struct {
 	// Machine is the name of the machine the task was for, and Verb what it was to do.
 	Machine string
 	Verb    Verb
+	// CPU and MemoryMiB are what it was to have, where the verb is about that. Another size is another thing to try.
+	CPU       int32
+	MemoryMiB int64
 	// Reason and Message are as in Error.
 	Reason  Reason
 	Message string
@@ -146,8 +149,10 @@ const (
 	Shutdown Verb = "Shutdown"
 	// Stop powers a machine off.
 	Stop Verb = "PowerOff"
-	// Resize gives a machine other CPUs and memory.
+	// Resize gives a machine that is off other CPUs and memory.
 	Resize Verb = "Reconfigure"
+	// Grow gives a machine that runs more of them.
+	Grow Verb = "HotAdd"
 	// Destroy deletes a machine and its disks.
 	Destroy Verb = "Destroy"
 	// DeleteFolder deletes the group's folder if it is empty.

@@ -27,7 +27,7 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 		return s.deleteFolder(ctx, at, order)
 	case vcenter.Clone:
 		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
-	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Grow, vcenter.Destroy:
 		now, err := s.prove(ctx, at, order)
 		if err == nil && order.Replaces {
 			err = s.replaceable(ctx, at, order, now)
@@ -67,7 +67,7 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 	if order.Verb == vcenter.Stop {
 		return machine.PowerOff(ctx)
 	}
-	if order.Verb == vcenter.Resize {
+	if order.Verb == vcenter.Resize || order.Verb == vcenter.Grow {
 		return machine.Reconfigure(ctx, types.VirtualMachineConfigSpec{NumCPUs: order.CPU, MemoryMB: order.MemoryMiB})
 	}
 	return machine.Destroy(ctx)
@@ -75,8 +75,8 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 
 // begin begins a task for a machine and takes note of it. What the vCenter refuses is a failure of that machine, and waits before it is tried again.
 func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
-	about := subject{order.Group.UID, order.Machine}
-	if err := s.busy(about, order.Verb); err != nil {
+	about, one := subject{order.Group.UID, order.Machine}, begun{attempt: attemptOf(order)}
+	if err := s.busy(about, one.attempt); err != nil {
 		return err
 	}
 	started, err := start()
@@ -84,11 +84,12 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	defer s.mu.Unlock()
 	if err != nil {
 		if noteworthy(err) {
-			s.note(about, order.Verb, err)
+			s.note(about, one.attempt, err)
 		}
 		return err
 	}
-	s.tasks[about] = begun{verb: order.Verb, reference: started.Reference()}
+	one.reference = started.Reference()
+	s.tasks[about] = one
 	return nil
 }
 

@@ -96,3 +96,40 @@ func TestAMachineThatWasMoved(t *testing.T) {
 		t.Errorf("deleted, it is told to be at %s", found.Elsewhere)
 	}
 }
+
+// TestASizeThatIsRefused: it is not tried again soon, also when the machine runs again, and another one is.
+func TestASizeThatIsRefused(t *testing.T) {
+	t.Parallel()
+	service := New(time.Now)
+	v, group, id := withMachine(t, service)
+	v.Fail(func(method string) types.BaseMethodFault {
+		if method == "ReconfigVM_Task" {
+			return &types.InsufficientResourcesFault{}
+		}
+		return nil
+	})
+	order := func(verb vcenter.Verb, cpu int32) error {
+		return service.Do(t.Context(), vcenter.Order{Group: group, Verb: verb, Machine: "shop-web-0", ID: id, CPU: cpu, MemoryMiB: 1024})
+	}
+	wantReason(t, order(vcenter.Grow, 4), vcenter.Failed, "InsufficientResourcesFault")
+	wantReason(t, order(vcenter.Resize, 4), vcenter.Failed, "InsufficientResourcesFault")
+	must(t, order(vcenter.Start, 4))
+	found := until(t, service, group, "it to run", func(found vcenter.Inventory) bool { return rests(1)(found) && found.Machines[0].Power == vcenter.PowerOn })
+	kept := []vcenter.Failure{}
+	for _, one := range found.Failures {
+		one.Message = ""
+		kept = append(kept, one)
+	}
+	want := []vcenter.Failure{
+		{Machine: "shop-web-0", Verb: vcenter.Grow, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true},
+		{Machine: "shop-web-0", Verb: vcenter.Resize, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true},
+	}
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+	wantReason(t, order(vcenter.Resize, 4), vcenter.Moved, "not tried again yet")
+	wantReason(t, order(vcenter.Resize, 3), vcenter.Failed, "InsufficientResourcesFault")
+	v.Fail(nil)
+	must(t, order(vcenter.Resize, 1))
+	until(t, service, group, "the end of its failures", func(found vcenter.Inventory) bool { return rests(1)(found) && len(found.Failures) == 0 })
+}

@@ -52,7 +52,7 @@ type session struct {
 	templates map[spelling]identified
 	// tasks are those under way, and failed those that failed last.
 	tasks  map[subject]begun
-	failed map[subject]failure
+	failed map[trouble]failure
 }
 
 // bound is a session while a question is asked: the client stays the same, whatever others find out meanwhile.
@@ -64,7 +64,7 @@ type bound struct {
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
 		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1),
-		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{},
 	}
 }
 

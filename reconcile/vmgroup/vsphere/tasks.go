@@ -20,6 +20,8 @@ import (
 const (
 	retryFirst = 5 * time.Second
 	retryCap   = 10 * time.Minute
+	// retryResize is the first for a machine that was shut down to be resized, and runs again: it is not to be shut down all the time.
+	retryResize = retryCap
 	// retryAway is the longest for a machine that was moved: somebody may delete it where it is.
 	retryAway = time.Minute
 )
@@ -32,10 +34,33 @@ type subject struct {
 	uid, machine string
 }
 
+// attempt is what is to be done to a machine, and for what size where it is about that.
+type attempt struct {
+	verb   vcenter.Verb
+	cpu    int32
+	memory int64
+}
+
+func attemptOf(order vcenter.Order) attempt {
+	one := attempt{verb: order.Verb}
+	if aboutSize(order.Verb) {
+		one.cpu, one.memory = order.CPU, order.MemoryMiB
+	}
+	return one
+}
+
+func aboutSize(verb vcenter.Verb) bool { return verb == vcenter.Resize || verb == vcenter.Grow }
+
 // begun is a task under way.
 type begun struct {
-	verb      vcenter.Verb
+	attempt
 	reference types.ManagedObjectReference
+}
+
+// trouble is what failures are known by: a machine that could not be resized may be started meanwhile.
+type trouble struct {
+	subject
+	verb vcenter.Verb
 }
 
 // failure is a task that failed, and how often in a row.
@@ -43,6 +68,11 @@ type failure struct {
 	vcenter.Failure
 	times int
 	until time.Time
+}
+
+// of says that a failure is of the very thing that is to be tried.
+func (f failure) of(one attempt) bool {
+	return f.Verb == one.verb && f.CPU == one.cpu && f.MemoryMiB == one.memory
 }
 
 // settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
@@ -76,30 +106,41 @@ func (s *session) over(about subject, one begun, err error) {
 		delete(s.tasks, about)
 	}
 	if err == nil {
-		delete(s.failed, about)
+		s.passed(about, one.verb)
 		return
 	}
-	s.note(about, one.verb, err)
+	s.note(about, one.attempt, err)
+}
+
+// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make its size
+// any easier to change.
+func (s *session) passed(about subject, verb vcenter.Verb) {
+	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
+		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
+	})
 }
 
 // note notes a failure; s.mu is held.
-func (s *session) note(about subject, verb vcenter.Verb, err error) {
-	times := 1
-	if last := s.failed[about]; last.Verb == verb {
+func (s *session) note(about subject, of attempt, err error) {
+	times, at := 1, trouble{about, of.verb}
+	if last := s.failed[at]; last.of(of) {
 		times += last.times
 	}
 	meant := meaningOf(err, s.account)
-	message := string(verb) + " of " + about.machine + ": " + meant.Message
-	limit := retryCap
+	message := string(of.verb) + " of " + about.machine + ": " + meant.Message
+	first, limit := retryFirst, retryCap
+	if of.verb == vcenter.Resize {
+		first = retryResize
+	}
 	if fault.Is(err, &types.DuplicateName{}) {
 		meant.Reason, message = vcenter.Moved, about.machine+" is being made already: waits for it"
 	}
 	if meant.Reason == vcenter.Away {
 		message, limit = meant.Message, retryAway
 	}
-	s.failed[about] = failure{
-		Failure: vcenter.Failure{Machine: about.machine, Verb: verb, Reason: meant.Reason, Message: message},
-		times:   times, until: s.now().Add(min(retryFirst<<min(times-1, 10), limit)),
+	s.failed[at] = failure{
+		Failure: vcenter.Failure{Machine: about.machine, Verb: of.verb, CPU: of.cpu, MemoryMiB: of.memory, Reason: meant.Reason, Message: message},
+		times:   times, until: s.now().Add(min(first<<min(times-1, 10), limit)),
 	}
 }
 
@@ -124,7 +165,7 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 			worked = append(worked, about.machine)
 		}
 	}
-	maps.DeleteFunc(s.failed, func(_ subject, one failure) bool { return s.now().Sub(one.until) > failureLife })
+	maps.DeleteFunc(s.failed, func(_ trouble, one failure) bool { return s.now().Sub(one.until) > failureLife })
 	for about, one := range s.failed {
 		if about.uid == group.UID {
 			one.Resting = one.until.After(s.now())
@@ -132,18 +173,20 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 		}
 	}
 	slices.Sort(cloning)
-	slices.SortFunc(failures, func(a, b vcenter.Failure) int { return cmp.Compare(a.Machine, b.Machine) })
+	slices.SortFunc(failures, func(a, b vcenter.Failure) int {
+		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Verb, b.Verb))
+	})
 	return cloning, worked, failures
 }
 
 // busy says why a task must not begin now; nil if it may.
-func (s *session) busy(about subject, verb vcenter.Verb) error {
+func (s *session) busy(about subject, next attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, is := s.tasks[about]; is {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is busy"}
 	}
-	if last := s.failed[about]; last.Verb == verb && last.until.After(s.now()) {
+	if last := s.failed[trouble{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is not tried again yet"}
 	}
 	clones := 0
@@ -152,7 +195,7 @@ func (s *session) busy(about subject, verb vcenter.Verb) error {
 			clones++
 		}
 	}
-	if verb == vcenter.Clone && clones >= maxClones {
+	if next.verb == vcenter.Clone && clones >= maxClones {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: "other machines are being made"}
 	}
 	return nil
