@@ -157,6 +157,7 @@ func TestDecide(t *testing.T) {
 		want     string
 	}{
 		"nothing is there":                          {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
+		"its folder could not be made":              {web(), vcenter.Inventory{Failures: []vcenter.Failure{{Verb: vcenter.CreateFolder, Reason: vcenter.Forbidden, Message: "no", Resting: true}}}, nil, "problem PermissionDenied"},
 		"the first machine is made alone":           {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
 		"the first is being made":                   {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
 		"the first is there, off":                   {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},

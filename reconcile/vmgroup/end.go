@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
@@ -66,6 +68,9 @@ func (d *deciding) mayBeOwn() {
 // vanished says what may be left of a group whose folder is not there: nothing, if none of its machines ran when they were seen last.
 func vanished(group v1alpha1.VmGroup, seen look) string {
 	ran := group.Status.CurrentReplicas
+	if why := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); group.Status.Folder == "" && why != nil && why.Reason == string(vcenter.Forbidden) {
+		return fmt.Sprintf("folder %s may be left in vCenter %s, unseen: %s", seen.inventory.Path, seen.host, why.Message)
+	}
 	if group.Status.Folder == "" || ran == nil || *ran == 0 {
 		return ""
 	}

@@ -56,9 +56,13 @@ func TestDecideEnd(t *testing.T) {
 		"its folder was renamed":                {vcenter.Inventory{Path: "/DC0/vm/shop-web", Elsewhere: "/DC0/vm/x/shop-web-0"}, 0, "problem VCenterChanged", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
 		"one was moved out of its folder":       {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1"}, time.Hour, "problem MachineMoved", nil},
 		"one was moved, a copy is in it":        {vcenter.Inventory{Folder: "f", Path: "/p", Elsewhere: "/x/shop-web-1", Machines: []vcenter.Machine{machine(0, copied)}}, time.Hour, "problem MachineMoved", nil},
-		"its folder is gone, as it is to be":    {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},
-		"its folder is gone, with machines":     {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release; left: folder /DC0/vm/shop-web is not to be seen in vCenter vc.example.com, where 3 machines of this VmGroup ran: if it was renamed or moved, delete it there", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
-		"its folder was moved, with them all":   {at("/DC0/vm/new/shop-web", machine(0, off)), 0, "Destroy 0", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},
+		"the folder could not be deleted":       {vcenter.Inventory{Folder: "f", Path: "/p", Failures: []vcenter.Failure{{Verb: vcenter.DeleteFolder, Reason: vcenter.Failed, Message: "no", Resting: true}}}, time.Hour, "problem TaskFailed", nil},
+		"its folder was never to be seen": {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release; left: folder /DC0/vm/shop-web may be left in vCenter vc.example.com, unseen: propagate", []func(*v1alpha1.VmGroup){func(g *v1alpha1.VmGroup) {
+			g.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: string(vcenter.Forbidden), Message: "propagate"}}
+		}}},
+		"its folder is gone, as it is to be":  {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},
+		"its folder is gone, with machines":   {vcenter.Inventory{Path: "/DC0/vm/shop-web"}, 0, "release; left: folder /DC0/vm/shop-web is not to be seen in vCenter vc.example.com, where 3 machines of this VmGroup ran: if it was renamed or moved, delete it there", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 3)}},
+		"its folder was moved, with them all": {at("/DC0/vm/new/shop-web", machine(0, off)), 0, "Destroy 0", []func(*v1alpha1.VmGroup){was("/DC0/vm/shop-web", 0)}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,9 @@ func TestASizeThatIsRefused(t *testing.T) {
 	wantReason(t, order(vcenter.Grow, 4), vcenter.Failed, "InsufficientResourcesFault")
 	wantReason(t, order(vcenter.Resize, 4), vcenter.Failed, "InsufficientResourcesFault")
 	must(t, order(vcenter.Start, 4))
-	found := until(t, service, group, "it to run", func(found vcenter.Inventory) bool { return rests(1)(found) && found.Machines[0].Power == vcenter.PowerOn })
+	found := until(t, service, group, "it to run", func(found vcenter.Inventory) bool {
+		return rests(1)(found) && found.Machines[0].Power == vcenter.PowerOn
+	})
 	kept := []vcenter.Failure{}
 	for _, one := range found.Failures {
 		one.Message = ""

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -29,10 +30,12 @@ const (
 // failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
 const failureLife = retryCap
 
-// subject is what a task is about: a machine of a group.
+// subject is what a task is about: a machine of a group; with an empty name the group's folder.
 type subject struct {
 	uid, machine string
 }
+
+func (s subject) String() string { return cmp.Or(s.machine, "the group's folder") }
 
 // attempt is what is to be done to a machine, and for what size where it is about that.
 type attempt struct {
@@ -127,13 +130,13 @@ func (s *session) note(about subject, of attempt, err error) {
 		times += last.times
 	}
 	meant := meaningOf(err, s.account)
-	message := string(of.verb) + " of " + about.machine + ": " + meant.Message
+	message := fmt.Sprintf("%s of %s: %s", of.verb, about, meant.Message)
 	first, limit := retryFirst, retryCap
 	if of.verb == vcenter.Resize {
 		first = retryResize
 	}
 	if fault.Is(err, &types.DuplicateName{}) {
-		meant.Reason, message = vcenter.Moved, about.machine+" is being made already: waits for it"
+		meant.Reason, message = vcenter.Moved, about.String()+" is being made already: waits for it"
 	}
 	if meant.Reason == vcenter.Away {
 		message, limit = meant.Message, retryAway
@@ -184,10 +187,10 @@ func (s *session) busy(about subject, next attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, is := s.tasks[about]; is {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is busy"}
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is busy"}
 	}
 	if last := s.failed[trouble{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is not tried again yet"}
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is not tried again yet"}
 	}
 	clones := 0
 	for _, one := range s.tasks {
