@@ -68,6 +68,8 @@ type deciding struct {
 	sorted sorted
 	// outdated are machines that run and are not as the spec says: they are changed one at a time.
 	outdated []vcenter.Machine
+	// disturbed is a machine that is as it is to be, and that the vCenter does something to.
+	disturbed string
 	// replaced is the ID of the machine that is replaced by one of another template.
 	replaced string
 }
@@ -163,6 +165,8 @@ func (d *deciding) slot(name string) {
 		d.wait("%s is being made", name)
 	case !exists:
 		d.missing(name)
+	case one.Busy && !one.Ordered && d.asWanted(one):
+		d.disturbed = name
 	case d.occupied(one):
 	case one.Template != d.group.Spec.Template:
 		d.outdated = append(d.outdated, one)
@@ -265,6 +269,11 @@ func (d *deciding) orGo(what string) string {
 	return orGo(d.group, what)
 }
 
+// asWanted says that a machine is as it is to be, whatever somebody has done to it: it is moved to another host, or gets a snapshot.
+func (d *deciding) asWanted(one vcenter.Machine) bool {
+	return one.Connected && one.Power == vcenter.PowerOn && one.Template == d.group.Spec.Template && d.fits(one)
+}
+
 func (d *deciding) fits(one vcenter.Machine) bool {
 	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
 }
@@ -350,7 +359,7 @@ func (d *deciding) renew() {
 		return cmp.Or(cmp.Compare(d.begun(b), d.begun(a)), cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)))
 	})
 	next := d.outdated[0]
-	if d.begun(next) == 0 && !d.settled() {
+	if d.begun(next) == 0 && (!d.settled() || d.disturbed != "") {
 		d.wait("%s is changed when the others run", next.Slot)
 		return
 	}

@@ -43,8 +43,9 @@ func suspended(one *vcenter.Machine) { one.Power = vcenter.PowerSuspended }
 func making(one *vcenter.Machine) {
 	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Making: true}
 }
-func busy(one *vcenter.Machine) { one.Busy = true }
-func lost(one *vcenter.Machine) { one.Connected = false }
+func busy(one *vcenter.Machine)    { one.Busy = true }
+func byGroup(one *vcenter.Machine) { one.Ordered = true }
+func lost(one *vcenter.Machine)    { one.Connected = false }
 func unread(state string) func(*vcenter.Machine) {
 	return func(one *vcenter.Machine) {
 		*one = vcenter.Machine{ID: one.ID, Name: one.Name, Unread: true, Broken: state}
@@ -178,6 +179,12 @@ func TestDecide(t *testing.T) {
 		"another group's machine among its own":     {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
 		"somebody's machine beside them":            {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
 		"the vCenter is at work":                    {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"the vCenter moves one of them":             {web(), folder(machine(0), machine(1, busy), machine(2)), nil, ""},
+		"the vCenter moves one, others change":      {web(), folder(machine(0, small), machine(1, busy), machine(2)), nil, "waits: shop-web-0 is changed when the others run"},
+		"the vCenter moves one, another is down":    {web(), folder(machine(0, small, off), machine(1, busy), machine(2)), nil, "Resize 0"},
+		"what the group has ordered is not done":    {web(), folder(machine(0), machine(1, busy, byGroup), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"the vCenter moves what is to change":       {web(), folder(machine(0), machine(1, busy, small), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"fewer: the vCenter moves what is to go":    {web(replicas(2)), folder(machine(0), machine(1), machine(2, busy)), nil, "waits: the vCenter is at work on shop-web-2"},
 		"a host is lost":                            {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
 		"a datastore is lost":                       {web(), folder(machine(0), machine(1, unread("inaccessible")), machine(2, off)), nil, "PowerOn 2; problem MachineBroken"},
 		"a datastore is lost, another size":         {web(), folder(machine(0, small), machine(1, unread("inaccessible")), machine(2)), nil, "problem MachineBroken; waits: shop-web-0 is changed when the others run"},

@@ -112,8 +112,8 @@ type Machine struct {
 	Broken string
 	// Unread says that the vCenter cannot tell what is in the machine's configuration, and so not its mark either.
 	Unread bool
-	// Busy says that a task of the vCenter is at work on it.
-	Busy bool
+	// Busy says that a task of the vCenter is at work on it, and Ordered that the group has ordered one.
+	Busy, Ordered bool
 	// Tools says that its guest can be asked to shut down.
 	Tools bool
 	// GrowsCPU and GrowsMemory say that it can get more of them while it runs.

@@ -61,7 +61,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	}
 	for i, one := range found.Machines {
 		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
-			found.Machines[i].Busy = true
+			found.Machines[i].Busy, found.Machines[i].Ordered = true, true
 		}
 	}
 	if group.Leaving > 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
