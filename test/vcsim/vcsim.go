@@ -234,6 +234,16 @@ func (v *VCenter) RenameFolder(name, to string) {
 	v.done(folder.Rename(v.t.Context(), to))
 }
 
+// RenameDatacenter renames the datacenter.
+func (v *VCenter) RenameDatacenter(to string) {
+	v.t.Helper()
+	datacenter, err := v.finder().DefaultDatacenter(v.t.Context())
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.done(datacenter.Rename(v.t.Context(), to))
+}
+
 // Folder makes a folder below the folder of machines.
 func (v *VCenter) Folder(name string) *object.Folder {
 	v.t.Helper()

@@ -76,3 +76,20 @@ func fails(method string, by types.BaseMethodFault) func(string) types.BaseMetho
 		return nil
 	}
 }
+
+// TestADatacenterThatIsRenamed is known by its new name within a minute.
+func TestADatacenterThatIsRenamed(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
+	v.RenameDatacenter("north")
+	watch.forward(siteLife + time.Second)
+	found, err := service.Look(t.Context(), group)
+	must(t, err)
+	if found.Path != "/north/vm/shop-web" || found.Folder == "" {
+		t.Errorf("found %+v", found)
+	}
+	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
+	until(t, service, group, "the machine", rests(1))
+}
