@@ -81,23 +81,55 @@ func (f failure) of(one attempt) bool {
 // settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
 func (s bound) settle(ctx context.Context) error {
 	s.mu.Lock()
-	client, open := s.client, maps.Clone(s.tasks)
+	open := maps.Clone(s.tasks)
 	s.mu.Unlock()
+	references := make([]types.ManagedObjectReference, 0, len(open))
+	for _, one := range open {
+		references = append(references, one.reference)
+	}
+	seen, err := s.states(ctx, references)
+	if err != nil {
+		return err
+	}
 	for about, one := range open {
-		var seen mo.Task
-		err := property.DefaultCollector(client).RetrieveOne(ctx, one.reference, []string{"info"}, &seen)
+		info, known := seen[one.reference]
 		switch {
-		case isGone(err):
+		case !known, info.State == types.TaskInfoStateSuccess:
 			s.over(about, one, nil)
-		case err != nil:
-			return err
-		case seen.Info.State == types.TaskInfoStateError:
-			s.over(about, one, failureOf(seen.Info.Error))
-		case seen.Info.State == types.TaskInfoStateSuccess:
-			s.over(about, one, nil)
+		case info.State == types.TaskInfoStateError:
+			s.over(about, one, failureOf(info.Error))
 		}
 	}
 	return nil
+}
+
+// states asks for all tasks in one question. A vCenter that knows one of them no longer answers for none: then each is asked for alone.
+func (s bound) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
+	found := map[types.ManagedObjectReference]types.TaskInfo{}
+	if len(references) == 0 {
+		return found, nil
+	}
+	var tasks []mo.Task
+	err := property.DefaultCollector(s.client).Retrieve(ctx, references, []string{"info.state", "info.error"}, &tasks)
+	switch {
+	case isGone(err) && len(references) == 1:
+		return found, nil
+	case isGone(err):
+		for i := range references {
+			one, err := s.states(ctx, references[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(found, one)
+		}
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, one := range tasks {
+		found[one.Self] = one.Info
+	}
+	return found, nil
 }
 
 // over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the next
