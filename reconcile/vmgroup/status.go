@@ -38,12 +38,12 @@ type problem struct {
 
 // passes says that a problem may pass by itself: nobody has to do anything.
 func (p problem) passes() bool {
-	return p.reason == string(vcenter.Unreachable) || p.reason == string(vcenter.NoHelper) || p.reason == string(vcenter.Failed)
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Failed)}, p.reason)
 }
 
 // silent says that the vCenter was not heard.
 func (p problem) silent() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
 }
 
 // carried is the part of the status that stays as it is until something is known to be otherwise.

@@ -194,6 +194,8 @@ const (
 	Failed Reason = "TaskFailed"
 	// Moved: what was ordered does not fit what there is now; looking again is enough.
 	Moved Reason = "Moved"
+	// Crowded: too many accounts are in use at once.
+	Crowded Reason = "TooManyAccounts"
 	// NoHelper: the program that speaks to vCenters cannot be run.
 	NoHelper Reason = "HelperNotRunning"
 )

@@ -80,7 +80,7 @@ func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 	switch meant.Reason {
 	case vcenter.Refused, vcenter.Untrusted, vcenter.Unreachable:
 		return meant
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
 	}
 	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): see whether it is starting or overloaded; the operator goes on asking", account.Host, said(err))}
 }

@@ -122,7 +122,7 @@ func (s *session) judged(ctx context.Context, err error) error {
 		first, limit = pauseRefusedFirst, pauseRefusedCap
 	case vcenter.Untrusted:
 		limit = 5 * pauseCap
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
 		s.failures, s.last = 0, nil // the vCenter answered
 		return meant
 	}

@@ -237,7 +237,7 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	if _, err := service.Look(ctx, group); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the end of the caller's time", err)
 	}
-	one, err := service.session(group.Account)
+	one, _, err := service.session(group.Account)
 	must(t, err)
 	slow, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errSlow)
 	defer cancel()
@@ -248,4 +248,38 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	if known := refusal(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
 		t.Error("it is not left in peace")
 	}
+}
+
+// TestAccountsThatAreManyTakeTurns: a new one has the session that was unused longest; what is at work, or has to leave a vCenter in peace, stays.
+func TestAccountsThatAreManyTakeTurns(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	_, err := service.Look(t.Context(), group)
+	must(t, err)
+	others := []*session{}
+	for number := range maxSessions - 1 {
+		watch.forward(time.Second)
+		one, spare, err := service.session(vcenter.Account{User: strings.Repeat("u", number+1)})
+		must(t, err)
+		if spare != nil {
+			t.Fatalf("a session ends for account %d", number)
+		}
+		others = append(others, one)
+	}
+	_, err = service.Look(t.Context(), vcenter.Group{Account: vcenter.Account{Host: "https://"}})
+	wantReason(t, err, vcenter.Unreachable, "VC_HOST")
+	if open := len(v.Sessions()); open != 0 {
+		t.Errorf("the session that was unused longest is open still, and %d are", open)
+	}
+	others[0].requests <- struct{}{}
+	others[1].last, others[1].until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+	if _, spare, err := service.session(group.Account); err != nil || spare != others[2] {
+		t.Errorf("another one's session ended, error %v", err)
+	}
+	for _, one := range service.sessions {
+		one.last, one.until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+	}
+	_, err = service.Look(t.Context(), vcenter.Group{Account: vcenter.Account{User: "one too many"}})
+	wantReason(t, err, vcenter.Crowded, "let groups share")
 }

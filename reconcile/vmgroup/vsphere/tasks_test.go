@@ -18,7 +18,7 @@ func TestTasksAreAskedForTogether(t *testing.T) {
 	v := vcsim.New(t)
 	service, group := New(time.Now), groupOf(v)
 	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
-	one, err := service.session(group.Account)
+	one, _, err := service.session(group.Account)
 	must(t, err)
 	look := func() (vcenter.Inventory, int) {
 		t.Helper()
