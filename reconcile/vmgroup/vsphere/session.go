@@ -82,7 +82,7 @@ func (s *session) ask(ctx context.Context, what func(context.Context, bound) err
 	for attempt := 0; ; attempt++ {
 		client, err := s.open(ctx)
 		if err != nil {
-			return s.judged(ctx, err)
+			return err
 		}
 		err = what(ctx, bound{session: s, client: client})
 		if attempt == 0 && fault.Is(err, &types.NotAuthenticated{}) {
@@ -135,13 +135,13 @@ func (s *session) judged(ctx context.Context, err error) error {
 	return meant
 }
 
-// open returns the client of an open session.
+// open returns the client of an open session. Its error has been judged before anybody else may try: a second wrong password is not sent.
 func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, s.judged(ctx, ctx.Err())
 	}
 	if client := s.current(); client != nil {
 		return client, nil
@@ -151,7 +151,7 @@ func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	}
 	client, err := login(ctx, s.account)
 	if err != nil {
-		return nil, loginMeaning(err, s.account)
+		return nil, s.judged(ctx, loginMeaning(err, s.account))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -147,6 +147,24 @@ func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 	must(t, err) // the right one is not kept waiting by the wrong one
 }
 
+// TestAWrongPasswordIsKnownToWhoWaits: when the next one may open the session it is known that the vCenter refuses the account.
+func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	account := groupOf(v).Account
+	account.Password = "wrong"
+	one := newSession(account, time.Now)
+	for range 5 {
+		_, err := one.open(t.Context())
+		if known := refusal(t, err, vcenter.Refused, "VC_PASS"); known.After == 0 {
+			t.Error("it may be tried again at once")
+		}
+	}
+	if tries := v.Calls("Login"); tries != 1 {
+		t.Errorf("%d tries at once", tries)
+	}
+}
+
 // TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to correct.
 func TestALoginThatFails(t *testing.T) {
 	t.Parallel()
