@@ -40,22 +40,26 @@ func sort(folder, uid string, seen vcenter.Inventory) sorted {
 		}
 	}
 	for _, one := range seen.Machines {
-		if _, known := found.own[one.Name]; one.Unread && !known && numberOf(folder, one.Name) >= 0 {
-			one.Slot = one.Name
-			found.own[one.Name] = one
-			continue
-		}
-		switch one.Owner {
-		case uid:
-		case "":
-			found.taken[one.Name] = one
-			found.others = append(found.others, one.Name)
-		default:
-			found.foreign = cmp.Or(found.foreign, one.Name)
-			found.others = append(found.others, one.Name)
+		if one.Owner != uid {
+			found.unmarked(folder, one)
 		}
 	}
 	return found
+}
+
+// unmarked sorts what does not have the group's mark.
+func (s *sorted) unmarked(folder string, one vcenter.Machine) {
+	if _, known := s.own[one.Name]; one.Unread && !known && numberOf(folder, one.Name) >= 0 {
+		one.Slot = one.Name
+		s.own[one.Name] = one
+		return
+	}
+	s.others = append(s.others, one.Name)
+	if one.Owner == "" {
+		s.taken[one.Name] = one
+		return
+	}
+	s.foreign = cmp.Or(s.foreign, one.Name)
 }
 
 func renamed(one vcenter.Machine) int {

@@ -33,3 +33,13 @@ func (v *VCenter) KeepFolder(name string) {
 	}
 	v.inside.Map.Put(&lasting{registered})
 }
+
+// RenameDatacenter renames the datacenter.
+func (v *VCenter) RenameDatacenter(to string) {
+	v.t.Helper()
+	datacenter, err := v.finder().DefaultDatacenter(v.t.Context())
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.done(datacenter.Rename(v.t.Context(), to))
+}

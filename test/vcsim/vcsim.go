@@ -199,31 +199,6 @@ func (v *VCenter) Rename(name, to string) {
 	v.done(v.find(name).Rename(v.t.Context(), to))
 }
 
-// Move moves a machine into another folder.
-func (v *VCenter) Move(name, folder string) {
-	v.t.Helper()
-	into, err := v.finder().Folder(v.t.Context(), "/DC0/vm/"+folder)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.done(into.MoveInto(v.t.Context(), []types.ManagedObjectReference{v.find(name).Reference()}))
-}
-
-// Lose gives a machine another connection state. Where that leaves the vCenter without the machine's configuration, it has none from then on.
-func (v *VCenter) Lose(name string, state types.VirtualMachineConnectionState, configuration bool) {
-	v.t.Helper()
-	registered, is := v.inside.Map.Get(v.find(name).Reference()).(*simulator.VirtualMachine)
-	if !is {
-		v.t.Fatal(name + " is not the simulator's")
-	}
-	v.inside.WithLock(registered, func() {
-		registered.Runtime.ConnectionState = state
-		if !configuration {
-			registered.Config = nil
-		}
-	})
-}
-
 // RenameFolder renames a folder below the folder of machines.
 func (v *VCenter) RenameFolder(name, to string) {
 	v.t.Helper()
@@ -232,16 +207,6 @@ func (v *VCenter) RenameFolder(name, to string) {
 		v.t.Fatal(err)
 	}
 	v.done(folder.Rename(v.t.Context(), to))
-}
-
-// RenameDatacenter renames the datacenter.
-func (v *VCenter) RenameDatacenter(to string) {
-	v.t.Helper()
-	datacenter, err := v.finder().DefaultDatacenter(v.t.Context())
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.done(datacenter.Rename(v.t.Context(), to))
 }
 
 // Folder makes a folder below the folder of machines.

@@ -59,17 +59,21 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	if found.Machines, found.Others, err = contents(ctx, s.client, *folder); err != nil {
 		return found, err
 	}
-	for i, one := range found.Machines {
-		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
-			found.Machines[i].Busy, found.Machines[i].Ordered = true, true
-		}
-	}
+	ordered(found.Machines, group, worked)
 	if group.Leaving > 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
-		if found.Elsewhere, err = s.elsewhere(ctx, folder, group); err != nil {
-			return found, err
-		}
+		found.Elsewhere, err = s.elsewhere(ctx, folder, group)
+		return found, err
 	}
 	return found, s.respell(ctx, at, group, found.Machines)
+}
+
+// ordered marks the machines that the group has something done to.
+func ordered(machines []vcenter.Machine, group vcenter.Group, worked []string) {
+	for i, one := range machines {
+		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
+			machines[i].Busy, machines[i].Ordered = true, true
+		}
+	}
 }
 
 // folder returns the group's folder; nil if there is none.
