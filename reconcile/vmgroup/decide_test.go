@@ -296,7 +296,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 // only one of its machines is down.
 func TestEveryGroupArrives(t *testing.T) {
 	t.Parallel()
-	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}
+	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { small(m); growing(m) }, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}
 	for first := range states {
 		for second := range states {
 			for _, replicas := range []int32{1, 2, 4} {
