@@ -332,10 +332,15 @@ func (v *VCenter) handle(ctx *simulator.Context, method *simulator.Method) (mo.R
 		<-wait.Done()
 		stop()
 	}
-	if answer == nil {
-		return nil, nil
+	if answer != nil {
+		if fault := answer(method.Name); fault != nil {
+			return nil, fault
+		}
 	}
-	return nil, answer(method.Name)
+	if method.Name == "Destroy_Task" {
+		v.extra.finish()
+	}
+	return nil, nil
 }
 
 // Calls is how often a method was called, and all of them for the empty string.
