@@ -68,14 +68,20 @@ func accessFrom(value func(key string) string) (found access, missing []string) 
 
 // groupOf is what the vCenter is asked about.
 func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
-	spec := group.Spec
+	spec, leaving := group.Spec, int32(0)
+	if group.DeletionTimestamp != nil {
+		leaving = max(spec.Replicas, 1)
+		if running := group.Status.CurrentReplicas; running != nil {
+			leaving = max(leaving, *running)
+		}
+	}
 	return vcenter.Group{
 		Account: found.account,
 		Place: vcenter.Place{
 			Datacenter: cmp.Or(spec.Datacenter, found.place.Datacenter), Folder: cmp.Or(spec.Folder, found.place.Folder),
 			ResourcePool: cmp.Or(spec.ResourcePool, found.place.ResourcePool), Datastore: cmp.Or(spec.Datastore, found.place.Datastore),
 		},
-		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template,
+		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template, Leaving: leaving,
 	}
 }
 

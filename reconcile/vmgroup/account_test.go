@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
@@ -23,6 +24,13 @@ func TestAccess(t *testing.T) {
 	group := groupOf(web(func(g *v1alpha1.VmGroup) { g.Spec.Folder = "mine" }), found)
 	if diff := cmp.Diff(vcenter.Place{Datacenter: "DC0", Folder: "mine", ResourcePool: "p", Datastore: "d"}, group.Place); diff != "" {
 		t.Errorf("place (-want +got):\n%s", diff)
+	}
+	if group.Leaving != 0 {
+		t.Errorf("the machines of a group that is not deleted are looked for everywhere")
+	}
+	deleted := metav1.Now()
+	if leaving := groupOf(web(was("/p", 5), func(g *v1alpha1.VmGroup) { g.DeletionTimestamp = &deleted }), found).Leaving; leaving != 5 {
+		t.Errorf("%d machines are looked for, want 5", leaving)
 	}
 	_, missing = accessFrom(func(key string) string { return map[string]string{"VC_USER": "u"}[key] })
 	if !slices.Equal(missing, []string{"VC_HOST", "VC_PASS"}) {

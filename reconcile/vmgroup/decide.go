@@ -68,12 +68,15 @@ type deciding struct {
 	sorted sorted
 	// outdated are machines that run and are not as the spec says: they are changed one at a time.
 	outdated []vcenter.Machine
+	// disturbed is a machine that is as it is to be, and that the vCenter does something to.
+	disturbed string
 	// replaced is the ID of the machine that is replaced by one of another template.
 	replaced string
 }
 
 func begin(group v1alpha1.VmGroup, seen look) *deciding {
-	d := &deciding{group: group, folder: folderName(group.Namespace, group.Name), seen: seen, sorted: sort(string(group.UID), seen.inventory)}
+	folder := folderName(group.Namespace, group.Name)
+	d := &deciding{group: group, folder: folder, seen: seen, sorted: sort(folder, string(group.UID), seen.inventory)}
 	d.running = d.sorted.running
 	return d
 }
@@ -121,7 +124,7 @@ func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
-	if seen.Elsewhere != "" {
+	if seen.Folder == "" && seen.Elsewhere != "" {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
 	}
 	return nil
@@ -162,6 +165,8 @@ func (d *deciding) slot(name string) {
 		d.wait("%s is being made", name)
 	case !exists:
 		d.missing(name)
+	case one.Busy && !one.Ordered && d.asWanted(one):
+		d.disturbed = name
 	case d.occupied(one):
 	case one.Template != d.group.Spec.Template:
 		d.outdated = append(d.outdated, one)
@@ -172,17 +177,31 @@ func (d *deciding) slot(name string) {
 	}
 }
 
+// failure is the last one of this very thing; that of a change to another size is none.
+func (d *deciding) failure(verb vcenter.Verb, name string) (vcenter.Failure, bool) {
+	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool {
+		sized := one.Verb != vcenter.Resize && one.Verb != vcenter.Grow || one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
+		return one.Machine == name && one.Verb == verb && sized
+	})
+	if at < 0 {
+		return vcenter.Failure{}, false
+	}
+	return d.seen.inventory.Failures[at], true
+}
+
 // refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after a while.
 // A failure of something that is not wanted any more is of no interest.
 func (d *deciding) refused(verb vcenter.Verb, name string) bool {
-	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool { return one.Machine == name && one.Verb == verb })
-	if at < 0 {
+	one, is := d.failure(verb, name)
+	if !is {
 		return false
 	}
-	one := d.seen.inventory.Failures[at]
-	if one.Reason == vcenter.Moved {
+	switch {
+	case one.Reason == vcenter.Moved:
 		d.wait("%s", one.Message)
-	} else if d.problem == nil {
+	case one.Reason == vcenter.Away && (d.problem == nil || d.problem.passes()):
+		d.problem = &problem{string(one.Reason), one.Message}
+	case d.problem == nil:
 		d.problem = &problem{string(one.Reason), one.Message + "; it is tried again, less and less often"}
 	}
 	return one.Resting
@@ -225,30 +244,67 @@ func (d *deciding) occupied(one vcenter.Machine) bool {
 		d.wait("%s is being made", one.Slot)
 	case one.Busy:
 		d.wait("the vCenter is at work on %s", one.Slot)
+	case one.Broken != "":
+		d.broken(one)
 	case !one.Connected:
-		d.wait("the host of %s does not answer the vCenter", one.Slot)
+		d.wait("the host of %s does not answer the vCenter%s", one.Slot, d.orGo("the host"))
 	default:
 		return false
 	}
 	return true
 }
 
+// broken tells of a machine that somebody has to repair. It is not made again while the vCenter knows it: what is on its disks may come back.
+func (d *deciding) broken(one vcenter.Machine) {
+	if d.problem == nil || d.problem.passes() {
+		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter can do nothing with %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
+	}
+}
+
+// orGo says how a group that is being deleted goes where something is gone for good; empty for one that is not.
+func (d *deciding) orGo(what string) string {
+	if d.group.DeletionTimestamp == nil {
+		return ""
+	}
+	return orGo(d.group, what)
+}
+
+// asWanted says that a machine is as it is to be, whatever somebody has done to it: it is moved to another host, or gets a snapshot.
+func (d *deciding) asWanted(one vcenter.Machine) bool {
+	return one.Connected && one.Power == vcenter.PowerOn && one.Template == d.group.Spec.Template && d.fits(one)
+}
+
 func (d *deciding) fits(one vcenter.Machine) bool {
 	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
 }
 
-// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes.
+// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes. While that cannot
+// be it runs as it is, and is not taken down for it.
 func (d *deciding) resize(one vcenter.Machine) {
-	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
-	grows := (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)
+	failure, failed := d.failure(vcenter.Resize, one.Slot)
 	switch {
-	case one.Power == vcenter.PowerOff, one.Power == vcenter.PowerOn && grows:
-		d.order(vcenter.Resize, one)
 	case one.Power == vcenter.PowerSuspended:
 		d.order(vcenter.Start, one)
+	case one.Power == vcenter.PowerOff && d.refused(vcenter.Resize, one.Slot):
+		d.order(vcenter.Start, one)
+	case one.Power == vcenter.PowerOff:
+		d.give(vcenter.Resize, one)
+	case d.grows(one):
+		d.order(vcenter.Grow, one)
+	case failed && failure.Resting:
+		d.refused(vcenter.Resize, one.Slot)
 	default:
 		d.outdated = append(d.outdated, one)
 	}
+}
+
+// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain.
+func (d *deciding) grows(one vcenter.Machine) bool {
+	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
+	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed {
+		return false
+	}
+	return (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)
 }
 
 // shrink deletes the machines beyond spec.replicas, those with the highest numbers first.
@@ -303,7 +359,7 @@ func (d *deciding) renew() {
 		return cmp.Or(cmp.Compare(d.begun(b), d.begun(a)), cmp.Compare(numberOf(d.folder, b.Slot), numberOf(d.folder, a.Slot)))
 	})
 	next := d.outdated[0]
-	if d.begun(next) == 0 && !d.settled() {
+	if d.begun(next) == 0 && (!d.settled() || d.disturbed != "") {
 		d.wait("%s is changed when the others run", next.Slot)
 		return
 	}

@@ -43,8 +43,15 @@ func suspended(one *vcenter.Machine) { one.Power = vcenter.PowerSuspended }
 func making(one *vcenter.Machine) {
 	*one = vcenter.Machine{ID: one.ID, Name: one.Name, Making: true}
 }
-func busy(one *vcenter.Machine)     { one.Busy = true }
-func lost(one *vcenter.Machine)     { one.Connected = false }
+func busy(one *vcenter.Machine)    { one.Busy = true }
+func byGroup(one *vcenter.Machine) { one.Ordered = true }
+func lost(one *vcenter.Machine)    { one.Connected = false }
+func unread(state string) func(*vcenter.Machine) {
+	return func(one *vcenter.Machine) {
+		*one = vcenter.Machine{ID: one.ID, Name: one.Name, Unread: true, Broken: state}
+	}
+}
+func orphaned(one *vcenter.Machine) { one.Connected, one.Broken = false, "orphaned" }
 func tools(one *vcenter.Machine)    { one.Tools = true }
 func small(one *vcenter.Machine)    { one.CPU = 1 }
 func growing(one *vcenter.Machine)  { one.GrowsCPU, one.GrowsMemory = true, true }
@@ -71,6 +78,30 @@ func folder(machines ...vcenter.Machine) vcenter.Inventory {
 func resting(number int) vcenter.Failure {
 	name := fmt.Sprintf("shop-web-%d", number)
 	return vcenter.Failure{Machine: name, Verb: vcenter.Clone, Reason: vcenter.Failed, Message: "Clone of " + name + ": no space", Resting: true}
+}
+
+// unfit is a machine that could not get so many CPUs.
+func unfit(verb vcenter.Verb, number int, cpu int32) vcenter.Failure {
+	failure := failed(verb, number)
+	failure.CPU, failure.MemoryMiB = cpu, 1024
+	return failure
+}
+
+func tired(failure vcenter.Failure) vcenter.Failure {
+	failure.Resting = false
+	return failure
+}
+
+func forbidden(failure vcenter.Failure) vcenter.Failure {
+	failure.Reason = vcenter.Forbidden
+	return failure
+}
+
+// away is a machine that is not made because it is somewhere else.
+func away(number int) vcenter.Failure {
+	failure := resting(number)
+	failure.Reason, failure.Message = vcenter.Away, failure.Machine+" is at /DC0/vm/x"
+	return failure
 }
 
 // said is a plan in few words.
@@ -127,6 +158,7 @@ func TestDecide(t *testing.T) {
 		want     string
 	}{
 		"nothing is there":                          {web(), vcenter.Inventory{Path: "/DC0/vm/shop-web"}, nil, "CreateFolder"},
+		"its folder could not be made":              {web(), vcenter.Inventory{Failures: []vcenter.Failure{{Verb: vcenter.CreateFolder, Reason: vcenter.Forbidden, Message: "no", Resting: true}}}, nil, "problem PermissionDenied"},
 		"the first machine is made alone":           {web(), folder(), nil, "Clone 0; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
 		"the first is being made":                   {web(), with(folder(), cloning(0)), nil, "waits: shop-web-0 is being made; waits: shop-web-1 is to be made; waits: shop-web-2 is to be made"},
 		"the first is there, off":                   {web(), folder(machine(0, off)), nil, "PowerOn 0; Clone 1; Clone 2"},
@@ -147,14 +179,39 @@ func TestDecide(t *testing.T) {
 		"another group's machine among its own":     {web(), folder(machine(0), machine(7, another)), nil, "problem FolderOccupied"},
 		"somebody's machine beside them":            {web(), folder(machine(0), machine(1), machine(2), machine(5, unmarked, named("x"))), nil, ""},
 		"the vCenter is at work":                    {web(), folder(machine(0), machine(1, off, busy), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"the vCenter moves one of them":             {web(), folder(machine(0), machine(1, busy), machine(2)), nil, ""},
+		"the vCenter moves one, others change":      {web(), folder(machine(0, small), machine(1, busy), machine(2)), nil, "waits: shop-web-0 is changed when the others run"},
+		"the vCenter moves one, another is down":    {web(), folder(machine(0, small, off), machine(1, busy), machine(2)), nil, "Resize 0"},
+		"what the group has ordered is not done":    {web(), folder(machine(0), machine(1, busy, byGroup), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"the vCenter moves what is to change":       {web(), folder(machine(0), machine(1, busy, small), machine(2)), nil, "waits: the vCenter is at work on shop-web-1"},
+		"fewer: the vCenter moves what is to go":    {web(replicas(2)), folder(machine(0), machine(1), machine(2, busy)), nil, "waits: the vCenter is at work on shop-web-2"},
 		"a host is lost":                            {web(), folder(machine(0), machine(1, lost), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"a datastore is lost":                       {web(), folder(machine(0), machine(1, unread("inaccessible")), machine(2, off)), nil, "PowerOn 2; problem MachineBroken"},
+		"a datastore is lost, another size":         {web(), folder(machine(0, small), machine(1, unread("inaccessible")), machine(2)), nil, "problem MachineBroken; waits: shop-web-0 is changed when the others run"},
+		"a machine was deleted on its host":         {web(), folder(machine(0), machine(1, orphaned), machine(2)), nil, "problem MachineBroken"},
+		"a host is lost, and what it was":           {web(), folder(machine(0), machine(1, unread("")), machine(2)), nil, "waits: the host of shop-web-1 does not answer the vCenter"},
+		"fewer: one's datastore is lost":            {web(replicas(1)), folder(machine(0), machine(1, off), machine(2, unread("invalid"))), nil, "Destroy 1; problem MachineBroken"},
+		"somebody's datastore is lost":              {web(), folder(machine(0), machine(1), machine(2), machine(5, unread("invalid"), named("x"))), nil, ""},
 		"a clone failed":                            {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { i.Failures = []vcenter.Failure{resting(2)} }), nil, "problem TaskFailed"},
 		"a clone failed a while ago":                {web(), with(folder(machine(0), machine(1)), func(i *vcenter.Inventory) { f := resting(2); f.Resting = false; i.Failures = []vcenter.Failure{f} }), nil, "Clone 2; problem TaskFailed"},
 		"a clone failed, among others":              {web(), with(folder(machine(0)), failing(resting(2))), nil, "Clone 1; problem TaskFailed"},
 		"a clone failed, others are being made":     {web(replicas(6)), with(with(folder(machine(0)), failing(resting(5))), cloning(1, 2, 3, 4)), nil, "problem TaskFailed; waits: shop-web-1 is being made; waits: shop-web-2 is being made; waits: shop-web-3 is being made; waits: shop-web-4 is being made"},
 		"a clone failed, and is there all the same": {web(), with(folder(machine(0), machine(1), machine(2)), failing(resting(2))), nil, ""},
 		"a start failed, somebody did it":           {web(), with(folder(machine(0), machine(1), machine(2)), failing(failed(vcenter.Start, 2))), nil, ""},
+		"a machine was moved":                       {web(), with(folder(machine(0), machine(1, off)), failing(away(2))), nil, "PowerOn 1; problem MachineMoved"},
+		"a machine was moved, another size":         {web(), with(folder(machine(0, small), machine(1)), failing(away(2))), nil, "problem MachineMoved; waits: shop-web-0 is changed when the others run"},
+		"a machine was moved, and is back":          {web(), with(folder(machine(0), machine(1), machine(2)), failing(away(2))), nil, ""},
 		"a start failed":                            {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Start, 2))), nil, "problem TaskFailed"},
+		"a resize failed: it runs meanwhile":        {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(unfit(vcenter.Resize, 2, 2))), nil, "PowerOn 2; problem TaskFailed"},
+		"a resize failed: it stays on":              {web(), with(folder(machine(0), machine(1, small), machine(2, small)), failing(unfit(vcenter.Resize, 2, 2))), nil, "problem TaskFailed; waits: shop-web-1 is changed when the others run"},
+		"a resize failed a while ago":               {web(), with(folder(machine(0), machine(1), machine(2, small)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "PowerOff 2"},
+		"a resize failed a while ago, it is off":    {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "Resize 2; problem TaskFailed"},
+		"a resize to another size failed":           {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(unfit(vcenter.Resize, 2, 4))), nil, "Resize 2"},
+		"a hot add failed: it is shut down":         {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), nil, "PowerOff 2"},
+		"a hot add failed: it is down":              {web(), with(folder(machine(0), machine(1), machine(2, small, growing, off)), failing(unfit(vcenter.Grow, 2, 2))), nil, "Resize 2"},
+		"a hot add failed, and so did a resize":     {web(), with(with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), failing(unfit(vcenter.Resize, 2, 2))), nil, "problem TaskFailed"},
+		"a hot add to another size failed":          {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 4))), nil, "HotAdd 2"},
+		"a hot add is not permitted":                {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(forbidden(unfit(vcenter.Grow, 2, 2)))), nil, "problem PermissionDenied"},
 		"a resize failed, and is not wanted now":    {web(), with(folder(machine(0), machine(1), machine(2, off)), failing(failed(vcenter.Resize, 2))), nil, "PowerOn 2"},
 		"a resize failed, it is to go now":          {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Resize, 2))), nil, "Destroy 2"},
 		"a failed one goes, too":                    {web(replicas(2)), with(folder(machine(0), machine(1), machine(2, small, off)), failing(failed(vcenter.Destroy, 2))), nil, "problem TaskFailed"},
@@ -173,7 +230,7 @@ func TestDecide(t *testing.T) {
 		"another size: it is off now":             {web(), folder(machine(0, small), machine(1, small), machine(2, small, off)), nil, "Resize 2; waits: shop-web-1 is changed when the others run"},
 		"another size: it is not on again yet":    {web(), folder(machine(0, small), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
 		"another size: the next":                  {web(), folder(machine(0, small), machine(1, small), machine(2)), nil, "PowerOff 1; waits: 1 more machines are changed after shop-web-1"},
-		"another size: it may grow":               {web(), folder(machine(0, small, growing), machine(1, small, growing), machine(2)), nil, "Resize 0; Resize 1"},
+		"another size: it may grow":               {web(), folder(machine(0, small, growing), machine(1, small, growing), machine(2)), nil, "HotAdd 0; HotAdd 1"},
 		"another size: it may not shrink":         {web(), folder(machine(0), machine(1), machine(2, large, growing)), nil, "PowerOff 2"},
 		"another size: a guest is asked":          {web(), folder(machine(0), machine(1, small, tools), machine(2)), nil, "Shutdown 1"},
 		"another size: never while one is down":   {web(), folder(machine(0), machine(1, small), machine(2, off)), nil, "PowerOn 2; waits: shop-web-1 is changed when the others run"},
@@ -216,7 +273,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 			there.Power = vcenter.PowerOn
 		case one.verb == vcenter.Stop, one.verb == vcenter.Shutdown:
 			there.Power = vcenter.PowerOff
-		case one.verb == vcenter.Resize:
+		case one.verb == vcenter.Resize, one.verb == vcenter.Grow:
 			there.CPU, there.MemoryMiB = group.Spec.CPU, memoryMiB(group)
 		}
 		machines = append(machines, there)
@@ -230,7 +287,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 		made := machine(numberOf("shop-web", one.machine), off)
 		made.CPU, made.MemoryMiB, made.Template = group.Spec.CPU, memoryMiB(group), group.Spec.Template
 		machines = append(machines, made)
-	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Grow, vcenter.Destroy:
 	}
 	p.inventory.Machines = machines
 }
@@ -239,7 +296,7 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 // only one of its machines is down.
 func TestEveryGroupArrives(t *testing.T) {
 	t.Parallel()
-	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}
+	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { small(m); growing(m) }, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}
 	for first := range states {
 		for second := range states {
 			for _, replicas := range []int32{1, 2, 4} {

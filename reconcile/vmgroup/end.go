@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
@@ -41,6 +43,10 @@ func (d *deciding) end() {
 	if !d.settled() {
 		return
 	}
+	if away := seen.inventory.Elsewhere; away != "" {
+		d.problem = &problem{string(vcenter.Away), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, to be deleted there, or delete it", away, seen.inventory.Path)}
+		return
+	}
 	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
 		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, seen.host, some(stays))
 		return
@@ -62,6 +68,9 @@ func (d *deciding) mayBeOwn() {
 // vanished says what may be left of a group whose folder is not there: nothing, if none of its machines ran when they were seen last.
 func vanished(group v1alpha1.VmGroup, seen look) string {
 	ran := group.Status.CurrentReplicas
+	if why := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); group.Status.Folder == "" && why != nil && why.Reason == string(vcenter.Forbidden) {
+		return fmt.Sprintf("folder %s may be left in vCenter %s, unseen: %s", seen.inventory.Path, seen.host, why.Message)
+	}
 	if group.Status.Folder == "" || ran == nil || *ran == 0 {
 		return ""
 	}

@@ -22,8 +22,9 @@ type sorted struct {
 }
 
 // sort finds out whose everything is. A machine is the group's if it has the mark, and either is the very one that was made for it, perhaps renamed,
-// or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs.
-func sort(uid string, seen vcenter.Inventory) sorted {
+// or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs. One whose mark cannot be read is
+// known by its name: nothing is done to it, and none is made in its place.
+func sort(folder, uid string, seen vcenter.Inventory) sorted {
 	found := sorted{own: map[string]vcenter.Machine{}, taken: map[string]vcenter.Machine{}, others: slices.Clone(seen.Others)}
 	marked := slices.DeleteFunc(slices.Clone(seen.Machines), func(one vcenter.Machine) bool { return one.Owner != uid })
 	// Those that have kept their names first.
@@ -39,17 +40,26 @@ func sort(uid string, seen vcenter.Inventory) sorted {
 		}
 	}
 	for _, one := range seen.Machines {
-		switch one.Owner {
-		case uid:
-		case "":
-			found.taken[one.Name] = one
-			found.others = append(found.others, one.Name)
-		default:
-			found.foreign = cmp.Or(found.foreign, one.Name)
-			found.others = append(found.others, one.Name)
+		if one.Owner != uid {
+			found.unmarked(folder, one)
 		}
 	}
 	return found
+}
+
+// unmarked sorts what does not have the group's mark.
+func (s *sorted) unmarked(folder string, one vcenter.Machine) {
+	if _, known := s.own[one.Name]; one.Unread && !known && numberOf(folder, one.Name) >= 0 {
+		one.Slot = one.Name
+		s.own[one.Name] = one
+		return
+	}
+	s.others = append(s.others, one.Name)
+	if one.Owner == "" {
+		s.taken[one.Name] = one
+		return
+	}
+	s.foreign = cmp.Or(s.foreign, one.Name)
 }
 
 func renamed(one vcenter.Machine) int {

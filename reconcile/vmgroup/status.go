@@ -25,6 +25,7 @@ const (
 	reasonForbidden          = "Forbidden"
 	reasonFolderOccupied     = "FolderOccupied"
 	reasonMachineOccupied    = "MachineOccupied"
+	reasonMachineBroken      = "MachineBroken"
 	reasonVCenterChanged     = "VCenterChanged"
 	// reasonMachinesLeft is the reason of an event only: the group is gone.
 	reasonMachinesLeft = "MachinesLeft"
@@ -37,12 +38,12 @@ type problem struct {
 
 // passes says that a problem may pass by itself: nobody has to do anything.
 func (p problem) passes() bool {
-	return p.reason == string(vcenter.Unreachable) || p.reason == string(vcenter.NoHelper) || p.reason == string(vcenter.Failed)
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Failed)}, p.reason)
 }
 
 // silent says that the vCenter was not heard.
 func (p problem) silent() bool {
-	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
 }
 
 // carried is the part of the status that stays as it is until something is known to be otherwise.
@@ -96,7 +97,7 @@ func concern(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found probl
 	status.Phase = v1alpha1.PhaseError
 	if group.DeletionTimestamp != nil {
 		status.Phase = v1alpha1.PhaseDeleting
-		found.message += fmt.Sprintf("; if the vCenter is gone for good, this lets the VmGroup go and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
+		found.message += orGo(group, "the vCenter")
 	}
 	status.LastMessage = found.message
 	set(status, now, v1alpha1.ConditionReady, false, found)
@@ -106,6 +107,11 @@ func concern(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found probl
 	}
 	set(status, now, on, true, found)
 	meta.RemoveStatusCondition(&status.Conditions, off)
+}
+
+// orGo says how a group goes that is being deleted, where something is gone for good.
+func orGo(group v1alpha1.VmGroup, what string) string {
+	return fmt.Sprintf("; if %s is gone for good, this lets the VmGroup go and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
 }
 
 // moving sets the phase and conditions of a group on its way.
@@ -161,6 +167,8 @@ func wordsFor(verb vcenter.Verb, machines []string) string {
 		return "powers off " + some(machines)
 	case vcenter.Resize:
 		return "changes CPUs and memory of " + some(machines)
+	case vcenter.Grow:
+		return "gives more CPUs and memory to " + some(machines)
 	case vcenter.Destroy:
 		return "deletes " + some(machines)
 	}

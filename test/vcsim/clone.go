@@ -1,9 +1,11 @@
 package vcsim
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
@@ -29,13 +31,36 @@ func (c *cloner) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) so
 		}
 		c.extra.expect(req.Name, *wanted)
 	}
-	return source.CloneVMTask(ctx, req)
+	answer := source.CloneVMTask(ctx, req)
+	if body, is := answer.(*methods.CloneVM_TaskBody); is && body.Res != nil {
+		if task, is := ctx.Map.Get(body.Res.Returnval).(*simulator.Task); is {
+			c.extra.begun(task)
+		}
+	}
+	return answer
 }
 
 // extras gives machines their instanceUuid and extraConfig at the end of their making.
 type extras struct {
 	mu      sync.Mutex
 	waiting map[string]types.VirtualMachineConfigSpec
+	tasks   []*simulator.Task
+}
+
+func (e *extras) begun(task *simulator.Task) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.tasks = append(e.tasks, task)
+}
+
+// finish waits until the clones that have begun are at their end. A vCenter deletes no machine before; the simulator would, and panic.
+func (e *extras) finish() {
+	e.mu.Lock()
+	tasks := slices.Clone(e.tasks)
+	e.mu.Unlock()
+	for _, one := range tasks {
+		one.Wait()
+	}
 }
 
 func newExtras() *extras { return &extras{waiting: map[string]types.VirtualMachineConfigSpec{}} }

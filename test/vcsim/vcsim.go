@@ -53,6 +53,7 @@ type VCenter struct {
 
 	certificate []byte
 	target      string
+	inside      *simulator.Context
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -107,7 +108,7 @@ func start(t T, address string, security *tls.Config) *VCenter {
 	t.Cleanup(model.Remove)
 	model.Service.TLS = security
 	model.Service.Listen = &url.URL{User: url.UserPassword(User, Password)}
-	v := &VCenter{t: t, lines: map[net.Conn]bool{}, calls: map[string]int{}, extra: newExtras()}
+	v := &VCenter{t: t, lines: map[net.Conn]bool{}, calls: map[string]int{}, extra: newExtras(), inside: model.Service.Context}
 	model.Service.Context.Map.AddHandler(v.extra)
 	model.Service.Context.Map.Handler = v.handle
 	server := model.Service.NewServer()
@@ -331,10 +332,15 @@ func (v *VCenter) handle(ctx *simulator.Context, method *simulator.Method) (mo.R
 		<-wait.Done()
 		stop()
 	}
-	if answer == nil {
-		return nil, nil
+	if answer != nil {
+		if fault := answer(method.Name); fault != nil {
+			return nil, fault
+		}
 	}
-	return nil, answer(method.Name)
+	if method.Name == "Destroy_Task" {
+		v.extra.finish()
+	}
+	return nil, nil
 }
 
 // Calls is how often a method was called, and all of them for the empty string.

@@ -52,6 +52,9 @@ type Group struct {
 	UID string
 	// Template is what new machines are made of: a name or a path. It is no other if only its spelling is.
 	Template string
+	// Leaving is how many machines a group that is being deleted may have had, by number: those that are not in its folder are looked for
+	// everywhere. 0 for any other group.
+	Leaving int32
 }
 
 // Power is whether a machine runs.
@@ -70,8 +73,8 @@ const (
 type Inventory struct {
 	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
 	Folder, Path string
-	// Elsewhere is the path of the group's first machine where there is no folder of the group's: somebody has renamed or moved that. Empty
-	// for no such machine.
+	// Elsewhere is the path of a machine of the group's that is not in its folder. It is looked for where there is no such folder, which
+	// somebody may have renamed or moved, and where a group that is being deleted has no machine in it any more. Empty for none.
 	Elsewhere string
 	// VCenter tells this vCenter from all others, whatever its name.
 	VCenter string
@@ -81,7 +84,7 @@ type Inventory struct {
 	Others []string
 	// Cloning are the names of machines that are being made and may not be visible yet.
 	Cloning []string
-	// Failures are the tasks that failed last, at most one for each machine.
+	// Failures are the tasks that failed last, at most one for each machine and verb.
 	// That of a machine which is being made already has the reason Moved.
 	Failures []Failure
 }
@@ -104,8 +107,13 @@ type Machine struct {
 	Power     Power
 	// Connected says that its host answers.
 	Connected bool
-	// Busy says that a task of the vCenter is at work on it.
-	Busy bool
+	// Broken is the vCenter's word for why it can do nothing with the machine until somebody repairs it: inaccessible, invalid or orphaned
+	// (vSphere Web Services API, VirtualMachineConnectionState). Empty for none.
+	Broken string
+	// Unread says that the vCenter cannot tell what is in the machine's configuration, and so not its mark either.
+	Unread bool
+	// Busy says that a task of the vCenter is at work on it, and Ordered that the group has ordered one.
+	Busy, Ordered bool
 	// Tools says that its guest can be asked to shut down.
 	Tools bool
 	// GrowsCPU and GrowsMemory say that it can get more of them while it runs.
@@ -117,6 +125,9 @@ type Failure struct {
 	// Machine is the name of the machine the task was for, and Verb what it was to do.
 	Machine string
 	Verb    Verb
+	// CPU and MemoryMiB are what it was to have, where the verb is about that. Another size is another thing to try.
+	CPU       int32
+	MemoryMiB int64
 	// Reason and Message are as in Error.
 	Reason  Reason
 	Message string
@@ -138,8 +149,10 @@ const (
 	Shutdown Verb = "Shutdown"
 	// Stop powers a machine off.
 	Stop Verb = "PowerOff"
-	// Resize gives a machine other CPUs and memory.
+	// Resize gives a machine that is off other CPUs and memory.
 	Resize Verb = "Reconfigure"
+	// Grow gives a machine that runs more of them.
+	Grow Verb = "HotAdd"
 	// Destroy deletes a machine and its disks.
 	Destroy Verb = "Destroy"
 	// DeleteFolder deletes the group's folder if it is empty.
@@ -175,10 +188,14 @@ const (
 	NoPlace Reason = "PlacementNotFound"
 	// NoTemplate: the template does not exist, or is not the only one of its name.
 	NoTemplate Reason = "TemplateNotFound"
+	// Away: a machine of the group's is somewhere else in the vCenter.
+	Away Reason = "MachineMoved"
 	// Failed: the vCenter tried, and could not.
 	Failed Reason = "TaskFailed"
 	// Moved: what was ordered does not fit what there is now; looking again is enough.
 	Moved Reason = "Moved"
+	// Crowded: too many accounts are in use at once.
+	Crowded Reason = "TooManyAccounts"
 	// NoHelper: the program that speaks to vCenters cannot be run.
 	NoHelper Reason = "HelperNotRunning"
 )

@@ -2,6 +2,9 @@ package vsphere
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"path"
 
 	"github.com/vmware/govmomi/fault"
 	"github.com/vmware/govmomi/object"
@@ -19,12 +22,12 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	}
 	switch order.Verb {
 	case vcenter.CreateFolder:
-		return s.createFolder(ctx, at, order)
+		return s.begin(order, func() (*object.Task, error) { return nil, s.createFolder(ctx, at, order) })
 	case vcenter.DeleteFolder:
-		return s.deleteFolder(ctx, at, order)
+		return s.begin(order, func() (*object.Task, error) { return s.deleteFolder(ctx, at, order) })
 	case vcenter.Clone:
 		return s.begin(order, func() (*object.Task, error) { return s.clone(ctx, at, order) })
-	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy:
+	case vcenter.Start, vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Grow, vcenter.Destroy:
 		now, err := s.prove(ctx, at, order)
 		if err == nil && order.Replaces {
 			err = s.replaceable(ctx, at, order, now)
@@ -44,11 +47,15 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
 }
 
-// createFolder makes the group's folder.
+// createFolder makes the group's folder. Where somebody was faster the next look tells who, unless the account may not see it.
 func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
 	_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
 	if fault.Is(err, &types.DuplicateName{}) {
-		return nil // somebody was faster: the next look tells who
+		there, err := s.folder(ctx, at, order.Group.Folder)
+		if err == nil && there == nil {
+			return &vcenter.Error{Reason: vcenter.Forbidden, Message: fmt.Sprintf("folder %s exists, and %s cannot see it: propagate its permissions on %s to children", path.Join(at.parent.path, order.Group.Folder), s.account.User, at.parent.path)}
+		}
+		return err
 	}
 	if isGone(err) {
 		s.misplaced()
@@ -64,32 +71,47 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 	if order.Verb == vcenter.Stop {
 		return machine.PowerOff(ctx)
 	}
-	if order.Verb == vcenter.Resize {
+	if order.Verb == vcenter.Resize || order.Verb == vcenter.Grow {
 		return machine.Reconfigure(ctx, types.VirtualMachineConfigSpec{NumCPUs: order.CPU, MemoryMB: order.MemoryMiB})
 	}
 	return machine.Destroy(ctx)
 }
 
-// begin begins a task for a machine and takes note of it. What the vCenter refuses is a failure of that machine, and waits before it is tried again.
+// begin begins a task for a machine, or the group's folder, and takes note of it; nil is one that is over already. What the vCenter refuses is a
+// failure of that machine, and waits before it is tried again.
 func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
-	about := subject{order.Group.UID, order.Machine}
-	if err := s.busy(about, order.Verb); err != nil {
+	about, one := subject{order.Group.UID, order.Machine}, begun{attempt: attemptOf(order)}
+	if err := s.busy(about, one.attempt); err != nil {
 		return err
 	}
 	started, err := start()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		if isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err) {
-			s.note(about, order.Verb, err)
+		if noteworthy(err) {
+			s.note(about, one.attempt, err)
 		}
 		return err
 	}
-	s.tasks[about] = begun{verb: order.Verb, reference: started.Reference()}
+	if started == nil {
+		s.passed(about, order.Verb)
+		return nil
+	}
+	one.reference = started.Reference()
+	s.tasks[about] = one
 	return nil
 }
 
-// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once.
+// noteworthy says that an error is a refusal of one thing, which is to rest then.
+func noteworthy(err error) bool {
+	if known, is := errors.AsType[*vcenter.Error](err); is {
+		return known.Reason == vcenter.Away || known.Reason == vcenter.Forbidden
+	}
+	return isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err)
+}
+
+// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once. One that
+// somebody has moved out of the folder is not made again.
 func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
@@ -97,6 +119,11 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	}
 	if folder == nil {
 		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is gone"}
+	}
+	if away, err := s.astray(ctx, folder, order.Group.UID, order.Machine); err != nil {
+		return nil, err
+	} else if away != "" {
+		return nil, &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, and is not made a second time: move it back into folder %s, or delete it", order.Machine, away, path.Join(at.parent.path, order.Group.Folder))}
 	}
 	from, err := s.source(ctx, at, order)
 	if err != nil {
@@ -146,36 +173,35 @@ func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, n
 
 // deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began which
 // was killed then may still be on its way into it: while machines are made of the template, it waits.
-func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) error {
+func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil || folder == nil {
-		return err
+		return nil, err
 	}
 	if from, err := s.template(ctx, at, order.Group.Template); err == nil {
 		var seen mo.VirtualMachine
 		collector := property.DefaultCollector(s.client)
 		if err := collector.RetrieveOne(ctx, from.Reference(), []string{"recentTask"}, &seen); err != nil {
-			return err
+			return nil, err
 		}
 		var tasks []mo.Task
 		if len(seen.RecentTask) > 0 {
 			if err := collector.Retrieve(ctx, seen.RecentTask, []string{"info.state"}, &tasks); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		for _, one := range tasks {
 			if isRunning(one.Info.State) {
-				return &vcenter.Error{Reason: vcenter.Moved, Message: "a machine may still be being made of the template"}
+				return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "a machine may still be being made of the template"}
 			}
 		}
 	}
 	machines, others, err := contents(ctx, s.client, *folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(machines)+len(others) > 0 {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is not empty"}
+		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is not empty"}
 	}
-	_, err = object.NewFolder(s.client, *folder).Destroy(ctx)
-	return err
+	return object.NewFolder(s.client, *folder).Destroy(ctx)
 }

@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"slices"
 
@@ -51,19 +52,28 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	if folder == nil {
-		found.Elsewhere, err = s.elsewhere(ctx, group)
+		found.Elsewhere, err = s.elsewhere(ctx, nil, group)
 		return found, err
 	}
 	found.Folder = folder.Value
 	if found.Machines, found.Others, err = contents(ctx, s.client, *folder); err != nil {
 		return found, err
 	}
-	for i, one := range found.Machines {
-		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
-			found.Machines[i].Busy = true
-		}
+	ordered(found.Machines, group, worked)
+	if group.Leaving > 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
+		found.Elsewhere, err = s.elsewhere(ctx, folder, group)
+		return found, err
 	}
 	return found, s.respell(ctx, at, group, found.Machines)
+}
+
+// ordered marks the machines that the group has something done to.
+func ordered(machines []vcenter.Machine, group vcenter.Group, worked []string) {
+	for i, one := range machines {
+		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
+			machines[i].Busy, machines[i].Ordered = true, true
+		}
+	}
 }
 
 // folder returns the group's folder; nil if there is none.
@@ -79,13 +89,37 @@ func (s bound) folder(ctx context.Context, at *site, name string) (*types.Manage
 	return &reference, nil
 }
 
-// elsewhere finds a group's first machine wherever it is in the vCenter: a group that has any has that one. It returns its path.
-func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
-	first, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(group.UID, group.Folder+"-0"), true, new(true))
-	if err != nil || first == nil {
+// isOf says that a machine has the group's mark, and is no copy.
+func isOf(group vcenter.Group, one vcenter.Machine) bool {
+	return one.Owner == group.UID && (one.Original || one.Name == one.Slot)
+}
+
+// elsewhere finds a machine of the group's that is not in its folder, and returns its path: the first, which a group has that has any; of a group
+// that is being deleted any there may be.
+func (s bound) elsewhere(ctx context.Context, folder *types.ManagedObjectReference, group vcenter.Group) (string, error) {
+	for number := range max(1, group.Leaving) {
+		at, err := s.astray(ctx, folder, group.UID, fmt.Sprintf("%s-%d", group.Folder, number))
+		if err != nil || at != "" {
+			return at, err
+		}
+	}
+	return "", nil
+}
+
+// astray is the path of the machine that was made for a slot, if it is anywhere in the vCenter but in a folder; else it is empty.
+func (s bound) astray(ctx context.Context, folder *types.ManagedObjectReference, uid, slot string) (string, error) {
+	found, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(uid, slot), true, new(true))
+	if err != nil || found == nil {
 		return "", err
 	}
-	return find.InventoryPath(ctx, s.client, first.Reference())
+	var seen mo.VirtualMachine
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, found.Reference(), []string{"parent"}, &seen); err != nil {
+		return "", err
+	}
+	if folder != nil && seen.Parent != nil && *seen.Parent == *folder {
+		return "", nil
+	}
+	return find.InventoryPath(ctx, s.client, found.Reference())
 }
 
 // contents returns what is in a folder.
@@ -165,22 +199,35 @@ const kindMachine = "VirtualMachine"
 const nameProperty = "name"
 
 func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
-	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy}
-	// While a machine is being made there is no configuration, or one without hardware.
+	state := seen.Runtime.ConnectionState
+	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy, Broken: brokenBy(state)}
 	if seen.Config == nil || seen.Config.Hardware.NumCPU == 0 {
-		one.Making = true
+		// While a machine is being made there is no configuration, or one without hardware. Neither is there of one that the vCenter has lost.
+		one.Unread = one.Broken != "" || state == types.VirtualMachineConnectionStateDisconnected
+		one.Making = !one.Unread
 		return one
 	}
 	one.CPU, one.MemoryMiB = seen.Config.Hardware.NumCPU, int64(seen.Config.Hardware.MemoryMB)
 	one.GrowsCPU = seen.Config.CpuHotAddEnabled != nil && *seen.Config.CpuHotAddEnabled
 	one.GrowsMemory = seen.Config.MemoryHotAddEnabled != nil && *seen.Config.MemoryHotAddEnabled
-	one.Connected = seen.Runtime.ConnectionState == types.VirtualMachineConnectionStateConnected
+	one.Connected = state == types.VirtualMachineConnectionStateConnected
 	one.Tools = seen.Guest != nil && seen.Guest.ToolsRunningStatus == string(types.VirtualMachineToolsRunningStatusGuestToolsRunning) &&
 		(seen.Guest.GuestStateChangeSupported == nil || *seen.Guest.GuestStateChangeSupported)
 	one.Power = powerOf(seen.Runtime.PowerState)
 	readMarks(&one, seen.Config.ExtraConfig)
 	one.Original = one.Owner != "" && seen.Config.InstanceUuid == instanceOf(one.Owner, one.Slot)
 	return one
+}
+
+// brokenBy is the word for a state in which nothing can be done with a machine until somebody repairs it; empty for any other. A host that is
+// disconnected may come back by itself.
+func brokenBy(state types.VirtualMachineConnectionState) string {
+	switch state {
+	case types.VirtualMachineConnectionStateInaccessible, types.VirtualMachineConnectionStateInvalid, types.VirtualMachineConnectionStateOrphaned:
+		return string(state)
+	case types.VirtualMachineConnectionStateConnected, types.VirtualMachineConnectionStateDisconnected:
+	}
+	return ""
 }
 
 func powerOf(state types.VirtualMachinePowerState) vcenter.Power {

@@ -2,8 +2,10 @@ package vsphere
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/fault"
@@ -24,7 +26,10 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	}
 	var forbidden *types.NoPermission
 	_, isForbidden := fault.As(err, &forbidden)
+	named, isNamed := errors.AsType[x509.HostnameError](err)
 	switch {
+	case isNamed:
+		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is for another name (%s): %s", account.Host, said(err), otherName(named.Certificate)))
 	case soap.IsCertificateUntrusted(err):
 		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not to be trusted (%s): put its authority into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true where nobody can listen", account.Host, said(err)))
 	case fault.Is(err, &types.InvalidLogin{}):
@@ -46,6 +51,18 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): see whether it runs and VC_HOST is right; the operator goes on asking", account.Host, said(err)))
 }
 
+// otherName says what to do about a vCenter that has another name in its certificate.
+func otherName(certificate *x509.Certificate) string {
+	names := slices.Clone(certificate.DNSNames)
+	for _, address := range certificate.IPAddresses {
+		names = append(names, address.String())
+	}
+	if len(names) == 0 {
+		return "give the vCenter a certificate with its name in it (subjectAltName), or put VC_INSECURE=true into the Secret vc-creds where nobody can listen"
+	}
+	return "put the name that the certificate has into the key VC_HOST of the Secret vc-creds: " + strings.Join(names, ", ")
+}
+
 // loginMeaning says what an error of logging in means: the account is for a person to correct, or the vCenter cannot be used. Either way nobody asks
 // again at once.
 func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
@@ -63,7 +80,7 @@ func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 	switch meant.Reason {
 	case vcenter.Refused, vcenter.Untrusted, vcenter.Unreachable:
 		return meant
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Failed, vcenter.Moved, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
 	}
 	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): see whether it is starting or overloaded; the operator goes on asking", account.Host, said(err))}
 }

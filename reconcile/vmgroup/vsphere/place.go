@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
@@ -20,7 +22,12 @@ import (
 // site is where a group's folder is. It outlives sessions: the library's objects each hold the client they were found with, and are made on use.
 type site struct {
 	datacenter, parent spot
+	// until is for how long that is believed: somebody may rename them.
+	until time.Time
 }
+
+// siteLife is for how long a place is taken for where it was found.
+const siteLife = time.Minute
 
 // spot is an object of the vCenter, and its path.
 type spot struct {
@@ -40,7 +47,7 @@ func (s bound) parent(at *site) *object.Folder {
 	return made
 }
 
-// site finds the datacenter and the folder of a place. What was found once is remembered until something there is gone.
+// site finds the datacenter and the folder of a place. What was found is remembered for a while, or until something there is gone.
 func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
 	if known := s.placed(place); known != nil {
 		return known, nil
@@ -65,17 +72,18 @@ func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
 	if err != nil {
 		return nil, named(err, "spec.folder", under)
 	}
-	found := &site{datacenter: spot{datacenter.Reference(), datacenter.InventoryPath}, parent: spot{parent.Reference(), parent.InventoryPath}}
+	found := &site{datacenter: spot{datacenter.Reference(), datacenter.InventoryPath}, parent: spot{parent.Reference(), parent.InventoryPath}, until: s.now().Add(siteLife)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.places[place] = found
 	return found, nil
 }
 
-// placed returns what was found of a place; nil for nothing.
+// placed returns what was found of a place a moment ago; nil for nothing.
 func (s *session) placed(place vcenter.Place) *site {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.places, func(_ vcenter.Place, one *site) bool { return one.until.Before(s.now()) })
 	return s.places[place]
 }
 

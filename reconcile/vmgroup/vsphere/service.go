@@ -9,6 +9,7 @@ package vsphere
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -26,8 +27,10 @@ const (
 	// maxClones is how many machines are made at once in one vCenter; vSphere copies eight at once from or to a datastore (vSphere
 	// documentation, "Limits on Simultaneous Migrations").
 	maxClones = 4
-	// maxSessions is how many accounts there can be at once.
-	maxSessions = 32
+	// maxSessions is how many accounts have a session at once, which is far more than one operator is for: each keeps a connection open.
+	maxSessions = 256
+	// logoutTime is how long the vCenter has to end a session.
+	logoutTime = 3 * time.Second
 	// idle is after how long without a question a session is ended. A vCenter does so after 30 minutes.
 	idle = 5 * time.Minute
 )
@@ -65,9 +68,14 @@ func (s *Service) Do(ctx context.Context, order vcenter.Order) error {
 
 // with asks something within a session, at most for so long. A session that the vCenter does not know any more is made anew, once.
 func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.Duration, ask func(context.Context, bound) error) error {
-	one, err := s.session(account)
+	one, spare, err := s.session(account)
 	if err != nil {
 		return err
+	}
+	if spare != nil {
+		leaving, cancel := context.WithTimeout(ctx, logoutTime)
+		spare.logout(leaving)
+		cancel()
 	}
 	asked, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
 	defer cancel()
@@ -81,21 +89,36 @@ func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.
 // errSlow is why a question ended that took too long.
 var errSlow = errors.New("the vCenter took too long")
 
-// session returns the session of an account, which may not be open yet.
-func (s *Service) session(account vcenter.Account) (*session, error) {
+// session returns the session of an account, which may not be open yet, and the one that has to end for it; nil for none.
+func (s *Service) session(account vcenter.Account) (one, spare *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one, known := s.sessions[account]; known {
 		one.lastUse.Store(s.now().UnixNano())
-		return one, nil
+		return one, nil, nil
 	}
 	if len(s.sessions) >= maxSessions {
-		return nil, &vcenter.Error{Reason: vcenter.NoHelper, Message: "too many vCenter accounts are in use at once: let groups share the Secret vc-creds in the operator's namespace", After: time.Minute}
+		if spare = s.longest(); spare == nil {
+			return nil, nil, &vcenter.Error{Reason: vcenter.Crowded, Message: fmt.Sprintf("%d vCenter accounts are in use at once: let groups share the Secret vc-creds in the operator's namespace", maxSessions), After: time.Minute}
+		}
+		delete(s.sessions, spare.account)
 	}
-	one := newSession(account, s.now)
+	one = newSession(account, s.now)
 	one.lastUse.Store(s.now().UnixNano())
 	s.sessions[account] = one
-	return one, nil
+	return one, spare, nil
+}
+
+// longest is the session that nobody has used for longest; nil for none. One that is at work now is not meant, and neither is one whose vCenter is
+// left in peace: who comes after would not know of that. s.mu is held.
+func (s *Service) longest() *session {
+	var found *session
+	for _, one := range s.sessions {
+		if len(one.requests) == 0 && one.resting() == nil && (found == nil || one.lastUse.Load() < found.lastUse.Load()) {
+			found = one
+		}
+	}
+	return found
 }
 
 // Tidy ends the sessions nobody has used for a while, every minute until ctx ends; then it ends all. Sessions that were left would count
@@ -125,7 +148,7 @@ func (s *Service) end(ctx context.Context, since time.Time) {
 		}
 	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, logoutTime)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, one := range ended {

@@ -269,7 +269,7 @@ func TestFailuresPass(t *testing.T) {
 	watch.forward(time.Minute)
 	_, err := service.Look(t.Context(), groupNamed(v, "other", "uid-2"))
 	must(t, err)
-	one, err := service.session(group.Account)
+	one, _, err := service.session(group.Account)
 	must(t, err)
 	if left := len(one.failed); left != 0 {
 		t.Errorf("%d failures are kept for ever", left)

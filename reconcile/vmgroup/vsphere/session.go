@@ -52,7 +52,7 @@ type session struct {
 	templates map[spelling]identified
 	// tasks are those under way, and failed those that failed last.
 	tasks  map[subject]begun
-	failed map[subject]failure
+	failed map[trouble]failure
 }
 
 // bound is a session while a question is asked: the client stays the same, whatever others find out meanwhile.
@@ -64,7 +64,7 @@ type bound struct {
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
 		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1),
-		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[subject]failure{},
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{},
 	}
 }
 
@@ -82,7 +82,7 @@ func (s *session) ask(ctx context.Context, what func(context.Context, bound) err
 	for attempt := 0; ; attempt++ {
 		client, err := s.open(ctx)
 		if err != nil {
-			return s.judged(ctx, err)
+			return err
 		}
 		err = what(ctx, bound{session: s, client: client})
 		if attempt == 0 && fault.Is(err, &types.NotAuthenticated{}) {
@@ -122,7 +122,7 @@ func (s *session) judged(ctx context.Context, err error) error {
 		first, limit = pauseRefusedFirst, pauseRefusedCap
 	case vcenter.Untrusted:
 		limit = 5 * pauseCap
-	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Failed, vcenter.Moved, vcenter.NoHelper:
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
 		s.failures, s.last = 0, nil // the vCenter answered
 		return meant
 	}
@@ -135,13 +135,13 @@ func (s *session) judged(ctx context.Context, err error) error {
 	return meant
 }
 
-// open returns the client of an open session.
+// open returns the client of an open session. Its error has been judged before anybody else may try: a second wrong password is not sent.
 func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	select {
 	case s.opening <- struct{}{}:
 		defer func() { <-s.opening }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, s.judged(ctx, ctx.Err())
 	}
 	if client := s.current(); client != nil {
 		return client, nil
@@ -151,7 +151,7 @@ func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	}
 	client, err := login(ctx, s.account)
 	if err != nil {
-		return nil, loginMeaning(err, s.account)
+		return nil, s.judged(ctx, loginMeaning(err, s.account))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

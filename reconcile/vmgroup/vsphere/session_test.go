@@ -147,6 +147,24 @@ func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 	must(t, err) // the right one is not kept waiting by the wrong one
 }
 
+// TestAWrongPasswordIsKnownToWhoWaits: when the next one may open the session it is known that the vCenter refuses the account.
+func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
+	t.Parallel()
+	v := vcsim.New(t)
+	account := groupOf(v).Account
+	account.Password = "wrong"
+	one := newSession(account, time.Now)
+	for range 5 {
+		_, err := one.open(t.Context())
+		if known := refusal(t, err, vcenter.Refused, "VC_PASS"); known.After == 0 {
+			t.Error("it may be tried again at once")
+		}
+	}
+	if tries := v.Calls("Login"); tries != 1 {
+		t.Errorf("%d tries at once", tries)
+	}
+}
+
 // TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to correct.
 func TestALoginThatFails(t *testing.T) {
 	t.Parallel()
@@ -237,7 +255,7 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	if _, err := service.Look(ctx, group); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want the end of the caller's time", err)
 	}
-	one, err := service.session(group.Account)
+	one, _, err := service.session(group.Account)
 	must(t, err)
 	slow, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errSlow)
 	defer cancel()
@@ -248,4 +266,38 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	if known := refusal(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
 		t.Error("it is not left in peace")
 	}
+}
+
+// TestAccountsThatAreManyTakeTurns: a new one has the session that was unused longest; what is at work, or has to leave a vCenter in peace, stays.
+func TestAccountsThatAreManyTakeTurns(t *testing.T) {
+	t.Parallel()
+	v, watch := vcsim.New(t), &clock{}
+	service, group := New(watch.now), groupOf(v)
+	_, err := service.Look(t.Context(), group)
+	must(t, err)
+	others := []*session{}
+	for number := range maxSessions - 1 {
+		watch.forward(time.Second)
+		one, spare, err := service.session(vcenter.Account{User: strings.Repeat("u", number+1)})
+		must(t, err)
+		if spare != nil {
+			t.Fatalf("a session ends for account %d", number)
+		}
+		others = append(others, one)
+	}
+	_, err = service.Look(t.Context(), vcenter.Group{Account: vcenter.Account{Host: "https://"}})
+	wantReason(t, err, vcenter.Unreachable, "VC_HOST")
+	if open := len(v.Sessions()); open != 0 {
+		t.Errorf("the session that was unused longest is open still, and %d are", open)
+	}
+	others[0].requests <- struct{}{}
+	others[1].last, others[1].until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+	if _, spare, err := service.session(group.Account); err != nil || spare != others[2] {
+		t.Errorf("another one's session ended, error %v", err)
+	}
+	for _, one := range service.sessions {
+		one.last, one.until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
+	}
+	_, err = service.Look(t.Context(), vcenter.Group{Account: vcenter.Account{User: "one too many"}})
+	wantReason(t, err, vcenter.Crowded, "let groups share")
 }

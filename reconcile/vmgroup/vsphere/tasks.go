@@ -3,6 +3,7 @@ package vsphere
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -20,20 +21,49 @@ import (
 const (
 	retryFirst = 5 * time.Second
 	retryCap   = 10 * time.Minute
+	// retryResize is the first for a machine that was shut down to be resized, and runs again: it is not to be shut down all the time.
+	retryResize = retryCap
+	// retryAway is the longest for a machine that was moved: somebody may delete it where it is.
+	retryAway = time.Minute
 )
 
 // failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
 const failureLife = retryCap
 
-// subject is what a task is about: a machine of a group.
+// subject is what a task is about: a machine of a group; with an empty name the group's folder.
 type subject struct {
 	uid, machine string
 }
 
+func (s subject) String() string { return cmp.Or(s.machine, "the group's folder") }
+
+// attempt is what is to be done to a machine, and for what size where it is about that.
+type attempt struct {
+	verb   vcenter.Verb
+	cpu    int32
+	memory int64
+}
+
+func attemptOf(order vcenter.Order) attempt {
+	one := attempt{verb: order.Verb}
+	if aboutSize(order.Verb) {
+		one.cpu, one.memory = order.CPU, order.MemoryMiB
+	}
+	return one
+}
+
+func aboutSize(verb vcenter.Verb) bool { return verb == vcenter.Resize || verb == vcenter.Grow }
+
 // begun is a task under way.
 type begun struct {
-	verb      vcenter.Verb
+	attempt
 	reference types.ManagedObjectReference
+}
+
+// trouble is what failures are known by: a machine that could not be resized may be started meanwhile.
+type trouble struct {
+	subject
+	verb vcenter.Verb
 }
 
 // failure is a task that failed, and how often in a row.
@@ -43,26 +73,63 @@ type failure struct {
 	until time.Time
 }
 
+// of says that a failure is of the very thing that is to be tried.
+func (f failure) of(one attempt) bool {
+	return f.Verb == one.verb && f.CPU == one.cpu && f.MemoryMiB == one.memory
+}
+
 // settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
 func (s bound) settle(ctx context.Context) error {
 	s.mu.Lock()
-	client, open := s.client, maps.Clone(s.tasks)
+	open := maps.Clone(s.tasks)
 	s.mu.Unlock()
+	references := make([]types.ManagedObjectReference, 0, len(open))
+	for _, one := range open {
+		references = append(references, one.reference)
+	}
+	seen, err := s.states(ctx, references)
+	if err != nil {
+		return err
+	}
 	for about, one := range open {
-		var seen mo.Task
-		err := property.DefaultCollector(client).RetrieveOne(ctx, one.reference, []string{"info"}, &seen)
+		info, known := seen[one.reference]
 		switch {
-		case isGone(err):
+		case !known, info.State == types.TaskInfoStateSuccess:
 			s.over(about, one, nil)
-		case err != nil:
-			return err
-		case seen.Info.State == types.TaskInfoStateError:
-			s.over(about, one, failureOf(seen.Info.Error))
-		case seen.Info.State == types.TaskInfoStateSuccess:
-			s.over(about, one, nil)
+		case info.State == types.TaskInfoStateError:
+			s.over(about, one, failureOf(info.Error))
 		}
 	}
 	return nil
+}
+
+// states asks for all tasks in one question. A vCenter that knows one of them no longer answers for none: then each is asked for alone.
+func (s bound) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
+	found := map[types.ManagedObjectReference]types.TaskInfo{}
+	if len(references) == 0 {
+		return found, nil
+	}
+	var tasks []mo.Task
+	err := property.DefaultCollector(s.client).Retrieve(ctx, references, []string{"info.state", "info.error"}, &tasks)
+	switch {
+	case isGone(err) && len(references) == 1:
+		return found, nil
+	case isGone(err):
+		for i := range references {
+			one, err := s.states(ctx, references[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(found, one)
+		}
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, one := range tasks {
+		found[one.Self] = one.Info
+	}
+	return found, nil
 }
 
 // over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the next
@@ -74,26 +141,41 @@ func (s *session) over(about subject, one begun, err error) {
 		delete(s.tasks, about)
 	}
 	if err == nil {
-		delete(s.failed, about)
+		s.passed(about, one.verb)
 		return
 	}
-	s.note(about, one.verb, err)
+	s.note(about, one.attempt, err)
+}
+
+// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make its size
+// any easier to change.
+func (s *session) passed(about subject, verb vcenter.Verb) {
+	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
+		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
+	})
 }
 
 // note notes a failure; s.mu is held.
-func (s *session) note(about subject, verb vcenter.Verb, err error) {
-	times := 1
-	if last := s.failed[about]; last.Verb == verb {
+func (s *session) note(about subject, of attempt, err error) {
+	times, at := 1, trouble{about, of.verb}
+	if last := s.failed[at]; last.of(of) {
 		times += last.times
 	}
 	meant := meaningOf(err, s.account)
-	message := string(verb) + " of " + about.machine + ": " + meant.Message
-	if fault.Is(err, &types.DuplicateName{}) {
-		meant.Reason, message = vcenter.Moved, about.machine+" is being made already: waits for it"
+	message := fmt.Sprintf("%s of %s: %s", of.verb, about, meant.Message)
+	first, limit := retryFirst, retryCap
+	if of.verb == vcenter.Resize {
+		first = retryResize
 	}
-	s.failed[about] = failure{
-		Failure: vcenter.Failure{Machine: about.machine, Verb: verb, Reason: meant.Reason, Message: message},
-		times:   times, until: s.now().Add(min(retryFirst<<min(times-1, 10), retryCap)),
+	if fault.Is(err, &types.DuplicateName{}) {
+		meant.Reason, message = vcenter.Moved, about.String()+" is being made already: waits for it"
+	}
+	if meant.Reason == vcenter.Away {
+		message, limit = meant.Message, retryAway
+	}
+	s.failed[at] = failure{
+		Failure: vcenter.Failure{Machine: about.machine, Verb: of.verb, CPU: of.cpu, MemoryMiB: of.memory, Reason: meant.Reason, Message: message},
+		times:   times, until: s.now().Add(min(first<<min(times-1, 10), limit)),
 	}
 }
 
@@ -118,7 +200,7 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 			worked = append(worked, about.machine)
 		}
 	}
-	maps.DeleteFunc(s.failed, func(_ subject, one failure) bool { return s.now().Sub(one.until) > failureLife })
+	maps.DeleteFunc(s.failed, func(_ trouble, one failure) bool { return s.now().Sub(one.until) > failureLife })
 	for about, one := range s.failed {
 		if about.uid == group.UID {
 			one.Resting = one.until.After(s.now())
@@ -126,19 +208,21 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 		}
 	}
 	slices.Sort(cloning)
-	slices.SortFunc(failures, func(a, b vcenter.Failure) int { return cmp.Compare(a.Machine, b.Machine) })
+	slices.SortFunc(failures, func(a, b vcenter.Failure) int {
+		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Verb, b.Verb))
+	})
 	return cloning, worked, failures
 }
 
 // busy says why a task must not begin now; nil if it may.
-func (s *session) busy(about subject, verb vcenter.Verb) error {
+func (s *session) busy(about subject, next attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, is := s.tasks[about]; is {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is busy"}
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is busy"}
 	}
-	if last := s.failed[about]; last.Verb == verb && last.until.After(s.now()) {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: about.machine + " is not tried again yet"}
+	if last := s.failed[trouble{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is not tried again yet"}
 	}
 	clones := 0
 	for _, one := range s.tasks {
@@ -146,7 +230,7 @@ func (s *session) busy(about subject, verb vcenter.Verb) error {
 			clones++
 		}
 	}
-	if verb == vcenter.Clone && clones >= maxClones {
+	if next.verb == vcenter.Clone && clones >= maxClones {
 		return &vcenter.Error{Reason: vcenter.Moved, Message: "other machines are being made"}
 	}
 	return nil
