@@ -14,6 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 )
@@ -94,16 +95,25 @@ func isOf(group vcenter.Group, one vcenter.Machine) bool {
 	return one.Owner == group.UID && (one.Original || one.Name == one.Slot)
 }
 
+// searchesAtOnce is how many machines are looked for at once: a large group is to be searched for within lookTime.
+const searchesAtOnce = 8
+
 // elsewhere finds a machine of the group's that is not in its folder, and returns its path: the first, which a group has that has any; of a group
 // that is being deleted any there may be.
 func (s bound) elsewhere(ctx context.Context, folder *types.ManagedObjectReference, group vcenter.Group) (string, error) {
-	for number := range max(1, group.Leaving) {
-		at, err := s.astray(ctx, folder, group.UID, fmt.Sprintf("%s-%d", group.Folder, number))
-		if err != nil || at != "" {
-			return at, err
-		}
+	found := make([]string, max(1, group.Leaving))
+	questions, ctx := errgroup.WithContext(ctx)
+	questions.SetLimit(searchesAtOnce)
+	for number := range found {
+		questions.Go(func() (err error) {
+			found[number], err = s.astray(ctx, folder, group.UID, fmt.Sprintf("%s-%d", group.Folder, number))
+			return err
+		})
 	}
-	return "", nil
+	if err := questions.Wait(); err != nil {
+		return "", err
+	}
+	return cmp.Or(found...), nil
 }
 
 // astray is the path of the machine that was made for a slot, if it is anywhere in the vCenter but in a folder; else it is empty.
