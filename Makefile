@@ -178,8 +178,8 @@ clean: dev-down ## remove everything built, the dev cluster included
 
 .PHONY: run
 run: ## run the operator on this machine against the cluster [KINDS=]
-	go build -o bin/ ./cmd/mysql-operator-vsphere
-	PATH="$(CURDIR)/bin:$$PATH" $(operator) run --kubeconfig=$(kubeconfig) --agent-image=$(IMG) --log-format=console $(kinds)
+	go build -o .dev/bin/ ./cmd/mysql-operator-vsphere
+	PATH="$(CURDIR)/.dev/bin:$$PATH" $(operator) run --kubeconfig=$(kubeconfig) --agent-image=$(IMG) --log-format=console $(kinds)
 
 .PHONY: install
 install: ## register the definitions; the operator does that by itself, too [KINDS=]

@@ -1,6 +1,7 @@
 package crds
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ func (i Installer) carryOut(ctx context.Context, found Result) (applied bool, er
 		return false, i.mark(ctx, found)
 	case Wait:
 		i.Log.Info("waiting for a definition to be gone", "name", name, "reason", decision.Reason)
-		return false, i.waitUntilGone(ctx, name)
+		return false, i.outlast(ctx, found)
 	case Keep, Refuse, CarryOver, Migrate:
 	}
 	return false, &RefusedError{Name: name, Plan: found.Plan}
@@ -127,6 +128,34 @@ func (i Installer) clear(ctx context.Context, found Result, applied *apiextensio
 	return i.patch(ctx, found.Definition, map[string]any{
 		fieldMetadata: map[string]any{"resourceVersion": applied.ResourceVersion}, "spec": json.RawMessage(difference),
 	})
+}
+
+// errServing says that a definition is being deleted, and serves what is needed until it is gone.
+var errServing = errors.New("it serves on while it is being deleted")
+
+// outlast waits until a definition is gone. Where that takes long its objects are kept by finalizers, which perhaps only this program takes off:
+// one that begins goes on, then, with a definition that serves what it needs. Who watches over it registers it again when it is gone.
+func (i Installer) outlast(ctx context.Context, found Result) error {
+	if i.Running {
+		return i.waitUntilGone(ctx, found.Definition.Name())
+	}
+	soon, cancel := context.WithTimeout(ctx, cmp.Or(i.Timeout, DefaultTimeout)/6)
+	defer cancel()
+	err := i.waitUntilGone(soon, found.Definition.Name())
+	if err == nil || soon.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	if shortfall(found.Existing, found.Definition) == "" {
+		return errServing
+	}
+	return i.waitUntilGone(ctx, found.Definition.Name())
+}
+
+// serving is what became of a definition that serves while it is being deleted.
+func serving(found Result) Result {
+	decision := found.Plan.Decision()
+	found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves until they are gone, and is registered again then")
+	return found
 }
 
 func (i Installer) waitUntilGone(ctx context.Context, name string) error {

@@ -83,9 +83,13 @@ func (i Installer) checkContent(ctx context.Context, definition Definition) (Res
 		}
 		found.Plan = only(Keep, decision.Reason, decision.Message+"; it serves all this one needs")
 		return found, nil
+	case Wait:
+		if shortfall(existing, definition) == "" {
+			return serving(found), nil
+		}
 	case Refuse:
 		return Result{}, &RefusedError{Name: definition.Name(), Plan: found.Plan}
-	case Create, Wait, CarryOver, Migrate:
+	case Create, CarryOver, Migrate:
 	}
 	return Result{}, &LackingError{definition.Name(), decision.Message}
 }

@@ -121,6 +121,8 @@ func (i Installer) ensure(ctx context.Context, definition Definition) (Result, e
 			case errors.Is(err, errOvertaken):
 				round-- // the next look ends with the context
 				_ = sleep(ctx, lastPoll)
+			case errors.Is(err, errServing):
+				return serving(found), nil
 			case err != nil:
 				return Result{}, err
 			case applied:

@@ -172,6 +172,38 @@ func TestEnsureWaitsForADeletionThenCreates(t *testing.T) {
 	}
 }
 
+// TestAProgramBeginsWithADefinitionWhoseObjectsStay: their finalizers are perhaps its own to take off.
+func TestAProgramBeginsWithADefinitionWhoseObjectsStay(t *testing.T) {
+	t.Parallel()
+	for story, work := range map[string]func(Installer) ([]Result, error){
+		"it brings definitions": func(i Installer) ([]Result, error) { return i.Ensure(t.Context(), all(t)) },
+		"it only looks at them": func(i Installer) ([]Result, error) { return i.Check(t.Context(), all(t)) },
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			going := ours(t).Object()
+			beingDeleted(going)
+			s := newServer(going)
+			results, err := work(impatient(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if decision := results[0].Plan.Decision(); decision.Action != Keep || decision.Reason != ReasonBeingDeleted {
+				t.Errorf("did %s, %s", decision.Action, decision.Reason)
+			}
+			if s.written() != 0 {
+				t.Error("it wrote something")
+			}
+		})
+	}
+	going := ours(t).Object()
+	beingDeleted(going)
+	running := impatient(newServer(going))
+	running.Running = true
+	_, err := running.Ensure(t.Context(), all(t))
+	wantSays(t, err, "the deletion of definition "+going.Name, "look for finalizers")
+}
+
 func TestEnsureSaysWhatItCouldNotDo(t *testing.T) {
 	t.Parallel()
 	name := ours(t).Name()
@@ -188,6 +220,7 @@ func TestEnsureSaysWhatItCouldNotDo(t *testing.T) {
 	withoutField(refused)
 	going := ours(t).Object()
 	beingDeleted(going)
+	withoutField(going)
 	down := func(string) error { return syscall.ECONNREFUSED }
 	for story, test := range map[string]struct {
 		server *server

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,8 +28,8 @@ import (
 // makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
 type makeController func(kind schema.Kind, agentImage string) reconcile.Controller
 
-// makers are the controllers by kind: a new kind is one row. vCenters is who speaks to them.
-func makers(vCenters vcenter.API) map[string]makeController {
+// makers are the controllers by kind: a new kind is one row. vmGroups are the settings of one of them.
+func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	return map[string]makeController{
 		"MySQLCluster":        mysqlcluster.Controller,
 		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
@@ -40,29 +39,22 @@ func makers(vCenters vcenter.API) map[string]makeController {
 		"TDSet":               func(kind schema.Kind, _ string) reconcile.Controller { return tdset.Controller(kind) },
 		"PulsarConsumer":      pulsarconsumer.Controller,
 		"VmGroup": func(kind schema.Kind, _ string) reconcile.Controller {
-			return vmgroup.Controller(kind, vmGroupSettings(vCenters))
+			return vmgroup.Controller(kind, vmGroups)
 		},
 	}
 }
 
-// namespaceFile has the namespace of the Pod that a program runs in (Kubernetes documentation, "Accessing the Kubernetes API from a Pod").
-const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-
 // newVCenters makes who speaks to vCenters: a program that is started with the first VmGroup, and has to be ended.
 func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.Beside(), time.Now) }
 
-// vmGroupSettings are for VmGroups.
-func vmGroupSettings(vCenters vcenter.API) vmgroup.Settings {
-	// Outside of a Pod there is no namespace of the operator's own.
-	namespace, _ := os.ReadFile(namespaceFile)
-	return vmgroup.Settings{
-		VCenter: vCenters, Namespace: strings.TrimSpace(string(namespace)), Environment: os.Getenv,
-	}
+// vmGroupSettings are for VmGroups. namespace is the operator's own.
+func vmGroupSettings(vCenters vcenter.API, namespace string) vmgroup.Settings {
+	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, Environment: os.Getenv}
 }
 
 // controllers returns the controllers of the kinds.
-func controllers(kinds []schema.Kind, agentImage string, vCenters vcenter.API) ([]reconcile.Controller, error) {
-	made, known := []reconcile.Controller{}, makers(vCenters)
+func controllers(kinds []schema.Kind, agentImage string, vmGroups vmgroup.Settings) ([]reconcile.Controller, error) {
+	made, known := []reconcile.Controller{}, makers(vmGroups)
 	for _, kind := range kinds {
 		maker, found := known[kind.Kind]
 		if !found {
@@ -76,7 +68,7 @@ func controllers(kinds []schema.Kind, agentImage string, vCenters vcenter.API) (
 // rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
 func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
-	made, err := controllers(kinds, "", newVCenters())
+	made, err := controllers(kinds, "", vmgroup.Settings{})
 	if err != nil {
 		return needed, err
 	}

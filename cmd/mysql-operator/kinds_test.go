@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestEveryKindIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds() {
-		made, err := controllers([]schema.Kind{kind}, "image", newVCenters())
+		made, err := controllers([]schema.Kind{kind}, "image", vmgroup.Settings{})
 		if err != nil {
 			t.Error(err)
 			continue
@@ -31,7 +32,7 @@ func TestEveryKindIsComplete(t *testing.T) {
 			t.Errorf("%s: rights %+v, error %v", kind.Kind, needed, err)
 		}
 	}
-	if extra := len(makers(newVCenters())) - len(schema.Kinds()); extra != 0 {
+	if extra := len(makers(vmgroup.Settings{})) - len(schema.Kinds()); extra != 0 {
 		t.Errorf("%d controllers are for kinds that are not in the table", extra)
 	}
 }

@@ -147,8 +147,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return ignoreStop(ctx, err)
 	}
 	vCenters := newVCenters()
-	defer vCenters.End() // when all passes have ended
-	made, err := controllers(o.kinds, own.image, vCenters)
+	made, err := controllers(o.kinds, own.image, vmGroupSettings(vCenters, o.cluster.namespace))
 	if err != nil {
 		return err
 	}
@@ -166,7 +165,11 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 	group.Go(func() error { return manager.Run(ctx) })
 	group.Go(func() error { return care.keep(ctx) })
 	group.Go(func() error { return o.settle(ctx) })
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err // at once: a pass that did not end may be at work beside the next leader's
+	}
+	vCenters.End()
+	return nil
 }
 
 // self is what the operator knows of itself. With an image for the agents given it may run anywhere, and finds a name for itself.
