@@ -217,7 +217,7 @@ func (d *deciding) missing(name string) {
 		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("there is a machine %s in folder %s which no VmGroup made: rename, move or delete it", name, d.seen.inventory.Path)}
 		return
 	}
-	if d.refused(vcenter.Clone, name) {
+	if d.refused(vcenter.Clone, name) || d.mayBeThere() {
 		return
 	}
 	begun := len(d.seen.inventory.Cloning)
@@ -235,6 +235,14 @@ func (d *deciding) missing(name string) {
 		return
 	}
 	d.give(vcenter.Clone, vcenter.Machine{Slot: name})
+}
+
+// mayBeThere says that a machine which is missing may be one that somebody has renamed, and that the vCenter cannot read now.
+func (d *deciding) mayBeThere() bool {
+	for _, one := range d.sorted.unknown {
+		d.occupied(one)
+	}
+	return len(d.sorted.unknown) > 0
 }
 
 // occupied says that nothing can be done to a machine now.
@@ -286,7 +294,9 @@ func (d *deciding) resize(one vcenter.Machine) {
 	case one.Power == vcenter.PowerSuspended:
 		d.order(vcenter.Start, one)
 	case one.Power == vcenter.PowerOff && d.refused(vcenter.Resize, one.Slot):
-		d.order(vcenter.Start, one)
+		if failure.Reason != vcenter.Moved { // else it waits for what is being done to it
+			d.order(vcenter.Start, one)
+		}
 	case one.Power == vcenter.PowerOff:
 		d.give(vcenter.Resize, one)
 	case d.grows(one):
@@ -298,10 +308,11 @@ func (d *deciding) resize(one vcenter.Machine) {
 	}
 }
 
-// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain.
+// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain. Once is
+// not enough: it may have been for a reason that passes, and the other way takes the machine down.
 func (d *deciding) grows(one vcenter.Machine) bool {
 	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
-	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed {
+	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed && failure.Times > 1 {
 		return false
 	}
 	return (one.CPU == cpu || one.GrowsCPU && one.CPU < cpu) && (one.MemoryMiB == memory || one.GrowsMemory && one.MemoryMiB < memory)

@@ -87,6 +87,18 @@ func unfit(verb vcenter.Verb, number int, cpu int32) vcenter.Failure {
 	return failure
 }
 
+// again is a failure that is not the first.
+func again(failure vcenter.Failure) vcenter.Failure {
+	failure.Times = 2
+	return failure
+}
+
+// disturbed is a failure because something else was being done there.
+func disturbed(failure vcenter.Failure) vcenter.Failure {
+	failure.Reason, failure.Message = vcenter.Moved, failure.Machine+" is busy"
+	return failure
+}
+
 func tired(failure vcenter.Failure) vcenter.Failure {
 	failure.Resting = false
 	return failure
@@ -207,7 +219,12 @@ func TestDecide(t *testing.T) {
 		"a resize failed a while ago":               {web(), with(folder(machine(0), machine(1), machine(2, small)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "PowerOff 2"},
 		"a resize failed a while ago, it is off":    {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(tired(unfit(vcenter.Resize, 2, 2)))), nil, "Resize 2; problem TaskFailed"},
 		"a resize to another size failed":           {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(unfit(vcenter.Resize, 2, 4))), nil, "Resize 2"},
-		"a hot add failed: it is shut down":         {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), nil, "PowerOff 2"},
+		"a hot add failed once":                     {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), nil, "problem TaskFailed"},
+		"a hot add failed once, a while ago":        {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(tired(unfit(vcenter.Grow, 2, 2)))), nil, "HotAdd 2; problem TaskFailed"},
+		"a hot add failed twice: it is shut down":   {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(again(unfit(vcenter.Grow, 2, 2)))), nil, "PowerOff 2"},
+		"a hot add was disturbed":                   {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(again(disturbed(unfit(vcenter.Grow, 2, 2))))), nil, "waits: shop-web-2 is busy"},
+		"a resize was disturbed: it stays off":      {web(), with(folder(machine(0), machine(1), machine(2, small, off)), failing(disturbed(unfit(vcenter.Resize, 2, 2)))), nil, "waits: shop-web-2 is busy"},
+		"a renamed one cannot be read":              {web(), folder(machine(0), machine(1, unread("inaccessible"), named("db")), machine(2, off)), nil, "PowerOn 2; problem MachineBroken"},
 		"a hot add failed: it is down":              {web(), with(folder(machine(0), machine(1), machine(2, small, growing, off)), failing(unfit(vcenter.Grow, 2, 2))), nil, "Resize 2"},
 		"a hot add failed, and so did a resize":     {web(), with(with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 2))), failing(unfit(vcenter.Resize, 2, 2))), nil, "problem TaskFailed"},
 		"a hot add to another size failed":          {web(), with(folder(machine(0), machine(1), machine(2, small, growing)), failing(unfit(vcenter.Grow, 2, 4))), nil, "HotAdd 2"},

@@ -40,6 +40,7 @@ func (d *deciding) end() {
 	}
 	d.remove(slices.Collect(maps.Values(d.sorted.own)))
 	d.mayBeOwn()
+	d.mayBeThere()
 	if !d.settled() {
 		return
 	}

@@ -17,6 +17,8 @@ type sorted struct {
 	foreign string
 	// taken are the machines without a mark, by name.
 	taken map[string]vcenter.Machine
+	// unknown are machines whose mark cannot be read, and whose name tells nothing: the group's that were renamed may be among them.
+	unknown []vcenter.Machine
 	// running is how many of the group's machines are powered on.
 	running int32
 }
@@ -53,6 +55,10 @@ func (s *sorted) unmarked(folder string, one vcenter.Machine) {
 		one.Slot = one.Name
 		s.own[one.Name] = one
 		return
+	}
+	if one.Unread {
+		one.Slot = one.Name
+		s.unknown = append(s.unknown, one)
 	}
 	s.others = append(s.others, one.Name)
 	if one.Owner == "" {

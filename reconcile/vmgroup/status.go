@@ -58,8 +58,11 @@ func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
 func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStatus {
 	status := carried(group)
 	if !next.astray() {
-		running := next.running
-		status.CurrentReplicas, status.VCenter = &running, seen.host
+		status.VCenter = seen.host
+		if running := next.running; seen.inventory.Folder != "" || group.Status.Folder == "" {
+			// Of machines in a folder that is not to be seen nothing is known.
+			status.CurrentReplicas = &running
+		}
 		if seen.inventory.Folder != "" {
 			// Before there is a folder the group is nowhere, and may go to another place.
 			status.VCenterID, status.Folder = seen.inventory.VCenter, seen.inventory.Path

@@ -98,6 +98,17 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	}
 }
 
+// TestNothingIsKnownOfAFolderUnseen: how many machines ran when they were seen last is what is told of a group that goes without them.
+func TestNothingIsKnownOfAFolderUnseen(t *testing.T) {
+	t.Parallel()
+	group := web(was("/DC0/vm/shop-web", 3))
+	unseen := look{now: noon, inventory: vcenter.Inventory{Path: "/DC0/vm/shop-web"}}
+	status := reported(group, unseen, decide(group, unseen))
+	if status.CurrentReplicas == nil || *status.CurrentReplicas != 3 {
+		t.Errorf("of machines in a folder that is not to be seen it says that %v run", status.CurrentReplicas)
+	}
+}
+
 // What people meet in a status, they find in the document.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()

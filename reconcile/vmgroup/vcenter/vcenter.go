@@ -131,8 +131,9 @@ type Failure struct {
 	// Reason and Message are as in Error.
 	Reason  Reason
 	Message string
-	// Resting says that it is too early to try again.
+	// Resting says that it is too early to try again, and Times how often it has failed in a row.
 	Resting bool
+	Times   int
 }
 
 // Verb is what can be ordered.

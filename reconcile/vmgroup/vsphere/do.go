@@ -120,10 +120,8 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	if folder == nil {
 		return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the group's folder is gone"}
 	}
-	if away, err := s.astray(ctx, folder, order.Group.UID, order.Machine); err != nil {
+	if err := s.unmade(ctx, path.Join(at.parent.path, order.Group.Folder), order); err != nil {
 		return nil, err
-	} else if away != "" {
-		return nil, &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, and is not made a second time: move it back into folder %s, or delete it", order.Machine, away, path.Join(at.parent.path, order.Group.Folder))}
 	}
 	from, err := s.source(ctx, at, order)
 	if err != nil {
@@ -141,6 +139,18 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 			},
 		},
 	})
+}
+
+// unmade makes sure that a machine was not made already.
+func (s bound) unmade(ctx context.Context, folder string, order vcenter.Order) error {
+	there, err := s.search(ctx, order.Group.UID, order.Machine)
+	switch {
+	case err != nil || there == "":
+		return err
+	case path.Dir(there) == folder:
+		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is in the group's folder already, as " + path.Base(there)}
+	}
+	return &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, and is not made a second time: move it back into folder %s, or delete it", order.Machine, there, folder)}
 }
 
 // prove makes sure that a machine is still the group's own, and in its folder, before something is done to it.

@@ -3,18 +3,15 @@ package vsphere
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"path"
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/property"
 	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 )
@@ -53,7 +50,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	if folder == nil {
-		found.Elsewhere, err = s.elsewhere(ctx, nil, group)
+		found.Elsewhere, err = s.elsewhere(ctx, group)
 		return found, err
 	}
 	found.Folder = folder.Value
@@ -61,8 +58,8 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 		return found, err
 	}
 	ordered(found.Machines, group, worked)
-	if group.Leaving > 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
-		found.Elsewhere, err = s.elsewhere(ctx, folder, group)
+	if group.Leaving > 0 && len(found.Cloning) == 0 && !slices.ContainsFunc(found.Machines, func(one vcenter.Machine) bool { return isOf(group, one) }) {
+		found.Elsewhere, err = s.elsewhere(ctx, group)
 		return found, err
 	}
 	return found, s.respell(ctx, at, group, found.Machines)
@@ -93,43 +90,6 @@ func (s bound) folder(ctx context.Context, at *site, name string) (*types.Manage
 // isOf says that a machine has the group's mark, and is no copy.
 func isOf(group vcenter.Group, one vcenter.Machine) bool {
 	return one.Owner == group.UID && (one.Original || one.Name == one.Slot)
-}
-
-// searchesAtOnce is how many machines are looked for at once: a large group is to be searched for within lookTime.
-const searchesAtOnce = 8
-
-// elsewhere finds a machine of the group's that is not in its folder, and returns its path: the first, which a group has that has any; of a group
-// that is being deleted any there may be.
-func (s bound) elsewhere(ctx context.Context, folder *types.ManagedObjectReference, group vcenter.Group) (string, error) {
-	found := make([]string, max(1, group.Leaving))
-	questions, ctx := errgroup.WithContext(ctx)
-	questions.SetLimit(searchesAtOnce)
-	for number := range found {
-		questions.Go(func() (err error) {
-			found[number], err = s.astray(ctx, folder, group.UID, fmt.Sprintf("%s-%d", group.Folder, number))
-			return err
-		})
-	}
-	if err := questions.Wait(); err != nil {
-		return "", err
-	}
-	return cmp.Or(found...), nil
-}
-
-// astray is the path of the machine that was made for a slot, if it is anywhere in the vCenter but in a folder; else it is empty.
-func (s bound) astray(ctx context.Context, folder *types.ManagedObjectReference, uid, slot string) (string, error) {
-	found, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(uid, slot), true, new(true))
-	if err != nil || found == nil {
-		return "", err
-	}
-	var seen mo.VirtualMachine
-	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, found.Reference(), []string{"parent"}, &seen); err != nil {
-		return "", err
-	}
-	if folder != nil && seen.Parent != nil && *seen.Parent == *folder {
-		return "", nil
-	}
-	return find.InventoryPath(ctx, s.client, found.Reference())
 }
 
 // contents returns what is in a folder.

@@ -95,6 +95,58 @@ func TestAMachineThatWasMoved(t *testing.T) {
 	if found.Elsewhere != "" {
 		t.Errorf("deleted, it is told to be at %s", found.Elsewhere)
 	}
+
+	asked := v.Calls("FindByUuid")
+	for range 3 {
+		_, err = service.Look(t.Context(), group)
+		must(t, err)
+	}
+	if again := v.Calls("FindByUuid") - asked; again != 0 {
+		t.Errorf("what is not there is looked for %d times more", again)
+	}
+	watch.forward(searchLife)
+	_, err = service.Look(t.Context(), group)
+	must(t, err)
+	if again := v.Calls("FindByUuid") - asked; again != 2 {
+		t.Errorf("after a while both are looked for %d times more", again)
+	}
+}
+
+// TestASizeThatIsDisturbed: something else was at work on the machine at that moment, which says nothing of the size.
+func TestASizeThatIsDisturbed(t *testing.T) {
+	t.Parallel()
+	watch := &clock{}
+	service := New(watch.now)
+	v, group, id := withMachine(t, service)
+	for _, busy := range []types.BaseMethodFault{&types.TaskInProgress{}, &types.ConcurrentAccess{}} {
+		v.Fail(func(method string) types.BaseMethodFault {
+			if method == "ReconfigVM_Task" {
+				return busy
+			}
+			return nil
+		})
+		order := vcenter.Order{Group: group, Verb: vcenter.Resize, Machine: "shop-web-0", ID: id, CPU: 4, MemoryMiB: 1024}
+		wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "something else is being done to it")
+		found, err := service.Look(t.Context(), group)
+		must(t, err)
+		if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Moved || !found.Failures[0].Resting {
+			t.Errorf("found %+v", found.Failures)
+		}
+		watch.forward(3 * retryFirst)
+	}
+	v.Fail(nil)
+	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.Resize, Machine: "shop-web-0", ID: id, CPU: 4, MemoryMiB: 1024}))
+}
+
+// TestAMachineThatIsThereIsNotMade, whatever it is called now.
+func TestAMachineThatIsThereIsNotMade(t *testing.T) {
+	t.Parallel()
+	service := New(time.Now)
+	v, group, _ := withMachine(t, service)
+	wantReason(t, service.Do(t.Context(), clone(group, "shop-web-0")), vcenter.Moved, "is in the group's folder already")
+	if count := v.Calls("CloneVM_Task"); count != 1 {
+		t.Errorf("%d clones, want the first only", count)
+	}
 }
 
 // TestASizeThatIsRefused: it is not tried again soon, also when the machine runs again, and another one is.
@@ -123,8 +175,8 @@ func TestASizeThatIsRefused(t *testing.T) {
 		kept = append(kept, one)
 	}
 	want := []vcenter.Failure{
-		{Machine: "shop-web-0", Verb: vcenter.Grow, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true},
-		{Machine: "shop-web-0", Verb: vcenter.Resize, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true},
+		{Machine: "shop-web-0", Verb: vcenter.Grow, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true, Times: 1},
+		{Machine: "shop-web-0", Verb: vcenter.Resize, CPU: 4, MemoryMiB: 1024, Reason: vcenter.Failed, Resting: true, Times: 1},
 	}
 	if diff := cmp.Diff(want, kept); diff != "" {
 		t.Errorf("failures (-want +got):\n%s", diff)

@@ -38,6 +38,8 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 		return say(vcenter.Forbidden, fmt.Sprintf("%s lacks the privilege %s in vCenter %s: grant it", account.User, forbidden.PrivilegeId, account.Host))
 	case isGone(err):
 		return say(vcenter.Moved, "what was looked at is not there any more")
+	case isBusy(err):
+		return say(vcenter.Moved, "something else is being done to it: "+said(err))
 	}
 	if reason, message := placeMeaning(err); reason != "" {
 		return say(reason, message)
@@ -104,6 +106,11 @@ func placeMeaning(err error) (vcenter.Reason, string) {
 // isGone says that an object the vCenter was asked about does not exist any more.
 func isGone(err error) bool {
 	return fault.Is(err, &types.ManagedObjectNotFound{})
+}
+
+// isBusy says that something else was at work there at that moment: a snapshot, a move to another host.
+func isBusy(err error) bool {
+	return fault.Is(err, &types.TaskInProgress{}) || fault.Is(err, &types.ConcurrentAccess{})
 }
 
 func isSOAP(err error) bool {

@@ -39,6 +39,8 @@ type session struct {
 	requests chan struct{}
 	// opening is held by who opens the session.
 	opening chan struct{}
+	// searches is full while as many machines are looked for as the vCenter is asked for at once.
+	searches chan struct{}
 
 	mu       sync.Mutex
 	client   *vim25.Client
@@ -53,6 +55,8 @@ type session struct {
 	// tasks are those under way, and failed those that failed last.
 	tasks  map[subject]begun
 	failed map[trouble]failure
+	// missing are machines of groups that are being deleted, which the vCenter does not have, and until when that is believed.
+	missing map[subject]time.Time
 }
 
 // bound is a session while a question is asked: the client stays the same, whatever others find out meanwhile.
@@ -63,8 +67,8 @@ type bound struct {
 
 func newSession(account vcenter.Account, now func() time.Time) *session {
 	return &session{
-		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1),
-		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{},
+		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce),
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{}, missing: map[subject]time.Time{},
 	}
 }
 

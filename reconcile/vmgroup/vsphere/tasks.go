@@ -164,7 +164,7 @@ func (s *session) note(about subject, of attempt, err error) {
 	meant := meaningOf(err, s.account)
 	message := fmt.Sprintf("%s of %s: %s", of.verb, about, meant.Message)
 	first, limit := retryFirst, retryCap
-	if of.verb == vcenter.Resize {
+	if of.verb == vcenter.Resize && meant.Reason != vcenter.Moved {
 		first = retryResize
 	}
 	if fault.Is(err, &types.DuplicateName{}) {
@@ -174,7 +174,7 @@ func (s *session) note(about subject, of attempt, err error) {
 		message, limit = meant.Message, retryAway
 	}
 	s.failed[at] = failure{
-		Failure: vcenter.Failure{Machine: about.machine, Verb: of.verb, CPU: of.cpu, MemoryMiB: of.memory, Reason: meant.Reason, Message: message},
+		Failure: vcenter.Failure{Machine: about.machine, Verb: of.verb, CPU: of.cpu, MemoryMiB: of.memory, Reason: meant.Reason, Message: message, Times: times},
 		times:   times, until: s.now().Add(min(first<<min(times-1, 10), limit)),
 	}
 }
