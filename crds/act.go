@@ -139,7 +139,7 @@ func (i Installer) outlast(ctx context.Context, found Result) error {
 	if i.Running {
 		return i.waitUntilGone(ctx, found.Definition.Name())
 	}
-	soon, cancel := context.WithTimeout(ctx, cmp.Or(i.Timeout, DefaultTimeout)/6)
+	soon, cancel := context.WithTimeout(ctx, cmp.Or(i.Timeout, DefaultTimeout)/2)
 	defer cancel()
 	err := i.waitUntilGone(soon, found.Definition.Name())
 	if err == nil || soon.Err() == nil || ctx.Err() != nil {

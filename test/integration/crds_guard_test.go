@@ -153,6 +153,41 @@ func TestGuardRegistersADeletedDefinitionAgain(t *testing.T) {
 	}
 }
 
+// TestAnOperatorStartsWhileADefinitionGoes: what holds its objects is perhaps a finalizer that this operator takes off.
+func TestAnOperatorStartsWhileADefinitionGoes(t *testing.T) {
+	t.Parallel()
+	p := product{t: t, server: pool.Shared(t), plural: "stays"}
+	if _, err := p.operator(3, nil).boot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.create(t.Context(), "v1", "default", "a", map[string]any{"size": int64(1)}); err != nil {
+		t.Fatal(err)
+	}
+	finalizers := func(body string) error {
+		_, err := p.client("v1").Namespace("default").Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"finalizers":`+body+`}}`), metav1.PatchOptions{})
+		return err
+	}
+	if err := finalizers(`["example.com/held"]`); err != nil {
+		t.Fatal(err)
+	}
+	p.remove()
+	defer p.remove()
+	began, err := p.operator(3, nil).boot(t.Context())
+	if decision := began.Plan.Decision(); err != nil || decision.Action != crds.Keep || decision.Reason != crds.ReasonBeingDeleted {
+		t.Fatalf("did %s %s, error %v", decision.Action, decision.Reason, err)
+	}
+	if err := finalizers("null"); err != nil {
+		t.Fatalf("what is being deleted cannot be written: %v", err)
+	}
+	apiserver.Eventually(t, func(ctx context.Context) string {
+		again, err := p.operator(3, nil).boot(ctx)
+		if decision := again.Plan.Decision(); err != nil || decision.Action != crds.Create {
+			return fmt.Sprintf("did %s %s, error %v", decision.Action, decision.Reason, err)
+		}
+		return ""
+	})
+}
+
 // TestPolicyProtectsDefinitionsWithObjects: what manifests protection prints, installed by an administrator.
 func TestPolicyProtectsDefinitionsWithObjects(t *testing.T) {
 	t.Parallel()
