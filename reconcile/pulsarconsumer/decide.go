@@ -55,7 +55,7 @@ type verdict struct {
 
 // decide says how it is with the consumers. change is what this pass did to the Deployment; what was seen of it is older.
 func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdict {
-	wanted, workload := consumer.Spec.Replicas, "Deployment "+deploymentName(consumer)
+	workload := "Deployment "+deploymentName(consumer)
 	switch {
 	case change == reconcile.Awaiting:
 		return verdict{stateOnTheWay, reasonRollingOut, workload + " is being deleted by somebody and will be made again"}
@@ -63,7 +63,7 @@ func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdi
 		return verdict{stateOnTheWay, reasonRollingOut, workload + " was made or changed; its Pods follow"}
 	case now.refused != "":
 		return verdict{stateStalled, reasonPodsRefused, fmt.Sprintf("Kubernetes makes no Pods for %s: %s: change the quota or the policy it names", workload, now.refused)}
-	case now.paused && (now.updated < wanted || now.replicas > now.updated):
+	case now.paused && now.replicas > now.updated:
 		return verdict{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so that what changed does not reach its Pods: kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
 	case now.stuck != "":
 		return verdict{stateStalled, reasonRolloutStuck, fmt.Sprintf("%s; %s", now.stuck, look(consumer))}

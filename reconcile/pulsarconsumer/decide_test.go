@@ -66,6 +66,7 @@ func TestDecide(t *testing.T) {
 		"paused in mid-rollout":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.updated = true, 1 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
 		"paused once as many new ones as wanted are there": {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.replicas = true, 5 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
 		"paused, scaled in, and two are ending":            {aConsumer(withReplicas(1)), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
+		"paused, and scaled out a moment ago":              {aConsumer(withReplicas(5)), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateOnTheWay, reasonRollingOut, "3 of 5 replicas are new"},
 		"paused at rest":                                   {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateReady, reasonReplicasReady, ""},
 		"scaled in, and two are ending":                    {aConsumer(withReplicas(1)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
 		"scaled to nobody":                                 {aConsumer(withReplicas(0)), reconcile.Unchanged, seen{exists: true, current: true}, stateReady, reasonScaledToZero, "spec.replicas is 0"},
