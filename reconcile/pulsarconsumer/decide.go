@@ -55,7 +55,7 @@ type verdict struct {
 
 // decide says how it is with the consumers. change is what this pass did to the Deployment; what was seen of it is older.
 func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdict {
-	workload := "Deployment "+deploymentName(consumer)
+	workload := "Deployment " + deploymentName(consumer)
 	switch {
 	case change == reconcile.Awaiting:
 		return verdict{stateOnTheWay, reasonRollingOut, workload + " is being deleted by somebody and will be made again"}
