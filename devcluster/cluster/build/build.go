@@ -34,7 +34,7 @@ const (
 type Binaries struct {
 	Kubernetes string // every component, in one binary
 	Pause      string // the only file of the pods' sandbox image
-	Version    string // of Kubernetes, like v1.36.3
+	Version    string // of Kubernetes, like v1.36.1
 }
 
 // Ensure returns the binaries, compiling them first if need be. Two at once do
