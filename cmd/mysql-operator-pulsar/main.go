@@ -1,3 +1,5 @@
+//go:build !without_pulsar
+
 // Command mysql-operator-pulsar speaks to Apache Pulsar for mysql-operator, which runs it for its subcommands consume and produce. It is a program
 // of its own, so that neither the operator nor its agents carry the client library.
 package main

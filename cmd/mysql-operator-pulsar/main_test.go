@@ -1,3 +1,5 @@
+//go:build !without_pulsar
+
 package main
 
 import (

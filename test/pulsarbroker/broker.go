@@ -1,3 +1,5 @@
+//go:build !without_pulsar
+
 // Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is to be had: a cluster of one topic and one subscription that
 // speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what was not
 // acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows nothing that

@@ -1,3 +1,5 @@
+//go:build !without_vcenter
+
 // Package vcsim is a vCenter for tests: govmomi's simulator, as a server over TLS, behind a line that can be cut. It can refuse, be slow, forget
 // its sessions, and restart.
 package vcsim

@@ -1,3 +1,5 @@
+//go:build !without_vcenter
+
 // Package vsphere speaks to vCenters, through govmomi, for reconcile/vmgroup. It runs in a process of its own (cmd/mysql-operator-vsphere): the
 // library has tables of some thousand types, which every process that is linked with it builds at its start.
 //

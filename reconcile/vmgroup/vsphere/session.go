@@ -1,3 +1,5 @@
+//go:build !without_vcenter
+
 package vsphere
 
 import (

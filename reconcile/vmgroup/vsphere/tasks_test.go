@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && !without_vcenter
 
 package vsphere
 
