@@ -44,7 +44,8 @@ type instance struct {
 	reason, message string
 	// scheduled is the time it was made for, by its name; zero if its name does not tell.
 	scheduled time.Time
-	// ended is when it was complete or had failed; made, which is when it was made, if it does not say.
+	// ended is when it was complete or had failed, by the operator's clock, but never before made; made, if it does not say. made is when
+	// the API server made it, by its own clock.
 	ended, made time.Time
 	// began says that it has a place at the destination, where something of it may be.
 	began bool

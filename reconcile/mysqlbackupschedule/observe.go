@@ -107,7 +107,7 @@ func instanceFrom(schedule string, typed v1.MySQLBackupInstance) instance {
 		one.cluster = typed.Spec.Cluster
 	}
 	if typed.Status.CompletionTime != nil {
-		one.ended = typed.Status.CompletionTime.Time
+		one.ended = backup.EndedAt(typed.Status.CompletionTime.Time, one.made)
 	}
 	if ready := meta.FindStatusCondition(typed.Status.Conditions, v1.ConditionReady); ready != nil {
 		one.reason, one.message = ready.Reason, ready.Message

@@ -126,7 +126,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// newestFirst returns the instances of a phase that are not on their way out, those that ended last first.
+// newestFirst returns the instances of a phase that are not on their way out, those that were made last first. The API server's clock says
+// when that was: the ends come from the clocks of several operators, any of which may have been wrong.
 func newestFirst(instances []instance, phase v1.BackupPhase) []instance {
 	found := []instance{}
 	for _, one := range instances {
@@ -135,7 +136,7 @@ func newestFirst(instances []instance, phase v1.BackupPhase) []instance {
 		}
 	}
 	slices.SortFunc(found, func(a, b instance) int {
-		return cmp.Or(b.ended.Compare(a.ended), cmp.Compare(b.name, a.name))
+		return cmp.Or(b.made.Compare(a.made), b.ended.Compare(a.ended), cmp.Compare(b.name, a.name))
 	})
 	return found
 }
