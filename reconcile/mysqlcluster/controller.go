@@ -21,7 +21,10 @@ func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
 			{Resource: configs(), Selector: managedSelector},
 			{Resource: accounts(), Selector: managedSelector},
 			{Resource: budgets(), Selector: managedSelector},
-			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance},
+			{
+				Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance,
+				Indices: map[string]reconcile.IndexFunc{indexCluster: clusterOf},
+			},
 			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance},
 		},
 		Rules: rules(),
@@ -41,6 +44,19 @@ func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.Na
 		return nil
 	}
 	return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: name}}
+}
+
+// indexCluster finds the volumes of one cluster without a look at those of others.
+const indexCluster = "cluster"
+
+// clusterOf is the key of a volume in indexCluster.
+func clusterOf(child *unstructured.Unstructured) []string {
+	name := child.GetLabels()[labelInstance]
+	if name == "" {
+		return nil
+	}
+	n := names{child.GetNamespace(), name}
+	return []string{n.key()}
 }
 
 // rules are what the kind needs beyond its own resource and what it watches. Secrets are read and made by name, never listed.

@@ -61,6 +61,9 @@ type names struct{ namespace, cluster string }
 
 func namesOf(cluster v1.MySQLCluster) names { return names{cluster.Namespace, cluster.Name} }
 
+// key names the cluster among those of all namespaces.
+func (n names) key() string { return n.namespace + "/" + n.cluster }
+
 func (n names) member(ordinal int) string { return fmt.Sprintf("%s-%d", n.cluster, ordinal) }
 func (n names) volume(ordinal int) string { return "data-" + n.member(ordinal) }
 func (n names) read() string              { return n.cluster + "-read" }

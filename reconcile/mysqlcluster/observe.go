@@ -60,10 +60,7 @@ func (r *reconciler) observeChildren(owner *unstructured.Unstructured, n names, 
 			seen.pods = append(seen.pods, pod)
 		}
 	}
-	for _, object := range r.api.Cached(volumes()).List(n.namespace) {
-		if object.GetLabels()[labelInstance] != n.cluster {
-			continue
-		}
+	for _, object := range r.api.Cached(volumes()).Indexed(indexCluster, n.key()) {
 		var volume corev1.PersistentVolumeClaim
 		if err := schema.Decode(object, &volume); err != nil {
 			return err

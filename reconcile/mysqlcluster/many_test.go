@@ -1,0 +1,193 @@
+package mysqlcluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// shopOf is an API server with so many clusters of three in one namespace, and a reconciler whose caches hold all of it.
+type shopOf struct {
+	*reconciler
+	lists map[string][]any // by the last part of the path
+	// passed counts the engine's own passes: the first over each cluster reads it live, and is told that it is gone.
+	passed atomic.Int64
+}
+
+func newShop(tb testing.TB, clusters int) *shopOf {
+	tb.Helper()
+	s := &shopOf{lists: map[string][]any{}}
+	for i := range clusters {
+		s.add(aCluster(3, func(cluster *v1.MySQLCluster) {
+			cluster.Name, cluster.UID = fmt.Sprintf("db%d", i), types.UID(fmt.Sprintf("uid%d", i))
+		}))
+	}
+	server := httptest.NewServer(s)
+	tb.Cleanup(server.Close)
+	kind := schema.Kinds()[0]
+	controller := Controller(kind, "agent:1")
+	made := make(chan *reconciler, 1)
+	build := controller.New
+	controller.New = func(api *reconcile.Client) reconcile.Reconciler {
+		if built, ok := build(api).(*reconciler); ok {
+			made <- built
+		}
+		return idle{}
+	}
+	manager, err := reconcile.New(reconcile.Config{Rest: &rest.Config{Host: server.URL}}, []reconcile.Controller{controller})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	tb.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			tb.Error(err)
+		}
+	})
+	select {
+	case s.reconciler = <-made:
+	case err := <-ended:
+		ended <- err
+		tb.Fatalf("the engine ended: %v", err)
+	case <-time.After(time.Minute):
+		tb.Fatal("the caches are not filled after a minute")
+	}
+	for deadline := time.Now().Add(time.Minute); s.passed.Load() < int64(clusters); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			tb.Fatalf("the engine has made %d first passes of %d after a minute", s.passed.Load(), clusters)
+		}
+	}
+	return s
+}
+
+// idle makes no pass: the tests ask the reconciler themselves.
+type idle struct{}
+
+func (idle) Reconcile(context.Context, *unstructured.Unstructured) (reconcile.Outcome, error) {
+	return reconcile.Outcome{}, nil
+}
+
+// add makes what one cluster consists of, as Kubernetes has it.
+func (s *shopOf) add(cluster v1.MySQLCluster) {
+	n, yes, scale := namesOf(cluster), true, int32(3)
+	owned := func(kind, name, owner string, uid types.UID) metav1.ObjectMeta {
+		return metav1.ObjectMeta{
+			Namespace: n.namespace, Name: name, UID: types.UID(kind + name), ResourceVersion: "5", Labels: n.labels(),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "x/v1", Kind: owner, Name: n.cluster, UID: uid, Controller: &yes}},
+		}
+	}
+	note := func(resource string, object any) { s.lists[resource] = append(s.lists[resource], object) }
+	cluster.ResourceVersion = "5"
+	cluster.APIVersion, cluster.Kind = "cr.mysqloperator.grtl.github.com/v1", "MySQLCluster"
+	note("mysqlclusters", cluster)
+	set := appsv1.StatefulSet{ObjectMeta: owned("set", n.cluster, "MySQLCluster", cluster.UID), Spec: appsv1.StatefulSetSpec{Replicas: &scale}}
+	note("statefulsets", set)
+	for ordinal := range int(scale) {
+		pod := readyPod(n.member(ordinal))
+		pod.ObjectMeta = owned("pod", n.member(ordinal), "StatefulSet", set.UID)
+		note("pods", pod)
+		claim := corev1.PersistentVolumeClaim{ObjectMeta: owned("claim", n.volume(ordinal), "", "")}
+		claim.OwnerReferences = nil
+		note("persistentvolumeclaims", claim)
+	}
+}
+
+// ServeHTTP answers lists, and holds watches in which nothing happens.
+func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	answer.Header().Set("Content-Type", "application/json")
+	if request.URL.Query().Get("sendInitialEvents") != "" {
+		answer.WriteHeader(http.StatusUnprocessableEntity) // client-go then lists
+		_ = json.NewEncoder(answer).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+		})
+		return
+	}
+	if request.URL.Query().Get("watch") != "" {
+		<-request.Context().Done()
+		return
+	}
+	if strings.Contains(request.URL.Path, "/mysqlclusters/") {
+		s.passed.Add(1)
+		http.NotFound(answer, request)
+		return
+	}
+	items := s.lists[request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]]
+	if items == nil {
+		items = []any{}
+	}
+	version := map[string]any{"resourceVersion": "9"}
+	_ = json.NewEncoder(answer).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": version, "items": items})
+}
+
+// owner is one of the clusters as the cache has it.
+func (s *shopOf) owner(tb testing.TB, name string) *unstructured.Unstructured {
+	tb.Helper()
+	object, found := s.api.Cached(s.resource).Get("shop", name)
+	if !found {
+		tb.Fatalf("cluster %s is not cached", name)
+	}
+	return object
+}
+
+// look observes the children of one cluster.
+func (s *shopOf) look(tb testing.TB, owner *unstructured.Unstructured) {
+	tb.Helper()
+	var seen observation
+	if err := s.observeChildren(owner, names{"shop", owner.GetName()}, &seen); err != nil {
+		tb.Fatal(err)
+	}
+	if seen.set == nil || len(seen.pods) != 3 || len(seen.volumes) != 3 {
+		tb.Fatalf("a set (%v), %d Pods and %d volumes were seen, want 3 of each", seen.set != nil, len(seen.pods), len(seen.volumes))
+	}
+}
+
+// TestAPassSeesNoOtherClusters counts what observing one cluster allocates, which is the same on every machine: it must not grow with the
+// number of clusters in the namespace.
+func TestAPassSeesNoOtherClusters(t *testing.T) { //nolint:paralleltest // it counts what all allocate
+	cost := func(clusters int) float64 {
+		s := newShop(t, clusters)
+		owner := s.owner(t, "db7")
+		return testing.AllocsPerRun(50, func() { s.look(t, owner) })
+	}
+	few, many := cost(20), cost(1000)
+	t.Logf("%.0f allocations among 20 clusters, %.0f among 1000", few, many)
+	if many > few*1.2 {
+		t.Errorf("observing one cluster allocates %.0f times among 1000 clusters and %.0f times among 20", many, few)
+	}
+}
+
+// BenchmarkObserve is what a pass sees of its children, among other clusters of the same namespace.
+func BenchmarkObserve(b *testing.B) {
+	for _, clusters := range []int{20, 1000} {
+		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {
+			s := newShop(b, clusters)
+			owner := s.owner(b, "db7")
+			b.ReportAllocs()
+			for b.Loop() {
+				s.look(b, owner)
+			}
+		})
+	}
+}
