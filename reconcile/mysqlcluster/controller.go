@@ -21,17 +21,14 @@ func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
 			{Resource: configs(), Selector: managedSelector},
 			{Resource: accounts(), Selector: managedSelector},
 			{Resource: budgets(), Selector: managedSelector},
-			{
-				Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance,
-				Indices: map[string]reconcile.IndexFunc{indexCluster: clusterOf},
-			},
-			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance},
+			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
+			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
 				api: api, resource: kind.GVR(), agentImage: agentImage, now: time.Now,
-				memory: &memory{clusters: map[types.NamespacedName]remembered{}},
+				memory: newMemory(),
 			}
 		},
 	}
@@ -46,10 +43,14 @@ func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.Na
 	return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: name}}
 }
 
-// indexCluster finds the volumes of one cluster without a look at those of others.
+// indexCluster finds the Pods and volumes of one cluster without a look at those of others.
 const indexCluster = "cluster"
 
-// clusterOf is the key of a volume in indexCluster.
+func byCluster() map[string]reconcile.IndexFunc {
+	return map[string]reconcile.IndexFunc{indexCluster: clusterOf}
+}
+
+// clusterOf is the key of a Pod or a volume in indexCluster.
 func clusterOf(child *unstructured.Unstructured) []string {
 	name := child.GetLabels()[labelInstance]
 	if name == "" {

@@ -10,19 +10,28 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 )
 
-const (
-	// secretsEvery is how often the Secrets, which are never watched, are looked at again while the cluster is as it should be, and
-	// secretsSoon while it is not: a Pod may wait for one that somebody deleted.
-	secretsEvery = 5 * time.Minute
-	secretsSoon  = 15 * time.Second
-	// agentTimeout bounds one question to one agent.
-	agentTimeout = 2 * time.Second
-)
+// agentTimeout bounds one question to one agent.
+const agentTimeout = 2 * time.Second
 
 // memory is what a Reconciler remembers of the clusters between passes: only what it could find out again at any time.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[types.NamespacedName]remembered
+	sights   map[types.NamespacedName]sight
+}
+
+func newMemory() *memory {
+	return &memory{clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{}}
+}
+
+// sight is what a cluster looked like when it was looked at last, to tell for how long nothing has changed.
+type sight struct {
+	uid    types.UID
+	digest uint64
+	// idle counts the looks since anything changed, and looks how often the Secrets were looked at since then.
+	idle, looks int
+	// wanted says that a Pod may wait for the Secrets.
+	wanted bool
 }
 
 type remembered struct {
@@ -54,8 +63,42 @@ func (m *memory) keep(key types.NamespacedName, what remembered) {
 	m.clusters[key] = what
 }
 
+// sight returns how a cluster looked last.
+func (m *memory) sight(key types.NamespacedName, uid types.UID) sight {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.sights[key]; last.uid == uid {
+		return last
+	}
+	return sight{uid: uid}
+}
+
+// see notes how a cluster looks now, and returns for how many looks it has looked the same.
+func (m *memory) see(key types.NamespacedName, now sight) (idle int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.sights[key]; last.uid == now.uid && last.digest == now.digest {
+		now.idle, now.looks = last.idle+1, last.looks
+	}
+	m.sights[key] = now
+	return now.idle
+}
+
+// lookedAtSecrets notes that a cluster's Secrets were looked at.
+func (m *memory) lookedAtSecrets(key types.NamespacedName, uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	last := m.sights[key]
+	if last.uid != uid {
+		last = sight{uid: uid}
+	}
+	last.looks++
+	m.sights[key] = last
+}
+
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.clusters, key)
+	delete(m.sights, key)
 }

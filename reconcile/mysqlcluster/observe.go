@@ -3,12 +3,14 @@ package mysqlcluster
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
@@ -20,6 +22,8 @@ import (
 // observation is what a pass saw. Everything decided follows from it and from the cluster resource.
 type observation struct {
 	now time.Time
+	// versions are the resourceVersions of the children, as the caches have them.
+	versions string
 	// set is the StatefulSet; nil before it exists.
 	set     *appsv1.StatefulSet
 	pods    []corev1.Pod
@@ -33,6 +37,7 @@ type observation struct {
 func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	seen := observation{now: r.now()}
+	seen.versions = r.versions(n)
 	if err := r.observeChildren(owner, n, &seen); err != nil {
 		return seen, err
 	}
@@ -68,6 +73,32 @@ func (r *reconciler) observeChildren(owner *unstructured.Unstructured, n names, 
 		seen.volumes = append(seen.volumes, volume)
 	}
 	return nil
+}
+
+// versions tells whether any child has changed, without reading what it says. A child that is not there has no version.
+func (r *reconciler) versions(n names) string {
+	var all strings.Builder
+	add := func(object *unstructured.Unstructured) {
+		all.WriteString(string(object.GetUID()) + "@" + object.GetResourceVersion() + " ")
+	}
+	one := func(resource apischema.GroupVersionResource, names ...string) {
+		for _, name := range names {
+			if object, found := r.api.Cached(resource).Get(n.namespace, name); found {
+				add(object)
+			}
+		}
+	}
+	one(accounts(), n.cluster)
+	one(configs(), n.config())
+	one(services(), n.pods(), n.cluster, n.read())
+	one(budgets(), n.cluster)
+	one(statefulSets(), n.cluster)
+	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
+		for _, object := range r.api.Cached(resource).Indexed(indexCluster, n.key()) {
+			add(object)
+		}
+	}
+	return all.String()
 }
 
 // membersOf lists everything that is, was or shall be a member.

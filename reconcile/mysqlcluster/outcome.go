@@ -42,17 +42,6 @@ func clearProgress(status *v1.MySQLClusterStatus) {
 	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
 }
 
-// again is how soon to look at the cluster although nothing is reported.
-func again(status v1.MySQLClusterStatus) time.Duration {
-	switch {
-	case meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady):
-		return calmEvery
-	case meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled):
-		return helpEvery
-	}
-	return stepEvery
-}
-
 // outcome is what the engine shall write, tell and do next.
 func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Duration) reconcile.Outcome {
 	return reconcile.Outcome{Status: status, Events: tell(cluster.Status, status), Again: next}

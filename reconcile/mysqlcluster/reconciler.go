@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,14 +23,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
-)
-
-const (
-	// stepEvery is how soon to look again at a cluster that is on its way; calmEvery at one that is as it should be.
-	stepEvery = time.Second
-	calmEvery = 10 * time.Second
-	// helpEvery is how soon to look again at a cluster that waits for somebody's help.
-	helpEvery = 5 * time.Second
 )
 
 type reconciler struct {
@@ -110,21 +103,37 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
-	next := again(status)
+	next := r.nextLook(report, status)
 	if !everybodyTold {
 		next = stepEvery
 	}
 	return outcome(cluster, status, next), err
 }
 
-// prerequisites are what a cluster needs before anything is made for it: the user's Secret, and the cluster's own Secrets. They are looked at again from time to time. A cluster that has begun is looked after even when the user's
-// Secret is gone, or none can be read at present: that is reported, and the members that run go on.
+// nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
+func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus) time.Duration {
+	cluster, ahead := found.cluster, found.prospect(status)
+	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen)}
+	ahead.idle = r.memory.see(keyOf(cluster), now)
+	return jittered(ahead.next())
+}
+
+// said is what a status tells people, with the generation that it speaks of.
+func said(status v1.MySQLClusterStatus) string {
+	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	return fmt.Sprint(status.ObservedGeneration, status.Epoch, status.Revision, ready.Reason, ready.Message)
+}
+
+func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+}
+
+// prerequisites are what a cluster needs before anything is made for it: the user's Secret, and the cluster's own Secrets. They are looked
+// at again from time to time (secretsAfter). A cluster that has begun is looked after even when the user's Secret is gone, or none can be
+// read at present: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
-	key, now := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}, r.now()
-	every := secretsSoon
-	if meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady) {
-		every = secretsEvery
-	}
+	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
+	every := secretsAfter(meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady), last.wanted, last.looks)
 	known := r.memory.recall(key, cluster.UID)
 	if known.secret == cluster.Spec.Secret && known.looked.After(now.Add(-every)) {
 		return known, nil, nil
@@ -145,6 +154,7 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	}
 	if lacking == nil {
 		r.memory.keep(key, fresh)
+		r.memory.lookedAtSecrets(key, cluster.UID)
 	}
 	return fresh, lacking, nil
 }
@@ -188,7 +198,10 @@ func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error)
 	if found == nil {
 		return reconcile.Outcome{}, err
 	}
-	return outcome(cluster, blocked(cluster, *found), helpEvery), nil
+	status := blocked(cluster, *found)
+	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
+	next := prospect{stalled: found.stalled, unwatched: true, idle: idle}.next()
+	return outcome(cluster, status, jittered(next)), nil
 }
 
 // problemOf turns the errors that a person can do something about into problems.

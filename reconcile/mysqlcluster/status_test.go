@@ -263,28 +263,6 @@ func TestTellSpeaksOfWhatHappened(t *testing.T) {
 	}
 }
 
-func TestAgainLooksSoonerWhileSomethingIsUnderWay(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		status v1.MySQLClusterStatus
-		want   time.Duration
-	}{
-		"as it should be": {healthy(t, 3).report(nil, nil).status(), calmEvery},
-		"ready, but not durable": {func() v1.MySQLClusterStatus {
-			s := healthy(t, 3)
-			s.record.RequiredAcks = 0
-			return s.report(nil, nil).status()
-		}(), stepEvery},
-		"on its way":         {healthy(t, 2).silent(1).report(nil, nil).status(), stepEvery},
-		"waits for somebody": {blocked(aCluster(2), problem{reasonSecretNotFound, "no Secret", true}), helpEvery},
-	}
-	for name, test := range tests {
-		if got := again(test.status); got != test.want {
-			t.Errorf("%s: got %s, want %s", name, got, test.want)
-		}
-	}
-}
-
 func TestBlockedAndPausedKeepWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2)
