@@ -24,6 +24,9 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	if step.Verb == replication.VerbEnforceAcks {
 		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
 	}
+	if step.Verb == replication.VerbStartReplica || step.Verb == replication.VerbRestartReceiver {
+		return a.startReceiving(bounded, step.Verb)
+	}
 	speak, known := a.plainVerbs()[step.Verb]
 	if !known {
 		return fmt.Errorf("verb %q is not known", step.Verb)
@@ -42,9 +45,19 @@ func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
 		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
 		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
-		replication.VerbStartReplica:       a.local.StartReplica,
-		replication.VerbRestartReceiver:    a.local.RestartReceiver,
 	}
+}
+
+// startReceiving starts the receiver with the password that the cluster's Secret has now; mysqld does not store it.
+func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error {
+	account, err := a.layout.readAccount(mysql.ReplicationUser)
+	if err != nil {
+		return err
+	}
+	if verb == replication.VerbRestartReceiver {
+		return a.local.RestartReceiver(ctx, account)
+	}
+	return a.local.StartReplica(ctx, account)
 }
 
 // acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken

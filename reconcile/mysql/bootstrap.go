@@ -32,31 +32,32 @@ func privileges() []struct{ user, host, require, grants string } {
 // before the password, which it is a condition for.
 const lasting = "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
 
-// SQL renders the file: one statement a line, as init_file demands (manual, "init_file").
+// SQL renders the file: one statement a line, as init_file demands (manual, "init_file"). It holds hashes instead of passwords: init_file
+// ends at the first statement that fails, and a password policy in the data must not be a reason.
 func (b Bootstrap) SQL() (string, error) {
 	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
 	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
 	for _, account := range privileges() {
-		password, err := quote(passwords[account.user])
+		hash, err := hashed(passwords[account.user])
 		if err != nil {
 			return "", fmt.Errorf("account %s: %w", account.user, err)
 		}
 		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
 		lines = append(lines,
-			"CREATE USER IF NOT EXISTS "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
+			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
 			"ALTER USER "+name+" "+lasting,
-			"ALTER USER "+name+" IDENTIFIED WITH caching_sha2_password BY "+password+" REQUIRE "+account.require,
+			"ALTER USER "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
 			"GRANT "+account.grants+" ON *.* TO "+name,
 		)
 	}
 	lines = append(lines, "GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'")
 	if b.NewData {
-		root, err := quote(b.Root)
+		hash, err := hashed(b.Root)
 		if err != nil {
 			return "", fmt.Errorf("root: %w", err)
 		}
 		lines = append(lines,
-			"CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED WITH caching_sha2_password BY "+root,
+			"CREATE USER IF NOT EXISTS 'root'@'%' "+identifiedAs+hash,
 			"GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION",
 			"DROP USER IF EXISTS 'root'@'localhost'",
 		)
@@ -64,11 +65,5 @@ func (b Bootstrap) SQL() (string, error) {
 	return strings.Join(lines, ";\n") + ";\n", nil
 }
 
-// quote writes a string literal for a session with an empty sql_mode, where backslash escapes (manual, "String Literals"). init_file
-// has no parameters, which is why this exists.
-func quote(text string) (string, error) {
-	if strings.ContainsRune(text, 0) {
-		return "", fmt.Errorf("a password may not contain a NUL character")
-	}
-	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\n", `\n`, "\r", `\r`, "\x1a", `\Z`).Replace(text) + "'", nil
-}
+// identifiedAs comes before the hash of a password.
+const identifiedAs = "IDENTIFIED WITH caching_sha2_password AS "

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // SetReadOnly refuses writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
@@ -49,14 +50,26 @@ func (s *Server) ApplyReceived(ctx context.Context) error {
 	return s.exec(ctx, "start applier", "START REPLICA SQL_THREAD")
 }
 
-// StartReplica starts receiving and applying.
-func (s *Server) StartReplica(ctx context.Context) error {
-	return s.exec(ctx, "start replica", "START REPLICA")
+// StartReplica starts receiving and applying, whatever of the two does not run. The receiver keeps the account's password in memory, also
+// to connect again, until it stops (manual, "START REPLICA Statement").
+func (s *Server) StartReplica(ctx context.Context, account Account) error {
+	return s.startAs(ctx, "START REPLICA", account)
 }
 
 // RestartReceiver makes the receiver connect anew, which is when it negotiates acknowledgements.
-func (s *Server) RestartReceiver(ctx context.Context) error {
-	return s.exec(ctx, "restart receiver", "STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
+func (s *Server) RestartReceiver(ctx context.Context, account Account) error {
+	if err := s.exec(ctx, "restart receiver", "STOP REPLICA IO_THREAD"); err != nil {
+		return err
+	}
+	return s.startAs(ctx, "START REPLICA IO_THREAD", account)
+}
+
+// startAs starts the receiver with an account's password.
+func (s *Server) startAs(ctx context.Context, statement string, account Account) error {
+	if _, err := s.db.ExecContext(ctx, statement+" USER = ? PASSWORD = ?", account.User, account.Password); err != nil {
+		return fmt.Errorf("%s: %w", strings.ToLower(statement), err)
+	}
+	return nil
 }
 
 // ForgetSource removes the replication channel with its relay logs; call it only once everything received is applied.
@@ -101,12 +114,13 @@ type Source struct {
 }
 
 // PointToSource sets the replication channel up: by GTID, over TLS with the primary's name verified, retrying every second for
-// ever (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped.
+// ever (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped. The password is not part of it, because it would
+// be stored in a table in clear; one that an earlier release stored is removed. StartReplica gives it.
 func (s *Server) PointToSource(ctx context.Context, source Source) error {
-	_, err := s.db.ExecContext(ctx, `CHANGE REPLICATION SOURCE TO SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = ?,
+	_, err := s.db.ExecContext(ctx, `CHANGE REPLICATION SOURCE TO SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = '',
 		SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1, SOURCE_SSL_CA = ?, SOURCE_SSL_CERT = ?, SOURCE_SSL_KEY = ?, SOURCE_SSL_VERIFY_SERVER_CERT = 1,
 		SOURCE_CONNECT_RETRY = 1, SOURCE_RETRY_COUNT = 0, SOURCE_HEARTBEAT_PERIOD = 2`,
-		source.Host, source.Port, source.Account.User, source.Account.Password,
+		source.Host, source.Port, source.Account.User,
 		source.Certificates.CA, source.Certificates.Certificate, source.Certificates.Key)
 	if err != nil {
 		return fmt.Errorf("point to source %s:%d: %w", source.Host, source.Port, err)
@@ -150,12 +164,18 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 	return nil
 }
 
-// SetOwnPassword gives one of the operator's own accounts a new password.
+// SetOwnPassword gives one of the operator's own accounts a new password, as its hash: people's password policy does not apply to it.
 func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
 	for _, account := range privileges() {
-		if account.user == user {
-			return s.SetPassword(ctx, user, account.host, password)
+		if account.user != user {
+			continue
 		}
+		hash, err := hashed(password)
+		if err != nil {
+			return fmt.Errorf("set the password of %s: %w", user, err)
+		}
+		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
+		return s.exec(ctx, "set the password of "+name, "ALTER USER "+name+" "+identifiedAs+hash)
 	}
 	return fmt.Errorf("%s is not an account of the operator's", user)
 }

@@ -100,11 +100,15 @@ func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstruc
 // newAccounts makes the passwords of the operator's own MySQL accounts.
 func newAccounts() (map[string][]byte, error) {
 	return map[string][]byte{
-		mysql.AgentUser:       []byte(rand.Text()),
-		mysql.ReplicationUser: []byte(rand.Text()),
-		mysql.CloneUser:       []byte(rand.Text()),
+		mysql.AgentUser:       newPassword(),
+		mysql.ReplicationUser: newPassword(),
+		mysql.CloneUser:       newPassword(),
 	}, nil
 }
+
+// newPassword has every kind of character that a password policy may ask for, and less than the 32 characters to which MySQL bounds the
+// password of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
+func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 
 // errDamaged says that somebody has changed one of the cluster's own Secrets so that it is of no use.
 var errDamaged = errors.New("the cluster's own Secret is damaged")
