@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// backoffLimit is how many attempts may fail beside the first; Kubernetes waits 10 s, 20 s, 40 s … up to six minutes between them
+	// Retries is how many attempts may fail beside the first; Kubernetes waits 10 s, 20 s, 40 s … up to six minutes between them
 	// (Kubernetes docs, "Pod backoff failure policy").
-	backoffLimit = 6
+	Retries = 6
 	// abortGrace is how long a Pod that is told to end may take to remove what it has stored, in seconds.
 	abortGrace = 60
 )
@@ -112,9 +112,9 @@ func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 	ofPod := maps.Clone(labels)
 	maps.Copy(ofPod, wanted.pod.labels)
 	spec := batchv1ac.JobSpec().
-		WithParallelism(1).WithCompletions(1).WithBackoffLimit(backoffLimit).
+		WithParallelism(1).WithCompletions(1).WithBackoffLimit(Retries).
 		WithPodReplacementPolicy(batchv1.Failed).
-		WithPodFailurePolicy(failurePolicy()).
+		WithPodFailurePolicy(failurePolicy(wanted.pod.command)).
 		WithTemplate(corev1ac.PodTemplateSpec().WithLabels(ofPod).WithSpec(wanted.pod.spec()))
 	if wanted.deadline > 0 {
 		spec.WithActiveDeadlineSeconds(wanted.deadline)
@@ -123,10 +123,12 @@ func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 		WithAnnotations(map[string]string{AnnotationOrder: wanted.hash}).WithSpec(spec)
 }
 
-func failurePolicy() *batchv1ac.PodFailurePolicyApplyConfiguration {
+// failurePolicy heeds the exit status of the program, and of no container that a webhook adds.
+func failurePolicy(program string) *batchv1ac.PodFailurePolicyApplyConfiguration {
 	return batchv1ac.PodFailurePolicy().WithRules(
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).
-			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
+			WithOnExitCodes(batchv1ac.PodFailurePolicyOnExitCodesRequirement().
+				WithContainerName(program).WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).WithValues(ExitRefused)),
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionIgnore).
 			WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().WithType(corev1.DisruptionTarget).WithStatus(corev1.ConditionTrue)),
 	)

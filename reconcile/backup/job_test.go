@@ -212,6 +212,9 @@ func TestJobsTryAgainOnlyWhatIsOfUse(t *testing.T) {
 			t.Errorf("%s: %s, %d attempts, replaced when %s", name, spec.Template.Spec.RestartPolicy, *spec.BackoffLimit, *spec.PodReplacementPolicy)
 		}
 		rules := spec.PodFailurePolicy.Rules
+		if container := rules[0].OnExitCodes.ContainerName; container == nil || *container != spec.Template.Spec.Containers[0].Name {
+			t.Errorf("%s: whatever container ends with status %d ends the Job: %+v", name, ExitRefused, rules[0])
+		}
 		if len(rules) != 2 || rules[0].Action != batchv1.PodFailurePolicyActionFailJob || rules[0].OnExitCodes.Values[0] != ExitRefused ||
 			rules[1].Action != batchv1.PodFailurePolicyActionIgnore || rules[1].OnPodConditions[0].Type != corev1.DisruptionTarget {
 			t.Errorf("%s: %+v", name, rules)
@@ -304,7 +307,7 @@ func TestSlimObjectsKeepWhatIsRead(t *testing.T) {
 	pod := podOf("db-restore-x", failedWith(ReasonBackupCorrupt, ExitRefused))
 	pod.Annotations = map[string]string{"cni": "much"}
 	slimJob, slimPod := slim[batchv1.Job](t, SlimJob, job), slim[corev1.Pod](t, SlimPod, pod)
-	before, after := Observe(&job, []corev1.Pod{pod}), Observe(&slimJob, []corev1.Pod{slimPod})
+	before, after := Observe(CommandBackup, &job, []corev1.Pod{pod}), Observe(CommandBackup, &slimJob, []corev1.Pod{slimPod})
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("what is kept tells something else (-before +after):\n%s", diff)
 	}

@@ -35,23 +35,30 @@ type State struct {
 	Pod, PodIP string
 	// Waiting is why the latest Pod does not start, in Kubernetes' words; empty when it has.
 	Waiting string
+	// Lingers says that the program has ended and its Job does not end with it: another container of the Pod, which an admission webhook
+	// added, runs on or has failed. The Job has to be deleted.
+	Lingers bool
+	// Refused says, where it lingers, that another attempt is of no use.
+	Refused bool
 }
 
-// Observe reads how a transfer goes. The Pods are those of the Job, in any order. A Pod that has succeeded counts at once, before
-// the Job says so, and also if the Job then fails for its deadline: what is complete is complete. Whether a Job that fails has Pods that still
-// stop is not awaited here: Kubernetes says Failed when they have ended.
-func Observe(job *batchv1.Job, pods []corev1.Pod) State {
+// Observe reads how a transfer goes. The program is the name of the container that counts (CommandBackup, CommandRestore, CommandDelete); others
+// are not ours. The Pods are those of the Job, in any order. A Pod whose program has succeeded counts at once, before the Job says so, and
+// also if the Job then fails for its deadline: what is complete is complete. Whether a Job that fails has Pods that still stop is not awaited
+// here: Kubernetes says Failed when they have ended.
+func Observe(program string, job *batchv1.Job, pods []corev1.Pod) State {
 	attempts := sorted(pods)
-	state := State{Phase: Pending, Attempts: countAttempts(job, attempts)}
+	state := State{Phase: Pending, Attempts: countAttempts(program, job, attempts)}
 	if len(attempts) == 0 {
 		state.Message = "the Pod has not been made yet"
 	} else {
-		observePod(attempts[len(attempts)-1], &state)
+		observePod(program, attempts[len(attempts)-1], &state)
 	}
 	for _, pod := range attempts {
-		if hasSucceeded(pod) {
+		if hasSucceeded(program, pod) {
 			state.Pod = pod.Name
-			observeSuccess(pod, &state)
+			observeSuccess(program, pod, &state)
+			state.Lingers = lingers(program, pod) && jobCondition(job, batchv1.JobComplete) == nil && jobCondition(job, batchv1.JobFailed) == nil
 			return state
 		}
 	}
@@ -64,16 +71,6 @@ func Observe(job *batchv1.Job, pods []corev1.Pod) State {
 	return state
 }
 
-// hasSucceeded says that a Pod's program has ended well. Its kubelet says so of the container about a second before it says so of the Pod, of which
-// it first clears away the rest.
-func hasSucceeded(pod corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodRunning {
-		return pod.Status.Phase == corev1.PodSucceeded
-	}
-	status := containerStatus(pod)
-	return status != nil && status.State.Terminated != nil && status.State.Terminated.ExitCode == 0
-}
-
 // sorted puts the Pods in the order they were made.
 func sorted(pods []corev1.Pod) []corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b corev1.Pod) int {
@@ -83,10 +80,10 @@ func sorted(pods []corev1.Pod) []corev1.Pod {
 
 // countAttempts takes the larger of what the Job counted, which outlives Pods that are gone with their node, and the Pods there are, which
 // include those that the Job does not count because their node was drained.
-func countAttempts(job *batchv1.Job, pods []corev1.Pod) int32 {
+func countAttempts(program string, job *batchv1.Job, pods []corev1.Pod) int32 {
 	var started int32
 	for _, pod := range pods {
-		if hasStarted(pod) {
+		if hasStarted(program, pod) {
 			started++
 		}
 	}
@@ -97,60 +94,57 @@ func countAttempts(job *batchv1.Job, pods []corev1.Pod) int32 {
 	return max(counted, started)
 }
 
-func hasStarted(pod corev1.Pod) bool {
-	status := containerStatus(pod)
-	return status != nil && (status.State.Running != nil || status.State.Terminated != nil)
-}
-
-// observePod tells of one Pod.
-func observePod(pod corev1.Pod, state *State) {
+// observePod tells of one Pod that has not succeeded.
+func observePod(program string, pod corev1.Pod, state *State) {
 	state.Pod, state.Phase = pod.Name, Pending
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded: // hasSucceeded
-	case corev1.PodFailed:
-		observeFailure(pod, state)
-	case corev1.PodRunning:
+	switch {
+	case endOf(program, pod) != nil, pod.Status.Phase == corev1.PodFailed:
+		observeFailure(program, pod, state)
+	case isRunning(program, pod):
 		state.Phase, state.PodIP, state.Reason, state.Message = Running, pod.Status.PodIP, "", ""
 		if pod.DeletionTimestamp != nil {
 			state.Message = fmt.Sprintf("Pod %s is told to end; no other takes its place before it has: if its node is gone, delete the node", pod.Name)
 		}
-	case corev1.PodPending, corev1.PodUnknown:
+	case pod.Status.Phase != corev1.PodSucceeded:
 		observeWaiting(pod, state)
 	}
 }
 
-func observeSuccess(pod corev1.Pod, state *State) {
-	state.Phase, state.PodIP, state.Reason, state.Message, state.Waiting = Succeeded, "", "", "", ""
-	status := containerStatus(pod)
-	if status == nil || status.State.Terminated == nil {
+func observeSuccess(program string, pod corev1.Pod, state *State) {
+	state.Phase, state.PodIP, state.Reason, state.Message, state.Waiting, state.Refused = Succeeded, "", "", "", "", false
+	end := endOf(program, pod)
+	if end == nil {
 		state.Message = "the Pod succeeded, but its containers' states are not known"
 		return
 	}
-	outcome, ok := ReadOutcome(status.State.Terminated.Message)
+	outcome, ok := ReadOutcome(end.Message)
 	if !ok {
-		state.Message = "the Pod succeeded, but its termination message cannot be read: " + lastLine(status.State.Terminated.Message)
+		state.Message = "the Pod succeeded, but its termination message cannot be read: " + lastLine(end.Message)
 		return
 	}
 	state.Outcome, state.Reason, state.Message = &outcome, outcome.Reason, outcome.Message
 }
 
-func observeFailure(pod corev1.Pod, state *State) {
-	state.Reason, state.Message = ReasonPodsFailed, failureOf(pod)
-	status := terminatedContainer(pod)
-	if status == nil {
+func observeFailure(program string, pod corev1.Pod, state *State) {
+	state.Reason, state.Message = ReasonPodsFailed, failureOf(program, pod)
+	end := endOf(program, pod)
+	if end == nil {
 		return
 	}
-	if outcome, ok := ReadOutcome(status.State.Terminated.Message); ok {
+	if lingers(program, pod) { // its Job waits for the other containers, and may never fail
+		state.Phase, state.Lingers, state.Refused = Failed, true, end.ExitCode == ExitRefused
+	}
+	if outcome, ok := ReadOutcome(end.Message); ok {
 		state.Outcome, state.Reason, state.Message = &outcome, outcome.Reason, outcome.Message
 	}
 }
 
 // failureOf says why a Pod failed whose program did not.
-func failureOf(pod corev1.Pod) string {
+func failureOf(program string, pod corev1.Pod) string {
 	if pod.Status.Reason != "" {
 		return strings.TrimSuffix(fmt.Sprintf("Pod %s: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message), ": ")
 	}
-	status := terminatedContainer(pod)
+	status := failedContainer(program, pod)
 	if status == nil {
 		return fmt.Sprintf("Pod %s failed and does not say why; its node may be gone", pod.Name)
 	}
@@ -210,7 +204,7 @@ func unscheduled(message string) string {
 
 // failed is a Job that Kubernetes has given up; the state is that of its latest Pod.
 func failed(condition batchv1.JobCondition, state State) State {
-	state.Phase, state.PodIP = Failed, ""
+	state.Phase, state.PodIP, state.Lingers, state.Refused = Failed, "", false, false
 	last := state.Message
 	switch {
 	case condition.Reason == batchv1.JobReasonDeadlineExceeded:
@@ -229,26 +223,6 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 	for i := range job.Status.Conditions {
 		if condition := &job.Status.Conditions[i]; condition.Type == kind && condition.Status == corev1.ConditionTrue {
 			return condition
-		}
-	}
-	return nil
-}
-
-// containerStatus is that of the program.
-func containerStatus(pod corev1.Pod) *corev1.ContainerStatus {
-	if len(pod.Status.ContainerStatuses) == 0 {
-		return nil
-	}
-	return &pod.Status.ContainerStatuses[0]
-}
-
-// terminatedContainer is the container that a failed Pod failed by: the program, or an init container before it.
-func terminatedContainer(pod corev1.Pod) *corev1.ContainerStatus {
-	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
-		for i := range statuses {
-			if ended := statuses[i].State.Terminated; ended != nil && ended.ExitCode != 0 {
-				return &statuses[i]
-			}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,11 +215,76 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Observe(test.job, test.pods)
+			got := Observe(CommandBackup, test.job, test.pods)
 			if !strings.Contains(got.Message, test.says) {
 				t.Errorf("it says %q, want a word of %q", got.Message, test.says)
 			}
 			got.Message = ""
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// withOthers adds containers that an admission webhook has added to the Pod. kubelet sorts statuses by name.
+func withOthers(state corev1.ContainerState, names ...string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		for _, name := range names {
+			p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, State: state})
+		}
+		slices.SortFunc(p.Status.ContainerStatuses, func(a, b corev1.ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	}
+}
+
+// TestOtherContainersOfAPodDecideNothing has containers that sort before and after ours, and that run on, have ended or have failed.
+func TestOtherContainersOfAPodDecideNothing(t *testing.T) {
+	t.Parallel()
+	on := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
+	over := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: wholeOutcome}}
+	broken := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: ExitRefused, Message: `{"reason":"DataExists"}`}}
+	in := func(phase corev1.PodPhase) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Status.Phase = phase } }
+	whole := Outcome{Reason: ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "a:1-9", Checksum: "sha256:12", DataSize: 100, Size: 40}
+	busy := Outcome{Reason: ReasonDonorBusy, Message: "it went wrong"}
+	tests := map[string]struct {
+		ours, others []func(*corev1.Pod)
+		want         State
+	}{
+		"ours runs, the others run":                  {[]func(*corev1.Pod){running}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
+		"ours runs, the others have ended":           {[]func(*corev1.Pod){running}, []func(*corev1.Pod){withOthers(over, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
+		"ours runs, the others have failed":          {[]func(*corev1.Pod){running}, []func(*corev1.Pod){withOthers(broken, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
+		"ours runs, the others wait for their image": {[]func(*corev1.Pod){running, in(corev1.PodPending)}, []func(*corev1.Pod){withOthers(waits, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
+		"ours is done, the others run on": {
+			[]func(*corev1.Pod){succeeded(wholeOutcome), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
+			State{Phase: Succeeded, Reason: ReasonCompleted, Outcome: &whole, Lingers: true},
+		},
+		"ours is done, the others have ended": {
+			[]func(*corev1.Pod){succeeded(wholeOutcome)}, []func(*corev1.Pod){withOthers(over, "azwi", "istio")},
+			State{Phase: Succeeded, Reason: ReasonCompleted, Outcome: &whole},
+		},
+		"ours is done, the others have failed": {
+			[]func(*corev1.Pod){succeeded(wholeOutcome), in(corev1.PodFailed)}, []func(*corev1.Pod){withOthers(broken, "azwi", "istio")},
+			State{Phase: Succeeded, Reason: ReasonCompleted, Outcome: &whole, Lingers: true},
+		},
+		"ours has failed, the others run on": {
+			[]func(*corev1.Pod){failedWith(ReasonDonorBusy, ExitRetry), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
+			State{Phase: Failed, Reason: ReasonDonorBusy, Outcome: &busy, Lingers: true},
+		},
+		"ours has refused, the others run on": {
+			[]func(*corev1.Pod){failedWith(ReasonDonorBusy, ExitRefused), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
+			State{Phase: Failed, Reason: ReasonDonorBusy, Outcome: &busy, Lingers: true, Refused: true},
+		},
+		"ours has failed, the others have ended": {
+			[]func(*corev1.Pod){failedWith(ReasonDonorBusy, ExitRetry)}, []func(*corev1.Pod){withOthers(over, "azwi", "istio")},
+			State{Phase: Pending, Reason: ReasonDonorBusy, Outcome: &busy},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Observe(CommandBackup, jobWith(), []corev1.Pod{podOf("p", append(test.ours, test.others...)...)})
+			got.Message, test.want.Pod, test.want.Attempts = "", "p", 1
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -152,6 +152,9 @@ func (r *reconciler) stop(ctx context.Context, instance v1.MySQLBackupInstance) 
 func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.Duration {
 	switch decided.step {
 	case stepComplete, stepFail:
+		if seen.job != nil && !isFinished(*seen.job) {
+			return time.Second // it may have to be deleted
+		}
 		return 0
 	case stepFollow:
 		return pollEvery

@@ -89,16 +89,14 @@ func overdue(seen sight, found *problem) problem {
 }
 
 // outlived says that a Job is there long after its deadline. Kubernetes ends it then, but not before its Pods have ended, and a Pod whose
-// node is gone never does. Nothing else may wait for it for ever: no further backup of its schedule would be made.
+// node is gone never does. Nothing else may wait for it for ever: no further backup of its schedule would be made. It is measured by this
+// process' own clock: one that is ahead of the API server's must not end a backup.
 func outlived(seen sight) bool {
 	if seen.job == nil || seen.job.Spec.ActiveDeadlineSeconds == nil {
 		return false
 	}
-	began := seen.job.CreationTimestamp.Time
-	if at := seen.job.Status.StartTime; at != nil {
-		began = at.Time
-	}
-	return seen.now.Sub(began) > time.Duration(*seen.job.Spec.ActiveDeadlineSeconds)*time.Second+patience
+	limit := time.Duration(*seen.job.Spec.ActiveDeadlineSeconds) * time.Second
+	return seen.known > limit+patience || seen.doomed > patience
 }
 
 func unended(seen sight) problem {
@@ -175,12 +173,35 @@ func ending(because string) problem {
 func follow(instance v1.MySQLBackupInstance, seen sight) decision {
 	switch seen.transfer.Phase {
 	case backup.Failed:
+		if pause := pauseAfter(seen); seen.transfer.Lingers && !seen.transfer.Refused && pause > 0 {
+			return repeat(seen, pause)
+		}
 		return decision{stepFail, problem{reasonOr(seen.transfer, backup.ReasonPodsFailed), cleanMessage(seen.transfer.Message), true}}
 	case backup.Running:
 		return decision{step: stepFollow}
 	case backup.Pending, backup.Succeeded:
 	}
 	return decision{stepWait, pending(instance, seen)}
+}
+
+// repeat makes another attempt where Kubernetes does not, since another container of the Pod runs on: the Job is deleted, with its Pod, and
+// another one is made.
+func repeat(seen sight, pause time.Duration) decision {
+	why := problem{reasonOr(seen.transfer, backup.ReasonPodsFailed), "the last attempt failed and is made again by another Job, since another container of its Pod runs on: " + cleanMessage(seen.transfer.Message), false}
+	if seen.job.DeletionTimestamp != nil || seen.ended < pause {
+		return decision{stepWait, why}
+	}
+	return decision{stepAsk, why}
+}
+
+// pauseAfter is how long to wait after the latest attempt, as Kubernetes does between the Pods of a Job; 0 after as many attempts as it makes.
+func pauseAfter(seen sight) time.Duration {
+	const first, longest = 10 * time.Second, 6 * time.Minute
+	attempts := seen.former + seen.transfer.Attempts
+	if attempts > backup.Retries {
+		return 0
+	}
+	return min(first<<max(0, attempts-1), longest)
 }
 
 // pending says what a Pod waits for.

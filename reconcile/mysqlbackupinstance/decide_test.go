@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -174,6 +175,16 @@ func TestABackupHasItsTime(t *testing.T) {
 			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Failed, Reason: backup.ReasonCopyFailed}), due(3600, 24*time.Hour)),
 			want: stepFail, reason: backup.ReasonCopyFailed, stalled: true,
 		},
+		"however far ahead of the API server's the clock is": {
+			instance: fresh(begins), seen: calm(late, working(backup.State{Phase: backup.Running}), due(3600, time.Second)), want: stepFollow,
+		},
+		"Kubernetes ends it, and its Pods have yet to end": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience }), want: stepFollow,
+		},
+		"Kubernetes ends it, and its Pods do not end": {
+			instance: fresh(begins), seen: calm(working(backup.State{Phase: backup.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience + time.Second }),
+			want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true, says: []string{"node of its Pod gone"},
+		},
 		"and one that succeeded has":   {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
 		"what is complete is complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
 	})
@@ -272,4 +283,62 @@ func TestABackupIsReplaced(t *testing.T) {
 		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: backup.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
 		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(backup.State{Phase: backup.Failed})), want: stepFail, reason: backup.ReasonReplaced, stalled: true},
 	})
+}
+
+// A Pod may have containers that an admission webhook adds: one that runs on keeps the Job from ending, and from making another attempt.
+func TestABackupBesideOtherContainers(t *testing.T) {
+	t.Parallel()
+	lingering := func(attempts int32, change ...func(*sight)) sight {
+		state := backup.State{Phase: backup.Failed, Lingers: true, Attempts: attempts, Reason: backup.ReasonDonorBusy, Message: "db-1 gives a copy"}
+		return calm(append([]func(*sight){working(state)}, change...)...)
+	}
+	after := func(wait time.Duration) func(*sight) { return func(s *sight) { s.ended = wait } }
+	runStories(t, map[string]story{
+		"it failed, and the other one runs on": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: backup.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
+		"after a while another Job is made":    {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: backup.ReasonDonorBusy, says: []string{"made again"}},
+		"after a longer while the second time": {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *sight) { s.former = 1 }), want: stepWait, reason: backup.ReasonDonorBusy},
+		"not while the Job goes": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: backup.ReasonDonorBusy},
+		"not without end": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.former = backup.Retries }), want: stepFail, reason: backup.ReasonDonorBusy, stalled: true},
+		"not what was refused": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.transfer.Refused = true }),
+			want: stepFail, reason: backup.ReasonDonorBusy, stalled: true},
+		"what is complete is complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *sight) { s.transfer.Lingers = true }), want: stepComplete},
+	})
+}
+
+// Kubernetes' own container statuses, from the Pod to the decision: the backup runs, and a container that sorts before it has ended.
+func TestABackupThatRunsIsNotEndedByAnotherContainer(t *testing.T) {
+	t.Parallel()
+	controller := true
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "job", Controller: &controller}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "azwi-helper", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}},
+		{Name: "backup", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+	}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "job", Name: "nightly-1-backup"}}
+	for _, former := range []int32{0, 1} {
+		seen := calm(working(transferOf(job, []corev1.Pod{pod})), func(s *sight) { s.former = former })
+		if made := decide(fresh(begins), seen); made.step != stepFollow {
+			t.Errorf("with %d former attempts: decided to %s: %s", former, made.step, made.why.message)
+		}
+	}
+}
+
+func TestWhatOfABackupGoesOnWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		phase v1.BackupPhase
+		state backup.State
+		want  bool
+	}{
+		"complete, and its Job about to end":            {v1.BackupCompleted, backup.State{Phase: backup.Succeeded}, false},
+		"complete, and another container runs on":       {v1.BackupCompleted, backup.State{Phase: backup.Succeeded, Lingers: true}, true},
+		"given up, and its Pod may still write":         {v1.BackupFailed, backup.State{Phase: backup.Running}, true},
+		"given up, and Kubernetes may make another Pod": {v1.BackupFailed, backup.State{Phase: backup.Pending}, true},
+		"refused, and another container runs on":        {v1.BackupFailed, backup.State{Phase: backup.Failed, Lingers: true}, true},
+		"unproven, and its Job about to end":            {v1.BackupFailed, backup.State{Phase: backup.Succeeded}, false},
+	} {
+		if got := goesOn(fresh(begins, func(i *v1.MySQLBackupInstance) { i.Status.Phase = test.phase }), test.state); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }

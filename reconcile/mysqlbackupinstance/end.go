@@ -21,11 +21,14 @@ type remains struct {
 	job  *batchv1.Job
 	pods []corev1.Pod
 	// removal is the Job that deletes the data; nil before it is made, or for one that is another's. state is what it and its Pods
-	// tell, begun when the latest of them was made. stale says that a Job of that name is there for another order.
+	// tell. stale says that a Job of that name is there for another order.
 	removal *batchv1.Job
 	state   backup.State
-	begun   time.Time
 	stale   bool
+	// stopping is for how long this process has known that the Job or the Pod of that name was told to end, tried for how long it has known
+	// the latest Pod of the removal (or its Job, without a Pod), and removing for how long it has seen the data being deleted.
+	stopping        map[string]time.Duration
+	tried, removing time.Duration
 	// shared says that another backup is being written to the same volume, which may keep a Pod from it.
 	shared bool
 	// lost is why the data cannot be reached at all; empty if it can.
@@ -86,11 +89,11 @@ func decideStop(seen remains) (what parting, because string) {
 		return partStop, "ends its Job"
 	}
 	for _, pod := range seen.pods {
-		if pod.DeletionTimestamp != nil && seen.now.Sub(pod.DeletionTimestamp.Time) > patience {
+		if seen.stopping[pod.Name] > patience {
 			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end (is its node %s gone?)", pod.Name, pod.Spec.NodeName)
 		}
 	}
-	if job := seen.job; job != nil && seen.now.Sub(job.DeletionTimestamp.Time) > patience {
+	if job := seen.job; job != nil && seen.stopping[job.Name] > patience {
 		return partLeave, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
 	}
 	if seen.job != nil || len(seen.pods) > 0 {
@@ -106,6 +109,9 @@ func decideRemoval(seen remains) (what parting, because string) {
 	case backup.Succeeded:
 		return partDone, ""
 	case backup.Failed:
+		if seen.state.Lingers && !seen.state.Refused && seen.removing <= patience {
+			return partClear, "deletes its data; the last attempt failed and is made again by another Job: " + cleanMessage(seen.state.Message)
+		}
 		return partLeave, cleanMessage(seen.state.Message)
 	case backup.Running:
 		return partWait, "deletes its data"
@@ -114,7 +120,7 @@ func decideRemoval(seen remains) (what parting, because string) {
 	if seen.removal.DeletionTimestamp != nil {
 		return partWait, "waits for its Job to be gone, and makes another one"
 	}
-	if seen.now.Sub(seen.begun) > patience && !seen.shared {
+	if seen.tried > patience && !seen.shared {
 		return partLeave, cleanMessage(seen.state.Message)
 	}
 	if seen.state.Attempts > 0 && seen.state.Reason != "" {
@@ -123,15 +129,14 @@ func decideRemoval(seen remains) (what parting, because string) {
 	return partWait, "deletes its data; " + cleanMessage(seen.state.Message)
 }
 
-// unreachable says why data cannot be reached; empty if it can.
-func unreachable(location v1.BackupLocation, claim *corev1.PersistentVolumeClaim, credentials secret) string {
+// unreachable says why data cannot be reached; empty if it can. A Secret that is missing may come back: the Job that deletes waits for it, and is
+// given up after a while.
+func unreachable(location v1.BackupLocation, claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case location.Claim != "" && claim == nil:
 		return fmt.Sprintf("PersistentVolumeClaim %q does not exist any more", location.Claim)
 	case location.Claim != "" && claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("PersistentVolumeClaim %q is being deleted", location.Claim)
-	case location.Secret != "" && !credentials.found:
-		return fmt.Sprintf("Secret %q with the credentials does not exist any more", location.Secret)
 	}
 	return ""
 }

@@ -76,31 +76,37 @@ func TestAnInstanceGoes(t *testing.T) {
 	}
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete"}}
 	now := after(2 * time.Hour)
-	long := now.Add(-patience - time.Second)
+	long := patience + time.Second
+	stopping := func(name string) map[string]time.Duration { return map[string]time.Duration{name: long} }
 	for name, test := range map[string]struct {
 		instance v1.MySQLBackupInstance
 		seen     remains
 		want     parting
 		says     string
 	}{
-		"without the finalizer nothing keeps it":    {instance: fresh(begins), want: partRest},
-		"its data stays: the policy was changed":    {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
-		"it never began":                            {instance: fresh(goes), want: partKeep},
-		"it runs":                                   {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
-		"its Job goes":                              {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waits for its Pod"},
-		"its Pod ends":                              {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waits for its Pod"},
-		"its Pod is gone with its node":             {instance: fresh(begins, goes), seen: remains{pods: pod(ending(long))}, want: partLeave, says: "node-3"},
-		"its Job is held by somebody":               {instance: fresh(begins, goes), seen: remains{job: job(ending(long))}, want: partLeave, says: "nightly-1-backup"},
-		"nothing writes any more":                   {instance: fresh(begins, goes), want: partRemove},
-		"there is no way to the data":               {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
-		"another order's Job is in the way":         {instance: fresh(begins, goes), seen: remains{stale: true}, want: partClear},
-		"the data is being deleted":                 {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, state: backup.State{Phase: backup.Running}}, want: partWait, says: "deletes its data"},
-		"the data is deleted":                       {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Succeeded}}, want: partDone},
-		"Kubernetes gave up":                        {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
-		"an attempt failed":                         {instance: fresh(begins, goes), seen: remains{removal: removal, begun: now, state: backup.State{Phase: backup.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
-		"no Pod ever started":                       {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, state: backup.State{Phase: backup.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
-		"no Pod could start beside another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, begun: long, shared: true, state: backup.State{Phase: backup.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
-		"somebody deleted the Job that was to work": {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, begun: now, state: backup.State{Phase: backup.Pending}}, want: partWait, says: "makes another one"},
+		"without the finalizer nothing keeps it":                 {instance: fresh(begins), want: partRest},
+		"its data stays: the policy was changed":                 {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
+		"it never began":                                         {instance: fresh(goes), want: partKeep},
+		"it runs":                                                {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
+		"its Job goes":                                           {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod ends":                                           {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod is gone with its node":                          {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now)), stopping: stopping("nightly-1-backup-x")}, want: partLeave, says: "node-3"},
+		"its Job is held by somebody":                            {instance: fresh(begins, goes), seen: remains{job: job(ending(now)), stopping: stopping("nightly-1-backup")}, want: partLeave, says: "nightly-1-backup"},
+		"nothing writes any more":                                {instance: fresh(begins, goes), want: partRemove},
+		"there is no way to the data":                            {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
+		"another order's Job is in the way":                      {instance: fresh(begins, goes), seen: remains{stale: true}, want: partClear},
+		"the data is being deleted":                              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: backup.State{Phase: backup.Running}}, want: partWait, says: "deletes its data"},
+		"the data is deleted":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Succeeded}}, want: partDone},
+		"Kubernetes gave up":                                     {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
+		"what ended beside a container that runs on is repeated": {instance: fresh(begins, goes), seen: remains{removal: removal, removing: patience, state: backup.State{Phase: backup.Failed, Lingers: true, Message: "busy"}}, want: partClear, says: "busy"},
+		"but not for ever":                                       {instance: fresh(begins, goes), seen: remains{removal: removal, removing: long, state: backup.State{Phase: backup.Failed, Lingers: true, Message: "busy"}}, want: partLeave, says: "busy"},
+		"and not if it was refused":                              {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Failed, Lingers: true, Refused: true, Message: "no"}}, want: partLeave, says: "no"},
+		"the clock is far ahead of the API server's":             {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born())}}, state: backup.State{Phase: backup.Pending}}, want: partWait},
+		"also where its Pod ends":                                {instance: fresh(begins, goes), seen: remains{pods: pod(ending(born()))}, want: partWait, says: "waits for its Pod"},
+		"an attempt failed":                                      {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
+		"no Pod ever started":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: backup.State{Phase: backup.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
+		"no Pod could start beside another backup":               {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: backup.State{Phase: backup.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"somebody deleted the Job that was to work":              {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, state: backup.State{Phase: backup.Pending}}, want: partWait, says: "makes another one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,20 +127,18 @@ func TestDataThatCannotBeReached(t *testing.T) {
 	for name, test := range map[string]struct {
 		location v1.BackupLocation
 		claim    *corev1.PersistentVolumeClaim
-		secret   secret
 		want     string
 	}{
-		"a volume that is there":       {location: v1.BackupLocation{Claim: "nightly"}, claim: bound},
-		"a volume that is gone":        {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" does not exist any more`},
-		"a volume that goes":           {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
-		"a bucket":                     {location: v1.BackupLocation{Secret: "s3"}, secret: secret{found: true}},
-		"a bucket without credentials": {location: v1.BackupLocation{Secret: "s3"}, want: `Secret "s3"`},
-		"a bucket by identity":         {location: v1.BackupLocation{ServiceAccountName: "cloud"}},
-		"a key is not needed":          {location: v1.BackupLocation{EncryptionSecret: "age"}},
+		"a volume that is there":               {location: v1.BackupLocation{Claim: "nightly"}, claim: bound},
+		"a volume that is gone":                {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" does not exist any more`},
+		"a volume that goes":                   {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
+		"a bucket, whose Secret may come back": {location: v1.BackupLocation{Secret: "s3"}},
+		"a bucket by identity":                 {location: v1.BackupLocation{ServiceAccountName: "cloud"}},
+		"a key is not needed":                  {location: v1.BackupLocation{EncryptionSecret: "age"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := unreachable(test.location, test.claim, test.secret)
+			got := unreachable(test.location, test.claim)
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}

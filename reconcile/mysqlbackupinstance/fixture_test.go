@@ -65,11 +65,11 @@ func working(state backup.State) func(*sight) {
 	}
 }
 
-// due gives the Job a deadline in seconds, and looks at it so long after it began.
+// due gives the Job a deadline in seconds, and has known it for so long.
 func due(seconds int64, since time.Duration) func(*sight) {
 	return func(seen *sight) {
 		seen.job.Spec.ActiveDeadlineSeconds = &seconds
-		seen.now = seen.job.CreationTimestamp.Add(since)
+		seen.known = since
 	}
 }
 

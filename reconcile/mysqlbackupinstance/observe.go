@@ -36,6 +36,9 @@ type sight struct {
 	// job is the backup's own; nil before it is made. transfer is what it and its Pods tell.
 	job      *batchv1.Job
 	transfer backup.State
+	// known is for how long this process has known the Job, doomed for how long it has known that the Job has to end, and ended for how long
+	// that the program has ended in a Pod that lingers.
+	known, doomed, ended time.Duration
 	// former is how many Pods its former Jobs had.
 	former int32
 	// pods is how many Pods of the backup have not ended.
@@ -90,6 +93,7 @@ func needsProof(seen sight) bool {
 // observeTransfer looks at the backup's Job and its Pods, in the caches or live.
 func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight, live bool) error {
 	seen.job, seen.transfer, seen.pods, seen.former = nil, backup.State{}, 0, 0
+	seen.known, seen.doomed, seen.ended = 0, 0, 0
 	job, err := r.ownJob(ctx, instance, live)
 	if err != nil {
 		return err
@@ -108,7 +112,28 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 		return err
 	}
 	seen.transfer, seen.former = transferOf(seen.job, ofJob(found, seen.job)), formerAttempts(seen.job)
+	r.observeTimes(instance, seen)
 	return nil
+}
+
+// observeTimes measures how long the Job is as it is.
+func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *sight) {
+	waited := func(what string) time.Duration { return r.memory.sights.Waited(keyOf(instance), what, seen.now) }
+	uid := string(seen.job.UID)
+	seen.known = waited("job " + uid)
+	if isDoomed(*seen.job) {
+		seen.doomed = waited("doomed job " + uid)
+	}
+	if seen.transfer.Lingers {
+		seen.ended = waited("ended pod " + seen.transfer.Pod)
+	}
+}
+
+// isDoomed says that Kubernetes has decided to end a Job, and waits for its Pods.
+func isDoomed(job batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
+		return condition.Type == batchv1.JobFailureTarget && condition.Status == corev1.ConditionTrue
+	})
 }
 
 // formerAttempts is how many Pods were at work before a Job was made.
@@ -122,11 +147,11 @@ func formerAttempts(job *batchv1.Job) int32 {
 
 // transferOf is what a Job and its Pods tell. While the latest Pod has nothing to say yet, why the one before it failed is worth more.
 func transferOf(job *batchv1.Job, own []corev1.Pod) backup.State {
-	state := backup.Observe(job, own)
+	state := backup.Observe(backup.CommandBackup, job, own)
 	if state.Phase != backup.Pending || state.Reason != "" || len(own) < 2 {
 		return state
 	}
-	before := backup.Observe(job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
+	before := backup.Observe(backup.CommandBackup, job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
 	if before.Phase == backup.Pending && before.Outcome != nil {
 		state.Reason, state.Message = before.Reason, before.Message
 	}
@@ -135,7 +160,7 @@ func transferOf(job *batchv1.Job, own []corev1.Pod) backup.State {
 
 // lastWord is what a backup's Pods say whose Job is gone: one that was told to end may have been complete already.
 func lastWord(instance v1.MySQLBackupInstance, all []corev1.Pod) backup.State {
-	state := backup.Observe(&batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
+	state := backup.Observe(backup.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
 	if state.Phase == backup.Succeeded && state.Outcome != nil && state.Outcome.UID == string(instance.UID) {
 		return state
 	}
@@ -318,7 +343,7 @@ const podLate = 5 * time.Second
 // observeRefusal asks why Kubernetes makes no Pod for the Job: a quota, a security policy, a service account that does not exist. Only the
 // Job's events tell. That they may not be listed is no problem of the backup's: it then only says less.
 func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
-	if seen.job == nil || seen.pods > 0 || seen.transfer.Pod != "" || seen.now.Sub(seen.job.CreationTimestamp.Time) < podLate {
+	if seen.job == nil || seen.pods > 0 || seen.transfer.Pod != "" || seen.known < podLate {
 		return nil
 	}
 	job, err := r.ownJob(ctx, instance, false)

@@ -47,13 +47,13 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 	case partClear:
 		err = r.clear(ctx, instance)
 	case partKeep:
-		return r.release(ctx, object, instance, nil)
+		return r.release(ctx, object, instance, false, nil)
 	case partDone:
 		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
 		if onlyUnfinished(instance) {
 			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
 		}
-		return r.release(ctx, object, instance, &gone)
+		return r.release(ctx, object, instance, true, &gone)
 	case partLeave:
 		return r.leave(ctx, object, instance, because)
 	case partWait, partRest:
@@ -85,19 +85,33 @@ func isRefusal(err error) bool {
 	return problemOf(err) != nil || apierrors.IsInternalError(err)
 }
 
-// leave lets an instance go without its data, and says where that is.
+// leave lets an instance go without its data. Where that is, is told first: after the instance is gone, nobody would find it. The finalizer
+// goes in the next pass, when the status has it too.
 func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
 	left := reconcile.Event{Type: reconcile.Warning, Reason: backup.ReasonDataLeft, Action: "Delete"}
 	left.Note = "the data was not deleted: " + because
 	if instance.Status.Location != nil {
 		left.Note = fmt.Sprintf("the data remains, if there is any, at %s: it was not deleted: %s", where(*instance.Status.Location), because)
 	}
-	logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", backup.ReasonDataLeft, "message", left.Note)
-	return r.release(ctx, object, instance, &left)
+	if !isToldLeft(instance.Status) {
+		logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", backup.ReasonDataLeft, "message", left.Note)
+		status := departing(instance, problem{backup.ReasonDataLeft, left.Note, true}, r.now())
+		return reconcile.Outcome{Status: status, Events: []reconcile.Event{left}, Again: toldEvery}, nil
+	}
+	return r.release(ctx, object, instance, true, nil)
 }
 
-// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more.
-func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, told *reconcile.Event) (reconcile.Outcome, error) {
+// toldEvery is how soon an instance goes after it was told that its data is left.
+const toldEvery = time.Second
+
+func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
+	condition := meta.FindStatusCondition(status.Conditions, v1.ConditionStalled)
+	return condition != nil && condition.Reason == backup.ReasonDataLeft
+}
+
+// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more. settled says that the data was dealt
+// with, so that nothing else in the instance matters any more.
+func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
 	outcome := reconcile.Outcome{}
 	if told != nil {
 		outcome.Events = []reconcile.Event{*told}
@@ -107,7 +121,7 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 		return reconcile.Outcome{}, err
 	}
 	_, err := r.hold(ctx, object, false)
-	if told != nil && apierrors.IsConflict(err) {
+	if settled && apierrors.IsConflict(err) {
 		err = r.releaseLive(ctx, object)
 	}
 	if err != nil {
@@ -167,6 +181,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 			seen.job = &typed
 		}
 	}
+	r.observeStops(instance, &seen)
 	if instance.Status.Location == nil {
 		return seen, nil
 	}
@@ -191,14 +206,26 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 	if err := schema.Decode(object, seen.removal); err != nil {
 		return err
 	}
-	own := ofJob(all, seen.removal)
-	seen.state, seen.begun = backup.Observe(seen.removal, own), seen.removal.CreationTimestamp.Time
-	for _, pod := range own {
-		if pod.CreationTimestamp.After(seen.begun) {
-			seen.begun = pod.CreationTimestamp.Time
+	seen.state = backup.Observe(backup.CommandDelete, seen.removal, ofJob(all, seen.removal))
+	seen.removing = r.memory.sights.Waited(keyOf(instance), "removal", seen.now)
+	seen.tried = r.memory.sights.Waited(keyOf(instance), "removal "+string(seen.removal.UID)+seen.state.Pod, seen.now)
+	return nil
+}
+
+// observeStops measures for how long what was told to end has not ended.
+func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
+	seen.stopping = map[string]time.Duration{}
+	note := func(object metav1.Object) {
+		if object.GetDeletionTimestamp() != nil {
+			seen.stopping[object.GetName()] = r.memory.sights.Waited(keyOf(instance), "stop "+string(object.GetUID()), seen.now)
 		}
 	}
-	return nil
+	for i := range seen.pods {
+		note(&seen.pods[i])
+	}
+	if seen.job != nil {
+		note(seen.job)
+	}
 }
 
 // observeReach looks whether the data can be reached, and whether another backup uses its volume.
@@ -208,11 +235,7 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	if err != nil {
 		return err
 	}
-	credentials, err := r.secret(ctx, instance.Namespace, location.Secret)
-	if err != nil {
-		return err
-	}
-	seen.lost = unreachable(location, claim, credentials)
+	seen.lost = unreachable(location, claim)
 	if location.Claim == "" {
 		return nil
 	}

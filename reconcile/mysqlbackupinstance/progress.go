@@ -23,11 +23,13 @@ const (
 	clientLife = 10 * time.Minute
 )
 
-// memory keeps, between passes, how to ask the Pods of backups under way, and since when deletions fail.
+// memory keeps, between passes, how to ask the Pods of backups under way, since when deletions fail, and since when this process has seen
+// something.
 type memory struct {
 	mu       sync.Mutex
 	clients  map[types.NamespacedName]known
 	failures map[types.NamespacedName]failing
+	sights   *backup.Sightings
 }
 
 // failing is a deletion that fails. An operator that takes over counts anew: it has not tried yet.
@@ -44,7 +46,7 @@ type known struct {
 }
 
 func newMemory() *memory {
-	return &memory{clients: map[types.NamespacedName]known{}, failures: map[types.NamespacedName]failing{}}
+	return &memory{clients: map[types.NamespacedName]known{}, failures: map[types.NamespacedName]failing{}, sights: backup.NewSightings()}
 }
 
 func (m *memory) recall(key types.NamespacedName) known {
@@ -64,6 +66,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	defer m.mu.Unlock()
 	delete(m.clients, key)
 	delete(m.failures, key)
+	m.sights.Forget(key)
 }
 
 // fail notes that a deletion failed, and returns since when it does.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -50,13 +51,39 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return r.pass(ctx, object, instance)
 }
 
-// rest keeps the finalizer of a backup that is over in line with the policy, and leaves all else as it is for ever.
+// rest keeps the finalizer of a backup that is over in line with the policy, ends what of it still works, and leaves all else as it is for ever.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
 	if changed, err := r.hold(ctx, object, holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
 		return reconcile.Outcome{}, err
 	}
+	if err := r.retire(ctx, instance); err != nil {
+		return reconcile.Outcome{}, err
+	}
 	return reconcile.Outcome{Status: carried(instance)}, nil
+}
+
+// retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up while
+// its Pod may still write. What a Pod stores for an instance that has failed belongs to nobody, and nothing would ever delete it.
+func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance) error {
+	object, err := r.ownJob(ctx, instance, false)
+	if object == nil || err != nil || object.GetDeletionTimestamp() != nil {
+		return err
+	}
+	var job batchv1.Job
+	if err := schema.Decode(object, &job); err != nil || isFinished(job) {
+		return err
+	}
+	all, err := r.podsOf(ctx, instance, false)
+	if err != nil || !goesOn(instance, backup.Observe(backup.CommandBackup, &job, ofJob(all, &job))) {
+		return err
+	}
+	return r.stop(ctx, instance)
+}
+
+// goesOn says whether a Job that has not finished goes on after its backup is over.
+func goesOn(instance v1.MySQLBackupInstance, state backup.State) bool {
+	return state.Lingers || instance.Status.Phase == v1.BackupFailed && state.Phase != backup.Succeeded
 }
 
 // pass brings a backup that is not over a step further.

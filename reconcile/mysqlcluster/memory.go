@@ -18,10 +18,12 @@ type memory struct {
 	mu       sync.Mutex
 	clusters map[types.NamespacedName]remembered
 	sights   map[types.NamespacedName]sight
+	// failures are of restores that ended: since when this process has seen that.
+	failures *backup.Sightings
 }
 
 func newMemory() *memory {
-	return &memory{clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{}}
+	return &memory{clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{}, failures: backup.NewSightings()}
 }
 
 // sight is what a cluster looked like when it was looked at last, to tell for how long nothing has changed.
@@ -101,4 +103,5 @@ func (m *memory) forget(key types.NamespacedName) {
 	defer m.mu.Unlock()
 	delete(m.clusters, key)
 	delete(m.sights, key)
+	m.failures.Forget(key)
 }

@@ -67,6 +67,11 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}
+	if restoreCompleted(cluster.Status) && cluster.Status.Primary == "" {
+		if err := r.freeVolume(ctx, object, cluster); err != nil {
+			return reconcile.Outcome{}, err
+		}
+	}
 	next, err := r.lookAfter(ctx, object, cluster, known, found)
 	return next, errors.Join(unread, err)
 }

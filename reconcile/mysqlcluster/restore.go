@@ -183,6 +183,20 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 	}}
 }
 
+// freeVolume deletes the Job of a completed restore where another container of its Pod runs on: the Pod would keep the volume from the first
+// member. It is done after the status has what the restore told, and repeated until the cluster has a primary.
+func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
+	seen := restoring{now: r.now()}
+	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)
+	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) || err == nil && (seen.job == nil || !seen.state.Lingers || seen.job.DeletionTimestamp != nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.api.Delete(ctx, jobs(), seen.jobObject)
+}
+
 // tidyRestore deletes the Job of a restore when its cluster is Ready: until then its log may be worth reading. It looks once in a term.
 func (r *reconciler) tidyRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}

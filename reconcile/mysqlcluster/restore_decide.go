@@ -125,7 +125,7 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 // decideUntold asks the volume, by another Pod, what was restored to it. That two of them have nothing to say is no accident.
 func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	const accidents = 2
-	if status.Attempts > accidents && seen.now.Before(endedAt(seen.job).Add(patienceAfter(status.Attempts-accidents))) {
+	if status.Attempts > accidents && seen.ended < patienceAfter(status.Attempts-accidents) {
 		return stuck(status, problem{backup.ReasonRestoreFailed, fmt.Sprintf("whether %s was restored is not known: %s; is --agent-image the operator's image? It is tried again by itself within half an hour", sourceOf(cluster), seen.state.Message), true})
 	}
 	return restoreStep{restoreDropJob, status, underWay("asks the volume what was restored to it, since the Pod that did so does not tell any more")}
@@ -162,7 +162,7 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	status.Phase, status.Progress = v1.RestoreFailed, nil
 	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
-	if seen.lacking == nil && (changed || !seen.now.Before(endedAt(seen.job).Add(patienceAfter(status.Attempts)))) {
+	if seen.lacking == nil && (changed || seen.ended >= patienceAfter(status.Attempts)) {
 		return restoreStep{restoreDropJob, status, underWay("tries again to restore " + sourceOf(cluster))}
 	}
 	if wanted := wantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
@@ -249,16 +249,6 @@ func formerAttempts(job *batchv1.Job) int32 {
 		return 0 // somebody took the annotation away
 	}
 	return int32(former)
-}
-
-// endedAt is when Kubernetes said that a Job is over; when it was made, as long as it has not.
-func endedAt(job *batchv1.Job) time.Time {
-	for _, condition := range job.Status.Conditions {
-		if over := condition.Type == batchv1.JobFailed || condition.Type == batchv1.JobComplete; over && condition.Status == corev1.ConditionTrue {
-			return condition.LastTransitionTime.Time
-		}
-	}
-	return job.CreationTimestamp.Time
 }
 
 // patienceAfter is how long to wait after so many Pods have failed.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
@@ -39,6 +40,8 @@ type restoring struct {
 	job       *batchv1.Job
 	jobObject *unstructured.Unstructured
 	state     backup.State
+	// ended is for how long this process has known that the Job's latest Pod has ended, or that the Job has.
+	ended time.Duration
 	// alive is how many Pods of this or a former Job have not ended; refused is why Kubernetes makes none.
 	alive   int
 	refused string
@@ -121,7 +124,10 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 		return err
 	}
 	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, seen.job) })
-	seen.state = backup.Observe(seen.job, own)
+	seen.state = backup.Observe(backup.CommandRestore, seen.job, own)
+	if seen.state.Phase == backup.Failed || seen.state.Phase == backup.Succeeded {
+		seen.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
+	}
 	if len(own) == 0 && seen.state.Phase == backup.Pending {
 		return r.observeJobRefusal(ctx, job, seen)
 	}
@@ -132,6 +138,10 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 		}
 	}
 	return nil
+}
+
+func (n names) namespacedName() types.NamespacedName {
+	return types.NamespacedName{Namespace: n.namespace, Name: n.cluster}
 }
 
 func isOf(pod corev1.Pod, job *batchv1.Job) bool {

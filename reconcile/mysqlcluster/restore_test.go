@@ -80,9 +80,13 @@ func withJob(state backup.State, change ...func(*batchv1.Job)) func(*restoring) 
 		for _, apply := range change {
 			apply(seen.job)
 		}
+		for _, condition := range seen.job.Status.Conditions {
+			seen.ended = seen.now.Sub(condition.LastTransitionTime.Time) // in a test there is one clock
+		}
 	}
 }
 
+// failedBefore is a Job that this process has seen to have failed for so long.
 func failedBefore(ago time.Duration) func(*batchv1.Job) {
 	return func(job *batchv1.Job) {
 		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(restoreTime().Add(-ago))}}
@@ -156,6 +160,9 @@ func TestDecideRestore(t *testing.T) {
 		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; it is tried again at once"},
 		"nothing new is tried again after a minute":            {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
 		"after many Pods only after half an hour":              {before: failed, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
+		"a clock that is ahead shortens no wait":               {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
+		"what failed beside a container that runs on waits":    {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
+		"and is tried again, too":                              {before: failed, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
 		"not while the backup is gone":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
 		"a volume that was too small grows before it is tried": {before: failed, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
 	}
