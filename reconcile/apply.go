@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,7 +26,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	seen := child.GetResourceVersion()
 	child.SetResourceVersion("") // it is nothing that is wanted of the child
 	live, err := c.current(ctx, resource, child)
-	if apierrors.IsNotFound(err) {
+	if IsGone(err) {
 		return c.create(ctx, resource, child)
 	}
 	if err != nil {
@@ -87,7 +86,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	options := metav1.ApplyOptions{FieldManager: what.manager, Force: true}
 	written, err := c.resource(resource, live).Apply(ctx, live.GetName(), what.desired, options)
 	if err != nil {
-		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), err)
+		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), served(err))
 	}
 	owned, _ := ownedBy(written, what.manager)
 	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(owned)})
@@ -124,7 +123,7 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 	canonicalise(child)
 	created, err := c.resource(resource, child).Apply(ctx, child.GetName(), child, metav1.ApplyOptions{FieldManager: ManagerChildren})
 	if err != nil {
-		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), err)
+		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
 	what := applied{desired: fingerprint(child.Object), owned: fingerprint(owned)}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -35,7 +34,7 @@ type Client struct {
 func (c *Client) Get(ctx context.Context, resource apischema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	object, err := c.api.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("get %s %s/%s: %w", resource.GroupResource(), namespace, name, err)
+		return nil, fmt.Errorf("get %s %s/%s: %w", resource.GroupResource(), namespace, name, served(err))
 	}
 	return object, nil
 }
@@ -58,7 +57,7 @@ func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResour
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, err)
+		return nil, fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, served(err))
 	}
 	return found, nil
 }
@@ -90,7 +89,7 @@ func (c *Client) Create(ctx context.Context, owner *unstructured.Unstructured, o
 	}
 	created, err := c.resource(resource, desired).Create(ctx, desired, metav1.CreateOptions{FieldManager: ManagerChildren})
 	if err != nil {
-		return nil, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), desired.GetNamespace(), desired.GetName(), err)
+		return nil, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), desired.GetNamespace(), desired.GetName(), served(err))
 	}
 	c.journal.wrote(ctx, resource, created)
 	return created, nil
@@ -104,11 +103,11 @@ func (c *Client) Delete(ctx context.Context, resource apischema.GroupVersionReso
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 		PropagationPolicy: &propagation,
 	})
-	if apierrors.IsNotFound(err) {
+	if IsGone(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("delete %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), err)
+		return fmt.Errorf("delete %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), served(err))
 	}
 	c.journal.deleted(ctx, resource, object)
 	return nil
@@ -124,7 +123,7 @@ func (c *Client) Patch(ctx context.Context, resource apischema.GroupVersionResou
 	options := metav1.PatchOptions{FieldManager: ManagerChildren}
 	patched, err := c.resource(resource, object).Patch(ctx, object.GetName(), types.MergePatchType, document, options)
 	if err != nil {
-		return nil, fmt.Errorf("patch %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), err)
+		return nil, fmt.Errorf("patch %s %s/%s: %w", resource.GroupResource(), object.GetNamespace(), object.GetName(), served(err))
 	}
 	c.journal.wrote(ctx, resource, patched)
 	return patched, nil
@@ -137,11 +136,11 @@ func (c *Client) Evict(ctx context.Context, pod *unstructured.Unstructured) erro
 	eviction := newObject("policy/v1", "Eviction", keyOf(pod))
 	eviction.Object["deleteOptions"] = map[string]any{"preconditions": map[string]any{"uid": string(pod.GetUID())}}
 	_, err := c.resource(pods, pod).Create(ctx, eviction, metav1.CreateOptions{}, "eviction")
-	if apierrors.IsNotFound(err) {
+	if IsGone(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("evict pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), err)
+		return fmt.Errorf("evict pod %s/%s: %w", pod.GetNamespace(), pod.GetName(), served(err))
 	}
 	c.journal.deleted(ctx, pods, pod)
 	return nil

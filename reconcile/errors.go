@@ -24,10 +24,28 @@ func IsNamespaceTerminating(err error) bool {
 // Without the operator's own --kinds that would print those of the default kinds.
 const RightsRemedy = "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"
 
-// isGone says whether the API server answered that the object does not exist. That it does not serve the resource is another matter, of
-// which it says so little that client-go calls it unexpected.
-func isGone(err error) bool {
+// IsGone says whether the API server answered that the object does not exist. An API server that does not serve the resource, because it
+// is being upgraded for example, also answers with the code 404, but its answer names no object: nothing is known of the object then.
+func IsGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// unservedError replaces the error of an API server that does not serve the resource. It is no NotFound error for apierrors.IsNotFound, so
+// that no caller of Client can take it for "the object does not exist".
+type unservedError struct {
+	answer string
+}
+
+func (e *unservedError) Error() string {
+	return "the API server does not serve this resource: " + e.answer + "; its definition is missing, or the API server is starting or being upgraded"
+}
+
+// served returns the error of a request as callers of Client get it.
+func served(err error) error {
+	if apierrors.IsNotFound(err) && !IsGone(err) {
+		return &unservedError{answer: err.Error()}
+	}
+	return err
 }
 
 // IsUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the

@@ -62,7 +62,7 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 		document := t.document(object, event)
 		_, err := t.api.Resource(resource).Namespace(document.GetNamespace()).Create(ctx, document, metav1.CreateOptions{})
 		if err != nil {
-			failures = append(failures, fmt.Errorf("tell event %s: %w", event.Reason, err))
+			failures = append(failures, fmt.Errorf("tell event %s: %w", event.Reason, served(err)))
 		}
 	}
 	return errors.Join(failures...)

@@ -17,7 +17,7 @@ func (c *Client) Regarding(ctx context.Context, object *unstructured.Unstructure
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())).String()
 	found, err := events.List(ctx, metav1.ListOptions{FieldSelector: about, Limit: listPage})
 	if err != nil {
-		return nil, fmt.Errorf("list events about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		return nil, fmt.Errorf("list events about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), served(err))
 	}
 	return found.Items, nil
 }

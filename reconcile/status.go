@@ -38,7 +38,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	written, err := c.resource(resource, object).ApplyStatus(ctx, object.GetName(), statusDocument(object, desired), metav1.ApplyOptions{FieldManager: ManagerStatus, Force: true})
 	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
+		return fmt.Errorf("write the status: %w", served(err))
 	}
 	stored, _, _ := unstructured.NestedMap(written.Object, "status")
 	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(stored)})

@@ -178,7 +178,7 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		// Refused because the cache was behind, or answered with an error after it took effect.
 		t.revisit(key)
 	}
-	if isGone(closing) {
+	if IsGone(closing) {
 		// Deleted while the pass was under way.
 		closing, state.gone = nil, true
 	}
@@ -229,7 +229,7 @@ func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Uns
 	reading, cancel := context.WithTimeout(ctx, closingTime)
 	defer cancel()
 	object, err := t.client.Get(reading, t.controller.Kind.GVR(), current.key.Namespace, current.key.Name)
-	if apierrors.IsNotFound(err) {
+	if IsGone(err) {
 		// The watch will say so in a moment, and start the pass that forgets it.
 		return nil, state{pass: current, gone: true}, nil
 	}

@@ -37,6 +37,8 @@ type stage struct {
 	effective bool
 	// told counts the events.
 	told int
+	// instead answers every request if it is set.
+	instead http.HandlerFunc
 }
 
 func newStage(t *testing.T, reconciler Reconciler) *stage {
@@ -64,6 +66,10 @@ func newStage(t *testing.T, reconciler Reconciler) *stage {
 func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.instead != nil {
+		s.instead(answer, request)
+		return
+	}
 	answer.Header().Set("Content-Type", "application/json")
 	if request.Method == http.MethodPost {
 		s.told++
@@ -82,6 +88,13 @@ func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		return
 	}
 	_ = json.NewEncoder(answer).Encode(s.live.Object)
+}
+
+// answers has every request answered by the handler; nil ends that.
+func (s *stage) answers(instead http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instead = instead
 }
 
 // has says what the API server has.
