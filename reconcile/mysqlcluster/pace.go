@@ -26,8 +26,8 @@ const (
 
 	// secretsEvery is how often the Secrets, which are never watched, are looked at while the cluster is Ready.
 	secretsEvery = 5 * time.Minute
-	// While it is not, they are looked at secretsSoon after a change, since a Pod may wait for one that somebody deleted. The time doubles
-	// as long as nothing changes: up to secretsWanted while a Pod may need them, and else up to secretsLimit.
+	// While it is not, they are looked at secretsSoon after a change, since a Pod may wait for one that somebody deleted. Then, as long as
+	// nothing changes, the time doubles up to secretsWanted while a Pod may need them; else they are looked at every secretsLimit.
 	secretsSoon   = 15 * time.Second
 	secretsWanted = time.Minute
 	secretsLimit  = 10 * time.Minute
@@ -78,8 +78,10 @@ func secretsAfter(ready, wanted bool, looks int) time.Duration {
 		return secretsEvery
 	case wanted:
 		return doubled(secretsSoon, looks, secretsWanted)
+	case looks == 0:
+		return secretsSoon
 	}
-	return doubled(secretsSoon, looks, secretsLimit)
+	return secretsLimit
 }
 
 // doubled is a time that has doubled so many times, but for a limit.
