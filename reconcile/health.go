@@ -2,14 +2,16 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/listen"
 )
 
 // Health answers the kubelet's probes: /healthz says that the process serves requests, /readyz that every check passes. With ?verbose
@@ -76,6 +78,8 @@ type Server struct {
 	// Address is where to listen, as net.Listen has it (":8080").
 	Address string
 	Handler http.Handler
+	// Log receives why connections ended, for those who ask for detail.
+	Log logr.Logger
 }
 
 // Listen claims the address, so that a wrong or taken one is an error before anything else is begun.
@@ -88,24 +92,7 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers requests until ctx ends; those under way then get five seconds more.
+// Serve answers requests until ctx ends; those under way then get a few seconds more.
 func (s Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: s.Handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	stopped := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(stopped)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if err := server.Shutdown(grace); err != nil {
-			_ = server.Close()
-		}
-	})
-	err := server.Serve(listener)
-	if !stop() {
-		<-stopped
-	}
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", s.Address, err)
-	}
-	return nil
+	return listen.Server{Handler: s.Handler, Log: s.Log}.Serve(ctx, listener)
 }

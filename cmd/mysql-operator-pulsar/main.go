@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
@@ -19,11 +18,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/pflag"
 	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
 
+	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
 	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/pulsar"
 )
@@ -174,15 +173,13 @@ func consume(ctx context.Context, p process) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", *address, err)
 	}
-	server := &http.Server{Handler: consumer.Handler(), ReadHeaderTimeout: 5 * time.Second}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- listen.Server{Handler: consumer.Handler()}.Serve(serving, listener) }()
 	err = consumer.Run(ctx)
-	_ = server.Close()
-	if failed := <-served; failed != nil && !errors.Is(failed, http.ErrServerClosed) {
-		return errors.Join(err, fmt.Errorf("serve on %s: %w", *address, failed))
-	}
-	return err
+	stop()
+	return errors.Join(err, <-served)
 }
 
 func produce(ctx context.Context, p process) error {

@@ -90,7 +90,10 @@ func (o operator) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	closed := o.gates()
-	for _, server := range []reconcile.Server{{Address: o.options.metricsAddress, Handler: metricsHandler(o.registry)}, {Address: o.options.healthAddress, Handler: o.health.Handler()}} {
+	for _, server := range []reconcile.Server{
+		{Address: o.options.metricsAddress, Handler: metricsHandler(o.registry), Log: o.log},
+		{Address: o.options.healthAddress, Handler: o.health.Handler(), Log: o.log},
+	} {
 		if server.Address == "" {
 			continue
 		}
@@ -107,11 +110,15 @@ func (o operator) run(ctx context.Context) error {
 	return group.Wait()
 }
 
+// maxScrapes is how many requests for metrics are answered at once: anybody may ask, and an answer grows with the number of clusters.
+const maxScrapes = 4
+
 // metricsHandler serves /metrics as it is, also to those who would take it compressed, as Prometheus would: a compressor is the largest
 // single thing the operator would have in memory (800 KiB), for a few tens of KiB of traffic at each scrape.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	routes := http.NewServeMux()
-	routes.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, DisableCompression: true}))
+	options := promhttp.HandlerOpts{Registry: registry, DisableCompression: true, MaxRequestsInFlight: maxScrapes}
+	routes.Handle("GET /metrics", promhttp.HandlerFor(registry, options))
 	return routes
 }
 

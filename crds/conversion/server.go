@@ -20,6 +20,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/mysql-operator/mysql-operator/listen"
 )
 
 const (
@@ -37,12 +39,12 @@ const (
 
 	// callTimeout bounds one request to the API server.
 	callTimeout = 10 * time.Second
-	// shutdownTimeout bounds how long conversions under way may take at the end.
-	shutdownTimeout = 5 * time.Second
 	// leaving is how long a Pod that ends goes on to serve after it took its label off: the time for every node to hear of it.
 	leaving = 3 * time.Second
 	// requestTimeout bounds one request to the webhook; API servers wait 30 seconds for a conversion.
 	requestTimeout = 30 * time.Second
+	// answerTime is the time to send an answer after that.
+	answerTime = 5 * time.Second
 
 	servePath = "/convert"
 )
@@ -163,18 +165,12 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		listener = opened
 	}
-	server := &http.Server{
-		Handler: s.handler, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout + shutdownTimeout, IdleTimeout: 5 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-	}
+	// API servers have no certificate to show, and use their connections again.
+	server := listen.Server{Handler: s.handler, TLS: s.tls(), KeepStrangers: true, Request: requestTimeout + answerTime, Log: s.config.Log}
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopServing()
 	served := make(chan error, 1)
-	go func() {
-		err := server.Serve(tls.NewListener(listener, s.tls()))
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
-		served <- err
-	}()
+	go func() { served <- server.Serve(serving, listener) }()
 	following, stop := context.WithCancel(ctx)
 	followed := make(chan struct{})
 	go func() {
@@ -187,7 +183,9 @@ func (s *Server) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		stop()
 		<-followed
-		err = errors.Join(s.end(context.WithoutCancel(ctx), server), <-served)
+		s.sendElsewhere(context.WithoutCancel(ctx))
+		stopServing()
+		err = <-served
 	case err = <-served:
 	}
 	stop()
@@ -198,21 +196,17 @@ func (s *Server) Run(ctx context.Context) error {
 	return nil
 }
 
-// end sends API servers elsewhere before it stops to serve.
-func (s *Server) end(ctx context.Context, server *http.Server) error {
+// sendElsewhere takes this Pod away from API servers before it stops to serve.
+func (s *Server) sendElsewhere(ctx context.Context) {
 	if err := s.retire(ctx); err != nil {
 		s.config.Log.Info("could not take this Pod out of the conversion webhook's Service, it ends by itself", "error", err.Error())
 	}
-	ending, cancel := context.WithTimeout(ctx, shutdownTimeout)
-	defer cancel()
-	return server.Shutdown(ending)
 }
 
-// tls serves whatever certificate is held at the moment of a connection. HTTP/2 is offered because API servers speak it.
+// tls serves whatever certificate is held at the moment of a connection.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			held := s.held.Load()
 			if held == nil {

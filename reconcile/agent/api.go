@@ -2,15 +2,15 @@ package agent
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"net"
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
-
+	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
@@ -23,32 +23,17 @@ const (
 	// stuckAfter is for how long the agent's own loop may stand still before kubelet is asked to restart the agent.
 	stuckAfter = 3 * time.Minute
 
-	readHeaderTimeout = 5 * time.Second
-	idleTimeout       = time.Minute
-	shutdownTimeout   = 3 * time.Second
-	maxBody           = 1 << 20
+	maxBody = 1 << 20
 )
 
 // Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ demand the operator's certificate.
 func (a *Agent) Serve(ctx context.Context, address string) error {
-	server := &http.Server{
-		Addr: address, Handler: a.Handler(), TLSConfig: a.tls.server(), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
-		// Connections that break off are told in the log's own form, and only to those who ask for detail.
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(a.log), slog.LevelDebug),
+	var sockets net.ListenConfig
+	listener, err := sockets.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.ListenAndServeTLS("", "") }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve on %s: %w", address, err)
-	case <-ctx.Done():
-	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	if err := server.Shutdown(bounded); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("stop serving: %w", err)
-	}
-	return nil
+	return listen.Server{Handler: a.Handler(), TLS: a.tls.server(), Trusted: IsOperator, Log: a.log}.Serve(ctx, listener)
 }
 
 // Handler is the agent's routes.
@@ -64,9 +49,14 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
+// IsOperator says whether a client has shown the operator's certificate.
+func IsOperator(state tls.ConnectionState) bool {
+	return len(state.VerifiedChains) > 0 && state.PeerCertificates[0].Subject.CommonName == OperatorName
+}
+
 func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 || r.TLS.PeerCertificates[0].Subject.CommonName != OperatorName {
+		if r.TLS == nil || !IsOperator(*r.TLS) {
 			http.Error(w, "only the operator may ask this: show its client certificate", http.StatusUnauthorized)
 			return
 		}

@@ -9,12 +9,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
+// maxScrapes is how many requests for metrics are answered at once; anybody may ask.
+const maxScrapes = 4
+
 // metricsHandler serves what the member's report says, as it stands when it is asked.
 func (a *Agent) metricsHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{agent: a, state: prometheus.NewDesc("mysql_operator_member_state", "1 for the state that the member is in.", []string{"state"}, nil),
 		gauges: gauges()})
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: maxScrapes})
 }
 
 type gauge struct {

@@ -4,24 +4,19 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
-
+	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 const (
-	readHeaderTimeout = 5 * time.Second
-	writeTimeout      = 5 * time.Second
-	// maxConnections bounds what strangers cost: the Pod has little memory, and its operator needs one.
-	maxConnections = 16
+	requestTimeout = 5 * time.Second
+	// strangers is how many connections there may be of clients other than the operator, who have no business here.
+	strangers = 16
 )
 
 // serve answers the operator's questions until the context ends. Nothing depends on its being heard: what keeps it from listening is
@@ -37,16 +32,11 @@ func (e Environment) serve(ctx context.Context, m *meter) {
 }
 
 func (e Environment) serveOn(ctx context.Context, listener net.Listener, m *meter) {
-	server := &http.Server{
-		Handler: m.handler(), TLSConfig: operatorsOnly(e.Layout.ServerTLS()), ConnState: atMost(maxConnections),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout, WriteTimeout: writeTimeout, MaxHeaderBytes: maxBody,
-		// Connections that break off are told in the log's own form, and only to those who ask for detail.
-		ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(e.Log), slog.LevelDebug),
+	server := listen.Server{
+		Handler: m.handler(), TLS: operatorsOnly(e.Layout.ServerTLS()), Trusted: agent.IsOperator,
+		Strangers: strangers, Request: requestTimeout, Log: e.Log,
 	}
-	server.SetKeepAlivesEnabled(false)
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.ServeTLS(listener, "", ""); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(ctx, listener); err != nil {
 		e.Log.Error(err, "nobody can ask for the progress any more")
 	}
 }
@@ -63,22 +53,6 @@ func operatorsOnly(security *tls.Config) *tls.Config {
 		return found, nil
 	}
 	return security
-}
-
-// atMost closes connections beyond a number.
-func atMost(limit int32) func(net.Conn, http.ConnState) {
-	var open atomic.Int32
-	return func(connection net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if open.Add(1) > limit {
-				_ = connection.Close() // the server notices, and takes it off the count
-			}
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		case http.StateActive, http.StateIdle:
-		}
-	}
 }
 
 func (m *meter) handler() http.Handler {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
@@ -106,30 +107,40 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little.
+// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little. A new one ends the oldest, so that the operator
+// gets through.
 func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	t.Parallel()
+	authority := someAuthority(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	go Environment{Layout: layoutWith(t, someAuthority(t)), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{})
-	for range maxConnections {
+	go Environment{Layout: layoutWith(t, authority), Log: logr.Discard()}.serveOn(t.Context(), listener, &meter{})
+	var oldest net.Conn
+	for number := range strangers + 1 {
 		idle, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = idle.Close() })
+		if number == 0 {
+			oldest = idle
+		}
 	}
-	further, err := net.Dial("tcp", listener.Addr().String())
+	if err := oldest.SetReadDeadline(time.Now().Add(listen.HeaderTime / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := oldest.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest is not closed at once: %v", err)
+	}
+	security, err := agent.OperatorTLS(authority, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer further.Close()
-	if err := further.SetReadDeadline(time.Now().Add(readHeaderTimeout / 2)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := further.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one more is not closed at once: %v", err)
+	client := NewClient(security, time.Second)
+	client.port = listener.Addr().(*net.TCPAddr).Port
+	if _, err := client.Progress(t.Context(), "127.0.0.1", Host("shop", "db")); err != nil {
+		t.Errorf("the operator is not answered meanwhile: %v", err)
 	}
 }

@@ -1,0 +1,429 @@
+package listen
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/pki"
+)
+
+const friend = "friend"
+
+// many is how many strangers try at once.
+const many = 300
+
+// authority issues certificates for one test.
+type authority struct {
+	t    *testing.T
+	pair *tls.Certificate
+}
+
+func newAuthority(t *testing.T) authority {
+	t.Helper()
+	pair, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "CA"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := pair.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return authority{t: t, pair: parsed}
+}
+
+func (a authority) issue(name string) tls.Certificate {
+	a.t.Helper()
+	pair, err := pki.Issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.pair)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	parsed, err := pair.Parse()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return *parsed
+}
+
+func (a authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.pair.Leaf)
+	return pool
+}
+
+func (a authority) server() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{a.issue("server")},
+		ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven,
+	}
+}
+
+func (a authority) client(name string) *tls.Config {
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.pool(), ServerName: "server"}
+	if name != "" {
+		security.Certificates = []tls.Certificate{a.issue(name)}
+	}
+	return security
+}
+
+func trustFriends(state tls.ConnectionState) bool {
+	return len(state.VerifiedChains) > 0 && state.PeerCertificates[0].Subject.CommonName == friend
+}
+
+// serveOn runs a server until the test ends.
+func serveOn(t *testing.T, server Server) string {
+	t.Helper()
+	if server.Handler == nil {
+		server.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx, listener) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// from makes connections from a loopback address.
+func from(address string) *net.Dialer {
+	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 5 * time.Second}
+}
+
+func strangersAddress(number int, each bool) string {
+	if !each {
+		return "127.95.0.1"
+	}
+	return fmt.Sprintf("127.95.%d.%d", 1+number/200, 1+number%200)
+}
+
+// client asks over connections of its own.
+func client(t *testing.T, security *tls.Config, dialer *net.Dialer) *http.Client {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: security, DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 5 * time.Second}
+}
+
+// ask makes a request and says whether it went over a connection that was there before.
+func ask(t *testing.T, by *http.Client, address string) (reused bool, err error) {
+	t.Helper()
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := by.Do(request)
+	if err != nil {
+		return reused, err
+	}
+	defer answer.Body.Close()
+	if _, err := io.ReadAll(answer.Body); err != nil {
+		return reused, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return reused, fmt.Errorf("it answered %s", answer.Status)
+	}
+	return reused, nil
+}
+
+// within is how soon those who have business here must be answered.
+func within(t *testing.T, who string, do func() error) {
+	t.Helper()
+	began := time.Now()
+	if err := do(); err != nil {
+		t.Errorf("%s is not answered: %v", who, err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("%s waited for %s", who, took)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapInuse >> 20
+}
+
+// header is almost a megabyte; all strangers send the same bytes, so that the test itself needs little memory.
+func header() []byte {
+	return []byte("GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 4000)+"\r\n", 240))
+}
+
+// TestStrangersTakeLittleMemory: the process that serves may have as little as 128 MiB.
+func TestStrangersTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it measures the whole process
+	signer := newAuthority(t)
+	for name, story := range map[string]struct {
+		security *tls.Config
+		header   []byte
+	}{
+		"large headers":           {nil, header()},
+		"large headers, over TLS": {signer.server(), header()},
+		"idle, over TLS":          {signer.server(), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serveOn(t, Server{TLS: story.security, Trusted: trustFriends})
+			before := heap()
+			for number := range many {
+				connection, err := from(strangersAddress(number, true)).DialContext(t.Context(), "tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = connection.Close() })
+				if story.security != nil {
+					connection = tls.Client(connection, signer.client(""))
+				}
+				go func() { _, _ = connection.Write(story.header) }()
+			}
+			peak := uint64(0)
+			for range 5 {
+				within(t, "somebody new", func() error {
+					scheme := "http://"
+					if story.security != nil {
+						scheme = "https://"
+					}
+					_, err := ask(t, client(t, signer.client(""), from("127.0.0.1")), scheme+address)
+					return err
+				})
+				peak = max(peak, heap())
+			}
+			if peak > before+32 {
+				t.Errorf("the heap grew from %d to %d MiB", before, peak)
+			}
+		})
+	}
+}
+
+// TestNobodyIsKeptOut: neither by strangers who hold connections open, nor by those who come again and again.
+func TestNobodyIsKeptOut(t *testing.T) {
+	t.Parallel()
+	for name, each := range map[string]bool{"one stranger": false, "many strangers": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := serveOn(t, Server{})
+			for number := range many {
+				connection, err := from(strangersAddress(number, each)).DialContext(t.Context(), "tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = connection.Close() })
+			}
+			for _, own := range []string{"127.0.0.1", strangersAddress(0, each)} {
+				within(t, "somebody at "+own, func() error {
+					_, err := ask(t, client(t, nil, from(own)), "http://"+address)
+					return err
+				})
+			}
+		})
+	}
+}
+
+func TestTrustedClientsKeepTheirConnections(t *testing.T) {
+	t.Parallel()
+	signer := newAuthority(t)
+	address := serveOn(t, Server{TLS: signer.server(), Trusted: trustFriends})
+	trusted := client(t, signer.client(friend), from("127.0.0.1"))
+	other := client(t, signer.client("other"), from("127.0.0.1"))
+	for round := range 3 {
+		reused, err := ask(t, trusted, "https://"+address)
+		if err != nil || reused != (round > 0) {
+			t.Errorf("round %d: trusted: reused %t, %v", round, reused, err)
+		}
+		if reused, err := ask(t, other, "https://"+address); err != nil || reused {
+			t.Errorf("round %d: not trusted: reused %t, %v", round, reused, err)
+		}
+		for range DefaultStrangers + 1 {
+			connection, err := from("127.0.0.1").DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+		}
+	}
+}
+
+// TestReservedPlacesAreFew: the oldest connections of trusted clients end when there are too many.
+func TestReservedPlacesAreFew(t *testing.T) {
+	t.Parallel()
+	signer := newAuthority(t)
+	address := serveOn(t, Server{TLS: signer.server(), Trusted: trustFriends})
+	security := signer.client(friend)
+	clients := make([]*http.Client, 0, trustedPlaces+1)
+	for range trustedPlaces + 1 {
+		clients = append(clients, client(t, security, from("127.0.0.1")))
+	}
+	for number, one := range clients {
+		if _, err := ask(t, one, "https://"+address); err != nil {
+			t.Errorf("client %d: %v", number, err)
+		}
+	}
+	for number, want := range map[int]bool{0: false, trustedPlaces: true} {
+		if reused, err := ask(t, clients[number], "https://"+address); err != nil || reused != want {
+			t.Errorf("client %d: reused %t, want %t (%v)", number, reused, want, err)
+		}
+	}
+}
+
+func TestStrangersMayBeKept(t *testing.T) {
+	t.Parallel()
+	address := serveOn(t, Server{KeepStrangers: true})
+	stranger := client(t, nil, from("127.0.0.1"))
+	for round := range 2 {
+		if reused, err := ask(t, stranger, "http://"+address); err != nil || reused != (round > 0) {
+			t.Errorf("round %d: reused %t, %v", round, reused, err)
+		}
+	}
+}
+
+func TestLargeBodiesOfStrangersAreNotAwaited(t *testing.T) {
+	t.Parallel()
+	address := serveOn(t, Server{})
+	for body, want := range map[string]string{
+		"Content-Length: 2\r\n\r\n{}":        "200",
+		"Content-Length: 1000000\r\n\r\n{}":  "",
+		"Transfer-Encoding: chunked\r\n\r\n": "",
+	} {
+		connection, err := from("127.0.0.1").DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		fmt.Fprintf(connection, "PUT / HTTP/1.1\r\nHost: x\r\n%s", body)
+		line, err := bufio.NewReader(connection).ReadString('\n')
+		if (want == "") != (err != nil) || !strings.Contains(line, want) {
+			t.Errorf("%q: it answers %q (%v), want %q", body, line, err, want)
+		}
+	}
+}
+
+// pipes is a listener whose clients are in the same process, so that time can be simulated.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	select {
+	case one := <-p.accepted:
+		return one, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p pipes) Close() error   { close(p.closed); return nil }
+func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
+	reads := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	for name, story := range map[string]struct {
+		sends string
+		after time.Duration
+	}{
+		"nothing":             {"", HeaderTime},
+		"half a header":       {"GET / HTTP/1.1\r\nHost: x\r\n", HeaderTime},
+		"half a body":         {"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{", DefaultRequest},
+		"nothing more, later": {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", idleTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				line := pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+				ended := make(chan error, 1)
+				go func() { ended <- Server{Handler: reads, KeepStrangers: true}.Serve(ctx, line) }()
+				near, far := net.Pipe()
+				line.accepted <- far
+				began := time.Now()
+				go func() { _, _ = near.Write([]byte(story.sends)) }()
+				_, _ = io.Copy(io.Discard, near)
+				if took := time.Since(began); took != story.after {
+					t.Errorf("it is cut off after %s, want %s", took, story.after)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestServeEndsAtOnce: clients that say nothing do not delay the end.
+func TestServeEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		line := pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- Server{Handler: http.NotFoundHandler()}.Serve(ctx, line) }()
+		_, far := net.Pipe()
+		line.accepted <- far
+		synctest.Wait()
+		began := time.Now()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it ended after %s", took)
+		}
+	})
+}
+
+func TestVictim(t *testing.T) {
+	t.Parallel()
+	for name, story := range map[string]struct {
+		open string // address, with ! if it is being answered; the oldest first
+		want int
+	}{
+		"all alike":                               {"a b c d", 0},
+		"one has the most":                        {"a b b c", 1},
+		"the newest is of those who have most":    {"a b c b", 1},
+		"the oldest of it is being answered":      {"a b! b c", 2},
+		"all of it are being answered":            {"a b! b! c", 1},
+		"two have the most":                       {"a b c c b", 1},
+		"only the newest is not being answered":   {"a! a! a", 0},
+		"others are idle, but have fewer":         {"a b! b! c d", 1},
+		"the oldest of all alike is being served": {"a! b c", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var open []*connection
+			for field := range strings.FieldsSeq(story.open) {
+				address, busy := strings.CutSuffix(field, "!")
+				open = append(open, &connection{address: address, busy: busy})
+			}
+			if got := victim(open); got != open[story.want] {
+				t.Errorf("%+v has to go, want number %d", got, story.want)
+			}
+		})
+	}
+}

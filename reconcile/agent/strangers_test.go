@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStrangersDoNotStopTheAgent: 300 connections without a certificate, idle or with large headers, take less than half of the memory that
+// the agent's container may use, and the operator and kubelet are answered meanwhile.
+func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it measures the whole process
+	const strangers, limit = 300, 128
+	header := []byte("GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 4000)+"\r\n", 240))
+	for name, sends := range map[string][]byte{"idle": nil, "large headers": header} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t)
+			security := s.ca.client("")
+			security.ServerName = memberHost
+			for number := range strangers {
+				dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 96, byte(number/200), byte(1+number%200))}, Timeout: 5 * time.Second}
+				connection, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort(s.address, fmt.Sprint(Port)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = connection.Close() })
+				secure := tls.Client(connection, security)
+				go func() {
+					if secure.HandshakeContext(t.Context()) == nil {
+						_, _ = secure.Write(sends)
+					}
+				}()
+			}
+			operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
+			for range 5 {
+				answeredWithin(t, "the operator", func() error {
+					_, err := operator.Status(t.Context(), Target{Address: s.address, Host: memberHost})
+					return err
+				})
+				answeredWithin(t, "kubelet", func() error {
+					status, _, err := s.ask(t, s.ca.client(""), http.MethodGet, "/readyz")
+					if err == nil && status != http.StatusServiceUnavailable { // mysqld has never answered
+						err = errors.New(http.StatusText(status))
+					}
+					return err
+				})
+				if peak := heapInUse(); peak > limit/2 {
+					t.Errorf("%d MiB of heap are in use, the container is ended at %d MiB", peak, limit)
+				}
+			}
+		})
+	}
+}
+
+func answeredWithin(t *testing.T, who string, ask func() error) {
+	t.Helper()
+	began := time.Now()
+	if err := ask(); err != nil {
+		t.Errorf("%s is not answered: %v", who, err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("%s waited for %s", who, took)
+	}
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapInuse >> 20
+}
