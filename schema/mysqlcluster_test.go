@@ -154,6 +154,15 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 		"skip-replica-start", "innodb_flush_log_at_trx_commit", "relay-log", "bind-address", "mysqlx", "mysqlx_ssl_ca", "skip-name-resolve",
 		"secure_file_priv", "tmpdir", "persisted_globals_load", "auto_generate_certs", "skip_ssl", "help", "daemonize", "initialize-insecure",
 		"replica_skip_errors", "slave_exec_mode", "offline_mode",
+		// Places of files: what is written there may be what the next start reads.
+		"general_log_file", "general-log-file", "slow_query_log_file", "character_sets_dir", "lc_messages_dir", "innodb_doublewrite_dir",
+		"innodb_directories", "innodb_redo_log_archive_dirs", "innodb_temp_tablespaces_dir", "innodb_data_file_path", "innodb-data-file-path",
+		"innodb_temp_data_file_path", "innodb_buffer_pool_filename", "replica_load_tmpdir", "loose_slave_load_tmpdir", "ssl_crl", "admin_ssl_crlpath",
+		"caching_sha2_password_private_key_path", "loose_general_log_file", "maximum-general-log-file", "skip_loose_slow-query_log-file",
+		// The safety of the data.
+		"binlog_error_action", "binlog-error-action", "loose_binlog_error_action", "innodb_doublewrite", "skip_innodb_doublewrite", "innodb_force_recovery",
+		"maximum_innodb_force_recovery", "tc_heuristic_recover", "core_file", "core-file", "skip_core_file", "init_connect", "loose-init-connect",
+		"init_replica", "init-slave", "innodb_flush_method",
 		// mysqld strips one such word after the other (seen on 9.7.4: this one turns log_replica_updates off, the next networking).
 		"skip_disable_log_replica_updates", "enable_loose_skip_networking", "loose_loose-server_id", "loose_skip_log_replica_updates",
 	} {
@@ -163,12 +172,69 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 			wantRefusal(t, err, "spec.config must not set", "remove it")
 		})
 	}
-	for _, setting := range []string{"max_connections", "innodb_buffer_pool_size", "port_open_timeout", "log_bin_trust_function_creators", "loose_group_replication_x", "skip_show_database", "user_stat", "ssl_session_cache_mode", "require_secure_transport"} {
+	for _, setting := range []string{"innodb_status_file", "skip-innodb-status-file", "innodb_buffer_pool_in_core_file", "ft_stopword_file", "innodb_validate_tablespace_paths",
+		"innodb_file_per_table", "innodb_open_files", "innodb_tmpdir", "innodb_doublewrite_pages", "local_infile", "max_connections", "innodb_buffer_pool_size", "port_open_timeout", "log_bin_trust_function_creators", "loose_group_replication_x", "skip_show_database", "user_stat", "ssl_session_cache_mode", "require_secure_transport"} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			_, err := server.create(cluster("a", "secret: s, config: {"+setting+": x}"))
 			wantRefusal(t, err)
 		})
+	}
+}
+
+// TestClusterSettingsByValue lists settings of which some values only are safe.
+func TestClusterSettingsByValue(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	refused := []string{"spec.config must not set binlog-error-action but to ABORT_SERVER", "remove it"}
+	for setting, told := range map[string][]string{
+		"binlog_error_action: ABORT_SERVER":       nil,
+		"loose-binlog-error-action: abort_server": nil,
+		"binlog_error_action: IGNORE_ERROR":       refused,
+		"binlog_error_action: '0'":                refused,
+		"innodb_doublewrite: 'ON'":                nil,
+		"innodb-doublewrite: DETECT_AND_RECOVER":  nil,
+		"innodb_doublewrite: 'OFF'":               refused,
+		"innodb_doublewrite: DETECT_ONLY":         refused,
+		"skip_innodb_doublewrite: 'ON'":           refused,
+		"enable_innodb_doublewrite: 'OFF'":        refused,
+		"innodb_force_recovery: '0'":              nil,
+		"innodb_force_recovery: '1'":              refused,
+		"innodb_flush_method: O_DIRECT":           nil,
+		"innodb_flush_method: nosync":             refused,
+		"innodb_flush_method: '3'":                refused,
+		"init_connect: ''":                        nil,
+		"init_connect: SET autocommit=0":          refused,
+		"core_file: 'OFF'":                        refused,
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			_, err := server.create(cluster("a", "secret: s, config: {"+setting+"}"))
+			wantRefusal(t, err, told...)
+		})
+	}
+}
+
+// A cluster that has a setting of before it was refused stays as it is, its status can be written, and the setting can be removed.
+func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	for after, told := range map[string][]string{
+		"secret: s, replicas: 3, config: {general_log_file: x, max_connections: '5'}": nil,
+		"secret: s, config: {max_connections: '5'}":                                   nil,
+		"secret: s, config: {general_log_file: x, max_connections: '6'}":              {"spec.config must not set names or places of files"},
+	} {
+		old, err := server.admit(cluster("a", "secret: s, config: {general_log_file: x, max_connections: '5'}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := server.admit(cluster("a", after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.SetResourceVersion("1")
+		object.SetResourceVersion("1")
+		wantRefusal(t, server.validateUpdate(object, old).ToAggregate(), told...)
 	}
 }
 

@@ -42,6 +42,8 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		// What was acknowledged survives a power failure of the primary's machine.
 		{"sync_binlog", "1"},
 		{"innodb_flush_log_at_trx_commit", "1"},
+		// A primary that cannot write its binary log stops, instead of committing what no replica ever gets.
+		{"binlog_error_action", "ABORT_SERVER"},
 		{"relay_log", "relay"},
 		// Relay logs may hold acknowledged transactions that are nowhere else applied: never throw them away at start.
 		{"relay_log_recovery", "OFF"},
