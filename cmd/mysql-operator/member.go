@@ -49,5 +49,7 @@ func memberIdentity() (agent.Identity, error) {
 	if err != nil {
 		return agent.Identity{}, fmt.Errorf("environment %s=%q does not end in a number: this subcommand runs inside the Pods of a MySQLCluster only", mysqlcluster.EnvPod, pod)
 	}
-	return agent.Identity{Pod: pod, Host: os.Getenv(mysqlcluster.EnvHost), Ordinal: ordinal}, nil
+	return agent.Identity{
+		Pod: pod, Host: os.Getenv(mysqlcluster.EnvHost), Ordinal: ordinal, Settings: os.Getenv(mysqlcluster.EnvSettings),
+	}, nil
 }

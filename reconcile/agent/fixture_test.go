@@ -25,15 +25,14 @@ func newLayout(t *testing.T) Layout {
 	t.Helper()
 	root := t.TempDir()
 	layout := Layout{
-		Volume: filepath.Join(root, "volume"), Run: filepath.Join(root, "run"), Temp: filepath.Join(root, "tmp"), Config: filepath.Join(root, "config"),
+		Volume: filepath.Join(root, "volume"), Run: filepath.Join(root, "run"), Temp: filepath.Join(root, "tmp"),
 		TLS: filepath.Join(root, "tls"), Accounts: filepath.Join(root, "accounts"), Root: filepath.Join(root, "root"),
 	}
-	for _, folder := range []string{layout.Volume, layout.Run, layout.Temp, layout.Config, layout.TLS, layout.Accounts, layout.Root} {
+	for _, folder := range []string{layout.Volume, layout.Run, layout.Temp, layout.TLS, layout.Accounts, layout.Root} {
 		if err := os.Mkdir(folder, 0o750); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(layout.Config, ConfigKey), "[mysqld]\nshared = 1\n")
 	write(t, layout.rootPassword(), "root's\n")
 	for _, user := range ownUsers() {
 		write(t, layout.account(user), user+"-password")

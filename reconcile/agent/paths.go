@@ -7,13 +7,10 @@ const (
 	VolumeDir   = "/var/lib/mysql-operator"
 	RunDir      = "/run/mysql-operator"
 	TempDir     = "/tmp"
-	ConfigDir   = "/etc/mysql-operator/config"
 	TLSDir      = "/etc/mysql-operator/tls"
 	AccountsDir = "/etc/mysql-operator/accounts"
 	RootDir     = "/etc/mysql-operator/root"
 
-	// ConfigKey is the ConfigMap's key for the settings that all members share.
-	ConfigKey = "my.cnf"
 	// PasswordKey is the key of the user's Secret for the root password.
 	PasswordKey = "password"
 
@@ -24,11 +21,11 @@ const (
 )
 
 // Layout is where one member's files are. Tests use another root than a Pod.
-type Layout struct{ Volume, Run, Temp, Config, TLS, Accounts, Root string }
+type Layout struct{ Volume, Run, Temp, TLS, Accounts, Root string }
 
 // PodLayout is the layout inside a Pod.
 func PodLayout() Layout {
-	return Layout{Volume: VolumeDir, Run: RunDir, Temp: TempDir, Config: ConfigDir, TLS: TLSDir, Accounts: AccountsDir, Root: RootDir}
+	return Layout{Volume: VolumeDir, Run: RunDir, Temp: TempDir, TLS: TLSDir, Accounts: AccountsDir, Root: RootDir}
 }
 
 // DataDir is a folder of its own in the volume: the volume's root may hold lost+found, and our own state must outlive CLONE.

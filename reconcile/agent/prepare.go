@@ -18,6 +18,9 @@ type Identity struct {
 	Pod, Host string
 	// Ordinal is the Pod's number in its StatefulSet.
 	Ordinal int
+	// Settings are those of mysqld that all members share, as a my.cnf. They come with the Pod: whoever may write ConfigMaps only cannot
+	// change them.
+	Settings string
 }
 
 // firstServerID is member 0's server_id; the others count on from it. It must only differ between members of one topology
@@ -28,15 +31,14 @@ const firstServerID = 100
 // mysqld, either makes a data directory or, where there is one, only validates the configuration. No shell and no script are
 // needed of the MySQL image.
 func Prepare(layout Layout, who Identity) error {
+	if who.Settings == "" {
+		return errors.New("the Pod has no settings of the cluster: this subcommand runs inside the Pods of a MySQLCluster only")
+	}
 	newData, err := prepareData(layout)
 	if err != nil {
 		return err
 	}
-	shared, err := os.ReadFile(filepath.Join(layout.Config, ConfigKey))
-	if err != nil {
-		return fmt.Errorf("read the cluster's settings: %w", err)
-	}
-	base := string(shared) + memberSettings(layout, who)
+	base := who.Settings + memberSettings(layout, who)
 	first := "validate_config = ON\n"
 	if newData {
 		first = "initialize_insecure = ON\n"

@@ -12,7 +12,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
-func who() Identity { return Identity{Pod: "db-1", Host: "db-1.db-pods.shop.svc", Ordinal: 1} }
+func who() Identity {
+	return Identity{Pod: "db-1", Host: "db-1.db-pods.shop.svc", Ordinal: 1, Settings: "[mysqld]\nshared = 1\n"}
+}
 
 // withData puts a data directory on the volume.
 func withData(t *testing.T, layout Layout) {
@@ -138,7 +140,6 @@ func TestPrepareNamesWhatIsMissing(t *testing.T) {
 		spoil func(Layout) error
 		says  string
 	}{
-		"no settings":            {func(l Layout) error { return os.Remove(filepath.Join(l.Config, ConfigKey)) }, "settings"},
 		"no root password":       {func(l Layout) error { return os.Remove(l.rootPassword()) }, "root password"},
 		"an empty root password": {func(l Layout) error { return os.WriteFile(l.rootPassword(), []byte("\n"), 0o600) }, "empty"},
 		"no account":             {func(l Layout) error { return os.Remove(l.account(mysql.CloneUser)) }, mysql.CloneUser},
@@ -154,6 +155,18 @@ func TestPrepareNamesWhatIsMissing(t *testing.T) {
 				t.Errorf("got %v, want it to speak of %q", err, test.says)
 			}
 		})
+	}
+}
+
+func TestPrepareRefusesToGuessSettings(t *testing.T) {
+	t.Parallel()
+	layout, without := newLayout(t), who()
+	without.Settings = ""
+	if err := Prepare(layout, without); err == nil || !strings.Contains(err.Error(), "settings") {
+		t.Errorf("got %v, want an error about the settings", err)
+	}
+	if _, err := os.Stat(layout.stateFile()); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the volume was touched all the same")
 	}
 }
 

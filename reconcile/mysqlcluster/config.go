@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -94,9 +93,13 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// configKey is the ConfigMap's key for the settings that all members share.
+const configKey = "my.cnf"
+
+// configMap is for people to read: members take their settings from their Pod.
 func configMap(n names, cluster v1.MySQLCluster) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(n.config(), n.namespace).WithLabels(n.labels()).
-		WithData(map[string]string{agent.ConfigKey: renderConfig(cluster)})
+		WithData(map[string]string{configKey: renderConfig(cluster)})
 }
 
 // quantityOr returns a quantity or, where the user gave none, another.

@@ -125,17 +125,13 @@ func TestSettingsOfTheOperatorAreRefused(t *testing.T) {
 func memberSettings(t *testing.T) []string {
 	t.Helper()
 	folder := t.TempDir()
-	layout := agent.Layout{Volume: folder, Run: folder, Temp: folder, Config: folder, TLS: folder, Accounts: folder, Root: folder}
+	layout := agent.Layout{Volume: folder, Run: folder, Temp: folder, TLS: folder, Accounts: folder, Root: folder}
 	for _, name := range []string{agent.PasswordKey, mysql.AgentUser, mysql.ReplicationUser, mysql.CloneUser} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	layout.Config = t.TempDir()
-	if err := os.WriteFile(filepath.Join(layout.Config, agent.ConfigKey), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := agent.Prepare(layout, agent.Identity{Pod: "db-0", Host: "db-0.db-pods.shop.svc"}); err != nil {
+	if err := agent.Prepare(layout, agent.Identity{Pod: "db-0", Host: "db-0.db-pods.shop.svc", Settings: "[mysqld]\n"}); err != nil {
 		t.Fatal(err)
 	}
 	var names []string

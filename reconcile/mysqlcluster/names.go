@@ -20,9 +20,6 @@ const (
 	rolePrimary = "primary"
 	roleReplica = "replica"
 
-	// configHash, on the Pod template, makes a change of the settings roll the Pods.
-	configHash = prefix + "config-hash"
-
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
 	labelManagedBy = "app.kubernetes.io/managed-by"

@@ -1,6 +1,8 @@
 package mysqlcluster
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -23,13 +25,16 @@ const (
 	EnvPod     = "POD_NAME"
 	EnvHost    = "MEMBER_HOST"
 	EnvCluster = "CLUSTER_NAME"
+	// EnvSettings has the settings that all members share.
+	EnvSettings = "MEMBER_SETTINGS"
 )
 
-// prepareContainer leaves configuration files for the two that start mysqld.
-func prepareContainer(n names, image string) *corev1ac.ContainerApplyConfiguration {
+// prepareContainer leaves configuration files for the two that start mysqld. The settings are part of the Pod, so that a change of them
+// makes new Pods, and nobody who may write ConfigMaps only can change them. Kubernetes reads $$ as $.
+func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
 	return ownContainer(n, containerPrepare, image).WithArgs("init").
-		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("config", agent.ConfigDir),
-			mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
+		WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
+		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
 }
 
 // initializeContainer is plain mysqld: its options, which prepare wrote, make it create a data directory, or only check the settings
@@ -119,7 +124,6 @@ func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfigu
 		// In memory, since it holds passwords.
 		volume("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse(runSize))),
 		volume("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
-		volume("config").WithConfigMap(corev1ac.ConfigMapVolumeSource().WithName(n.config())),
 		volume("accounts").WithSecret(secret(n.accounts())),
 		volume("tls").WithSecret(secret(n.certificate())),
 		volume("root").WithSecret(secret(cluster.Spec.Secret).

@@ -106,6 +106,33 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 	}
 }
 
+// Settings decide who may log in, skip_grant_tables for example. Only who may change the StatefulSet may change them.
+func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
+	t.Parallel()
+	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"init_connect": "$(POD_NAME) $$ $"} })
+	spec := renderSet(t, cluster).Spec.Template.Spec
+	for _, volume := range spec.Volumes {
+		if volume.ConfigMap != nil {
+			t.Errorf("volume %s is a ConfigMap, which others may write", volume.Name)
+		}
+	}
+	var given string
+	for _, variable := range container(t, spec, containerPrepare).Env {
+		if variable.Name == EnvSettings {
+			given = variable.Value
+		}
+	}
+	// Kubernetes reads $$ as $, and expands what a single $ begins.
+	halves := strings.Split(given, "$$")
+	if got := strings.Join(halves, "$"); got != renderConfig(cluster) || strings.Contains(strings.Join(halves, ""), "$") {
+		t.Errorf("the member is given\n%s\nwant, with every $ twice,\n%s", given, renderConfig(cluster))
+	}
+	changed := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"max_connections": "5"} })
+	if cmp.Equal(spec, renderSet(t, changed).Spec.Template.Spec) {
+		t.Error("another setting makes no new Pods")
+	}
+}
+
 func TestProbesAskTheAgent(t *testing.T) {
 	t.Parallel()
 	spec := renderSet(t, aCluster(2)).Spec.Template.Spec

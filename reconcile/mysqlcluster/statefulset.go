@@ -54,7 +54,6 @@ func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *core
 func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.PodTemplateSpecApplyConfiguration {
 	return corev1ac.PodTemplateSpec().
 		WithLabels(n.labels()).
-		WithAnnotations(map[string]string{configHash: hashOf(renderConfig(cluster))}).
 		WithSpec(corev1ac.PodSpec().
 			WithServiceAccountName(n.cluster).
 			WithAutomountServiceAccountToken(false).
@@ -62,7 +61,7 @@ func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 			WithTerminationGracePeriodSeconds(terminationGrace).
 			WithSecurityContext(podSecurity(cluster)).
 			WithAffinity(spread(n)).
-			WithInitContainers(prepareContainer(n, agentImage), initializeContainer(cluster)).
+			WithInitContainers(prepareContainer(n, cluster, agentImage), initializeContainer(cluster)).
 			WithContainers(mysqldContainer(cluster), agentContainer(n, agentImage)).
 			WithVolumes(podVolumes(n, cluster)...))
 }
