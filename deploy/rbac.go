@@ -6,10 +6,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
 // Name is the name of the operator's Deployment, service account and Roles.
 const Name = "mysql-operator"
+
+// SecretsRole is the name of the ClusterRole for Rights.Secrets. Nothing binds it: administrators of namespaces do.
+const SecretsRole = reconcile.SecretsRole
 
 // Account is the service account an operator runs as.
 type Account struct {
@@ -34,6 +39,9 @@ func RBAC(account Account, namespaces []string, rights Rights) []any {
 	if len(rights.Definitions) > 0 {
 		objects = append(objects, everywhere(account, account.clusterName("-definitions"), rights.Definitions)...)
 	}
+	if len(rights.Secrets) > 0 {
+		objects = append(objects, clusterRole(SecretsRole, rights.Secrets))
+	}
 	objects = append(objects, within(account, account.Namespace, Name+"-own", rights.Own)...)
 	if len(namespaces) == 0 {
 		return append(objects, everywhere(account, account.clusterName(""), rights.Objects)...)
@@ -53,12 +61,16 @@ func serviceAccount(account Account) *corev1.ServiceAccount {
 
 func everywhere(account Account, name string, rules []rbacv1.PolicyRule) []any {
 	return []any{
-		&rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta("", name), Rules: Compact(rules)},
+		clusterRole(name, rules),
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: rbacType("ClusterRoleBinding"), ObjectMeta: meta("", name),
 			RoleRef: roleRef("ClusterRole", name), Subjects: subjects(account),
 		},
 	}
+}
+
+func clusterRole(name string, rules []rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{TypeMeta: rbacType("ClusterRole"), ObjectMeta: meta("", name), Rules: Compact(rules)}
 }
 
 func within(account Account, namespace, name string, rules []rbacv1.PolicyRule) []any {

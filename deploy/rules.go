@@ -17,6 +17,27 @@ type Rights struct {
 	Own []rbacv1.PolicyRule
 	// Definitions are needed on the cluster's definitions, by name.
 	Definitions []rbacv1.PolicyRule
+	// Secrets are needed in every namespace the operator serves, and granted there by whoever administers it: see SecretsApart.
+	Secrets []rbacv1.PolicyRule
+}
+
+// SecretsApart returns the same rights with those on Secrets taken out of Objects and put into Secrets.
+func (r Rights) SecretsApart() Rights {
+	objects, secrets := []rbacv1.PolicyRule{}, []rbacv1.PolicyRule{}
+	for _, rule := range r.Objects {
+		others := slices.DeleteFunc(slices.Clone(rule.Resources), func(resource string) bool { return resource == "secrets" })
+		if len(others) < len(rule.Resources) {
+			onSecrets := *rule.DeepCopy()
+			onSecrets.Resources = []string{"secrets"}
+			secrets = append(secrets, onSecrets)
+		}
+		if len(others) > 0 {
+			rule.Resources = others
+			objects = append(objects, rule)
+		}
+	}
+	r.Objects, r.Secrets = objects, secrets
+	return r
 }
 
 // permission is one thing that may be done: the smallest unit RBAC knows.

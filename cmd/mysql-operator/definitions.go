@@ -3,14 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/crds/migration"
 	"github.com/mysql-operator/mysql-operator/crds/objects"
+	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
@@ -85,11 +90,11 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 func (c *care) bring(ctx context.Context, closed gates) error {
 	if c.webhook != nil {
 		// Without its rights the webhook cannot serve, and without the webhook a definition cannot be brought.
-		if err := c.awaitRights(ctx, closed.rights); err != nil {
+		if err := c.awaitRights(ctx, closed.rights, c.grants()); err != nil {
 			return err
 		}
 	}
-	var work func(context.Context, []crds.Definition) ([]crds.Result, error)
+	var work bringing
 	switch c.options.definitions.mode {
 	case crdsOff:
 		return nil
@@ -104,13 +109,7 @@ func (c *care) bring(ctx context.Context, closed gates) error {
 	default:
 		work = c.installer.Ensure
 	}
-	results, err := work(ctx, c.definitions)
-	if apierrors.IsForbidden(err) {
-		if err := c.awaitRights(ctx, closed.rights); err != nil {
-			return err
-		}
-		results, err = work(ctx, c.definitions)
-	}
+	results, err := c.permitted(ctx, closed, work)
 	if err != nil {
 		return err
 	}
@@ -118,6 +117,28 @@ func (c *care) bring(ctx context.Context, closed gates) error {
 		c.news.brought(ctx, result)
 	}
 	return nil
+}
+
+// bringing is one way of making sure that definitions serve.
+type bringing func(context.Context, []crds.Definition) ([]crds.Result, error)
+
+// permitted does the work. Where that is forbidden it waits for the rights the operator always needs, and then, if they do not suffice,
+// for those that only some updates of a definition need.
+func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]crds.Result, error) {
+	results, err := work(ctx, c.definitions)
+	usual := c.grants()
+	wider := usual
+	wider.migrate = true
+	for _, wanted := range []grants{usual, wider} {
+		if !apierrors.IsForbidden(err) {
+			break
+		}
+		if err := c.awaitRights(ctx, closed.rights, wanted); err != nil {
+			return nil, err
+		}
+		results, err = work(ctx, c.definitions)
+	}
+	return results, err
 }
 
 // keep watches over the definitions until ctx ends, where the operator may change them.
@@ -179,6 +200,9 @@ func kindOf(kinds []schema.Kind, definition crds.Definition) (schema.Kind, bool)
 // migrate rewrites the objects of a definition in the version for storing.
 func (c *care) migrate(ctx context.Context, name string) error {
 	identity := definitions.Identity()
+	if err := c.mayMigrate(ctx, name); err != nil {
+		return err
+	}
 	migrator, err := migration.New(c.cluster.rest, identity.FieldManager()+"-migration", identity.MigrationAnnotation())
 	if err != nil {
 		return err
@@ -186,4 +210,21 @@ func (c *care) migrate(ctx context.Context, name string) error {
 	migrator.Rate, migrator.Log, migrator.Report = float64(c.options.definitions.migrationRate), c.log.WithName("migration"), c.news.migrated
 	_, err = migrator.Run(ctx, name)
 	return err
+}
+
+// mayMigrate returns an error with the remedy while a contained operator lacks the rights to rewrite the objects of a definition.
+func (c *care) mayMigrate(ctx context.Context, name string) error {
+	at := slices.IndexFunc(c.definitions, func(definition crds.Definition) bool { return definition.Name() == name })
+	if at < 0 || !c.grants().contained() {
+		return nil
+	}
+	shortage, err := deploy.FindShortage(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{"": migrationRules(c.definitions[at : at+1])})
+	if err != nil {
+		return err
+	}
+	if shortage.None() {
+		return nil
+	}
+	return fmt.Errorf("rewrite the objects of definition %s: the operator works in some namespaces only and lacks %s: grant that until they are rewritten, with "+
+		"what mysql-operator manifests rbac --migrate prints, given the operator's own flags, and apply it without --migrate afterwards", name, strings.Join(shortage.Lines(), "; "))
 }

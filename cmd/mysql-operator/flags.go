@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -85,6 +86,25 @@ const (
 
 func crdsFlag(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "crds", crdsApply, "definitions: apply brings them at start and looks after them, check waits until they serve, off trusts")
+}
+
+// The ways of --secrets.
+const (
+	secretsEverywhere  = "everywhere"
+	secretsByNamespace = "by-namespace"
+)
+
+func secretsFlag(flags *pflag.FlagSet, into *string) {
+	flags.StringVar(into, "secrets", secretsEverywhere, "rights on Secrets: everywhere where the operator works, or by-namespace, "+
+		"where an administrator bound ClusterRole "+deploy.SecretsRole)
+}
+
+// checkSecrets checks --secrets: with --namespaces the Roles grant Secrets in these alone.
+func checkSecrets(secrets string, namespaces []string) error {
+	if secrets == secretsByNamespace && len(namespaces) > 0 {
+		return badUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has rights on Secrets in those only", secrets)
+	}
+	return oneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
 }
 
 // definitionOptions are the flags of run that say what may be done about definitions.

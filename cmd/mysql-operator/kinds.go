@@ -65,8 +65,22 @@ func controllers(kinds []schema.Kind, agentImage string, vmGroups vmgroup.Settin
 	return made, nil
 }
 
+// grants say which of the rights on a cluster an operator gets.
+type grants struct {
+	// crds and secrets are the ways of --crds and --secrets.
+	crds, secrets string
+	// namespaces are those the operator works in: none for all.
+	namespaces []string
+	// migrate grants what an update of definitions may need, although the operator works in some namespaces only: looking at the
+	// objects of all namespaces, and rewriting them.
+	migrate bool
+}
+
+// contained says that the operator gets no rights on objects outside its namespaces.
+func (g grants) contained() bool { return len(g.namespaces) > 0 && !g.migrate }
+
 // rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
-func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
+func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
 	made, err := controllers(kinds, "", vmgroup.Settings{})
 	if err != nil {
@@ -76,12 +90,18 @@ func rights(kinds []schema.Kind, crdsMode string) (deploy.Rights, error) {
 		needed.Objects = append(needed.Objects, reconcile.Rules(one)...)
 		needed.Own = append(needed.Own, one.OwnRules...)
 	}
-	if crdsMode == crdsApply {
+	if wanted.secrets == secretsByNamespace {
+		needed = needed.SecretsApart()
+	}
+	if wanted.crds == crdsApply {
 		defined, err := loadDefinitions(kinds)
 		if err != nil {
 			return needed, err
 		}
-		needed.Definitions = definitionRules(defined)
+		needed.Definitions = crds.Rules(defined)
+		if !wanted.contained() {
+			needed.Definitions = append(needed.Definitions, migrationRules(defined)...)
+		}
 		needed.Own = append(needed.Own, webhookRules(defined)...)
 	}
 	return needed, nil
@@ -92,11 +112,11 @@ func ownPodRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"get"}}
 }
 
-// definitionRules are for bringing definitions and for what that takes: looking at the objects in all namespaces, and rewriting them.
-func definitionRules(defined []crds.Definition) []rbacv1.PolicyRule {
+// migrationRules are for what an update of definitions may take: looking at the objects in all namespaces, and rewriting them.
+func migrationRules(defined []crds.Definition) []rbacv1.PolicyRule {
 	bare := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(defined))
 	for _, definition := range defined {
 		bare = append(bare, definition.Object())
 	}
-	return append(crds.Rules(defined), migration.Rules(bare)...)
+	return migration.Rules(bare)
 }

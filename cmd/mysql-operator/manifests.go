@@ -17,7 +17,9 @@ import (
 // manifestOptions are the flags of manifests.
 type manifestOptions struct {
 	kinds, namespaces []string
-	crds, image       string
+	crds, secrets     string
+	image             string
+	migrate           bool
 	account           deploy.Account
 }
 
@@ -26,6 +28,8 @@ func (o *manifestOptions) flags() *pflag.FlagSet {
 	kindsFlag(flags, &o.kinds)
 	namespacesFlag(flags, &o.namespaces)
 	crdsFlag(flags, &o.crds)
+	secretsFlag(flags, &o.secrets)
+	flags.BoolVar(&o.migrate, "migrate", false, "with --namespaces: grant also what an update of definitions may need, get, list and patch of the kinds' objects in all namespaces")
 	flags.StringVar(&o.account.Namespace, "namespace", deploy.Name, "namespace the operator runs in")
 	flags.StringVar(&o.account.Name, "service-account", deploy.Name, "service account it runs as")
 	flags.StringVar(&o.image, "image", "mysql-operator:latest", "the operator's image")
@@ -43,6 +47,9 @@ func runManifests(_ context.Context, p process) error {
 		parts = []string{"all"}
 	}
 	if err := oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff); err != nil {
+		return err
+	}
+	if err := checkSecrets(o.secrets, o.namespaces); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
@@ -115,7 +122,7 @@ func (o manifestOptions) protection(kinds []schema.Kind) ([][]byte, error) {
 }
 
 func (o manifestOptions) rbac(kinds []schema.Kind) ([][]byte, error) {
-	needed, err := rights(kinds, o.crds)
+	needed, err := rights(kinds, grants{crds: o.crds, secrets: o.secrets, namespaces: o.namespaces, migrate: o.migrate})
 	if err != nil {
 		return nil, err
 	}
@@ -135,6 +142,9 @@ func (o manifestOptions) arguments() []string {
 	add("namespaces", slices.Sorted(slices.Values(o.namespaces)))
 	if o.crds != crdsApply {
 		add("crds", []string{o.crds})
+	}
+	if o.secrets != secretsEverywhere {
+		add("secrets", []string{o.secrets})
 	}
 	return arguments
 }

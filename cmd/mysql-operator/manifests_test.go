@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
@@ -100,6 +102,95 @@ func TestManifestsForNamespacesGrantNothingClusterWide(t *testing.T) {
 	_, out, _ = called(t, nil, "manifests", "rbac", "--namespaces=a,b")
 	if found := strings.Count(out, "kind: ClusterRole\nmetadata"); found != 1 {
 		t.Errorf("%d ClusterRoles, want the one on definitions:\n%s", found, out)
+	}
+}
+
+// clusterRoles returns the rules of the ClusterRoles printed, by their names, and the names of those that are bound.
+func clusterRoles(t *testing.T, manifests string) (rules map[string][]rbacv1.PolicyRule, bound []string) {
+	t.Helper()
+	rules = map[string][]rbacv1.PolicyRule{}
+	for document := range strings.SplitSeq(manifests, "---\n") {
+		role := rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			t.Fatal(err)
+		}
+		switch role.Kind {
+		case "ClusterRole":
+			rules[role.Name] = role.Rules
+		case "ClusterRoleBinding":
+			bound = append(bound, role.Name)
+		}
+	}
+	return rules, bound
+}
+
+// TestNamespacesContain: an operator of some namespaces has no right on objects of others, not even on its own kinds, unless it is
+// asked for.
+func TestNamespacesContain(t *testing.T) {
+	t.Parallel()
+	for arguments, contained := range map[string]bool{"--namespaces=a": true, "--namespaces=a --migrate": false, "": false} {
+		for _, kinds := range []string{"--kinds=all", "--kinds=MySQLCluster"} {
+			_, out, _ := called(t, nil, append([]string{"manifests", "rbac", kinds}, strings.Fields(arguments)...)...)
+			rules, _ := clusterRoles(t, out)
+			outside := slices.ContainsFunc(rules["mysql-operator-definitions:mysql-operator"], func(rule rbacv1.PolicyRule) bool {
+				return rule.APIGroups[0] != "apiextensions.k8s.io" || len(rule.ResourceNames) == 0
+			})
+			if outside == contained || len(rules) == 0 {
+				t.Errorf("%q %s: cluster-wide rules %v", arguments, kinds, rules)
+			}
+		}
+	}
+}
+
+// TestSecretsByNamespace: what is bound in the whole cluster says nothing of Secrets, and what the role for them grants is all there is.
+func TestSecretsByNamespace(t *testing.T) {
+	t.Parallel()
+	for _, kinds := range []string{"--kinds=all", "--kinds=MySQLCluster"} {
+		_, out, _ := called(t, nil, "manifests", "rbac", kinds, "--secrets=by-namespace")
+		rules, bound := clusterRoles(t, out)
+		apart := rules["mysql-operator-secrets"]
+		for _, name := range bound {
+			for _, rule := range rules[name] {
+				if slices.Contains(rule.Resources, "secrets") {
+					t.Errorf("%s: %s grants %v in the whole cluster", kinds, name, rule)
+				}
+			}
+		}
+		if slices.Contains(bound, "mysql-operator-secrets") || len(apart) != 1 || !slices.Equal(apart[0].Resources, []string{"secrets"}) {
+			t.Errorf("%s: the role for Secrets is %v, bound are %v", kinds, apart, bound)
+		}
+		_, usual, _ := called(t, nil, "manifests", "rbac", kinds)
+		all, _ := clusterRoles(t, usual)
+		together := deploy.Compact(append(rules["mysql-operator:mysql-operator"], apart...))
+		if diff := cmp.Diff(deploy.Compact(all["mysql-operator:mysql-operator"]), together); diff != "" {
+			t.Errorf("%s: with Secrets apart (-want +got):\n%s", kinds, diff)
+		}
+	}
+	_, out, _ := called(t, nil, "manifests", "operator", "--secrets=by-namespace")
+	if !strings.Contains(out, "- --secrets=by-namespace\n") {
+		t.Errorf("the Deployment does not know:\n%s", out)
+	}
+}
+
+// TestRightsAtStart: what the operator waits for is what its manifests grant it in the whole cluster.
+func TestRightsAtStart(t *testing.T) {
+	t.Parallel()
+	kinds, err := schema.Select(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := deploy.Account{Namespace: "ops", Name: deploy.Name}
+	for _, wanted := range []grants{{crds: crdsApply}, {crds: crdsApply, secrets: secretsByNamespace}, {crds: crdsCheck, namespaces: []string{"a"}}} {
+		needed, err := rights(kinds, wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for place, rules := range deploy.Needs(account, wanted.namespaces, needed) {
+			asks := slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "secrets") })
+			if want := wanted.secrets != secretsByNamespace && place != "ops"; asks != want {
+				t.Errorf("%+v: the operator asks for Secrets %s: %t", wanted, place, asks)
+			}
+		}
 	}
 }
 

@@ -18,10 +18,15 @@ const (
 	rightsPatience = 15 * time.Minute
 )
 
-// awaitRights returns when the operator may do all it has to. While something is missing it says what, and how to grant it, whenever that
+// grants are what this operator needs while no definition is being updated.
+func (o operator) grants() grants {
+	return grants{crds: o.options.definitions.mode, secrets: o.options.secrets, namespaces: o.options.namespaces}
+}
+
+// awaitRights returns when the operator may do all that the grants let it do. While something is missing it says what, and how to grant it, whenever that
 // changes.
-func (o operator) awaitRights(ctx context.Context, permitted *gate) error {
-	needed, err := rights(o.kinds, o.options.definitions.mode)
+func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grants) error {
+	needed, err := rights(o.kinds, wanted)
 	if err != nil {
 		return err
 	}

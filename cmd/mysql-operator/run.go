@@ -23,6 +23,7 @@ import (
 type runOptions struct {
 	kinds, namespaces             []string
 	kubeconfig, agentImage        string
+	secrets                       string
 	definitions                   definitionOptions
 	leaderElect                   bool
 	metricsAddress, healthAddress string
@@ -33,6 +34,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("mysql-operator run", pflag.ContinueOnError)
 	kindsFlag(flags, &o.kinds)
 	namespacesFlag(flags, &o.namespaces)
+	secretsFlag(flags, &o.secrets)
 	o.definitions.register(flags)
 	kubeconfigFlag(flags, &o.kubeconfig)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several operators do not work at once")
@@ -63,7 +65,7 @@ func runOperator(ctx context.Context, p process) error {
 	if len(rest) > 0 {
 		return badUsage("run takes no argument %q", strings.Join(rest, " "))
 	}
-	if err := o.definitions.check(); err != nil {
+	if err := errors.Join(o.definitions.check(), checkSecrets(o.secrets, o.namespaces)); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
@@ -145,7 +147,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return ignoreStop(ctx, err)
 	}
 	closed.definitions.open()
-	if err := o.awaitRights(ctx, closed.rights); err != nil {
+	if err := o.awaitRights(ctx, closed.rights, o.grants()); err != nil {
 		return ignoreStop(ctx, err)
 	}
 	closed.rights.open()

@@ -160,7 +160,7 @@ func problemOf(err error) *problem {
 	case err == nil, reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant it (mysql-operator manifests rbac prints all that the operator needs), or lift what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -223,7 +223,7 @@ func problemOf(err error) *problem {
 	case reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant it (mysql-operator manifests rbac prints all that the operator needs), or lift what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
 	case errors.Is(err, errDamaged):
 		return &problem{reasonSecretInvalid, err.Error(), true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
