@@ -2,8 +2,11 @@ package archive
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"net/http"
 	"net/url"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
@@ -25,6 +29,8 @@ const (
 	keySAS        = "AZURE_STORAGE_SAS_TOKEN"
 	// optionAccount names the storage account in a URL, so that a Pod with an identity needs no Secret.
 	optionAccount = "storage_account"
+	// azurePolynomial is that of Azure's CRC-64.
+	azurePolynomial = 0x9A6C9329AC4BC9B5
 )
 
 // azureBucket is a folder in a container of Azure Blob Storage. Blocks of uploads that were broken off are dropped by the store itself
@@ -55,7 +61,9 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 		return err
 	}
 	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
-	options := azcore.ClientOptions{Transport: discreet{client}, Retry: azureRetries(store.tuning)}
+	options := azcore.ClientOptions{
+		Transport: discreet{client}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
+	}
 	var made *container.Client
 	switch {
 	case keys[keyAccountKey] != "":
@@ -84,7 +92,24 @@ func checkAccount(account string) error {
 }
 
 func azureRetries(tuning tuning) policy.RetryOptions {
-	return policy.RetryOptions{MaxRetries: int32(tuning.attempts - 1), RetryDelay: tuning.pause, MaxRetryDelay: tuning.longest} //nolint:gosec // a handful
+	return policy.RetryOptions{
+		MaxRetries: int32(tuning.attempts - 1), //nolint:gosec // a handful
+		RetryDelay: tuning.pause, MaxRetryDelay: tuning.longest, ShouldRetry: azurePasses,
+	}
+}
+
+// azurePasses says whether a request is sent again: after the statuses that the SDK would repeat, where there was no answer, and where what
+// arrived was not what was sent. The last one the SDK does not repeat by itself.
+func azurePasses(response *http.Response, err error) bool {
+	if err != nil {
+		return true
+	}
+	switch response.Header.Get("X-Ms-Error-Code") {
+	case "Crc64Mismatch", "Md5Mismatch":
+		return true
+	}
+	return runtime.HasStatusCode(response, http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout)
 }
 
 func withAccountKey(address, account, key string, options azcore.ClientOptions) (*container.Client, error) {
@@ -127,6 +152,28 @@ func (e explainedTokens) GetToken(ctx context.Context, options policy.TokenReque
 func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error {
 	_, err := b.blob(name).UploadStream(ctx, body, &blockblob.UploadStreamOptions{BlockSize: b.pieceSize, Concurrency: uploadsAtOnce})
 	return err
+}
+
+// checksums adds its CRC to every body that is sent: blobs, blocks, and lists of blocks, for which the SDK has no option. The store refuses what
+// arrives with another one ("Put Block List": x-ms-content-crc64).
+type checksums struct{}
+
+// Do implements policy.Policy.
+func (checksums) Do(request *policy.Request) (*http.Response, error) {
+	if request.Body() == nil {
+		return request.Next()
+	}
+	sum := crc64.New(crc64.MakeTable(azurePolynomial))
+	if _, err := io.Copy(sum, request.Body()); err != nil {
+		return nil, err
+	}
+	if err := request.RewindBody(); err != nil {
+		return nil, err
+	}
+	var encoded [8]byte
+	binary.LittleEndian.PutUint64(encoded[:], sum.Sum64())
+	request.Raw().Header.Set("X-Ms-Content-Crc64", base64.StdEncoding.EncodeToString(encoded[:]))
+	return request.Next()
 }
 
 func (b azureBucket) get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {

@@ -3,9 +3,11 @@ package archive
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,6 +27,8 @@ type fakeAzure struct {
 	status int
 	// authorized is how every request's Authorization must begin.
 	authorized string
+	// refused counts bodies that did not fit their checksum, undigested those that came without one.
+	refused, undigested int
 }
 
 func newFakeAzure(t *testing.T) (*fakeAzure, Location) {
@@ -52,6 +56,9 @@ func (f *fakeAzure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, max(f.status, http.StatusForbidden), firstOf(f.refuse, "AuthenticationFailed"))
 	case query.Get("comp") == "list":
 		f.list(w, query.Get("prefix"))
+	case r.Method == http.MethodPut && !f.intact(r.Header, body):
+		f.refused++
+		f.fail(w, http.StatusBadRequest, "Crc64Mismatch")
 	case r.Method == http.MethodPut && query.Get("comp") == "block":
 		f.blocks[name+"#"+query.Get("blockid")] = body
 		w.WriteHeader(http.StatusCreated)
@@ -73,6 +80,18 @@ func (f *fakeAzure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// intact says whether a body fits its checksum (REST reference, "Put Block": x-ms-content-crc64), and counts one that has none.
+func (f *fakeAzure) intact(header http.Header, body []byte) bool {
+	want := header.Get("X-Ms-Content-Crc64")
+	if want == "" {
+		f.undigested++
+		return true
+	}
+	var sum [8]byte
+	binary.LittleEndian.PutUint64(sum[:], crc64.Checksum(body, crc64.MakeTable(azurePolynomial)))
+	return want == base64.StdEncoding.EncodeToString(sum[:])
+}
+
 func (f *fakeAzure) fail(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("X-Ms-Error-Code", code)
 	w.Header().Set("Content-Type", "application/xml")
@@ -82,7 +101,8 @@ func (f *fakeAzure) fail(w http.ResponseWriter, status int, code string) {
 
 func (f *fakeAzure) commit(w http.ResponseWriter, name string, body []byte) {
 	var list struct {
-		Latest []string `xml:"Latest"`
+		XMLName xml.Name `xml:"BlockList"`
+		Latest  []string `xml:"Latest"`
 	}
 	if err := xml.Unmarshal(body, &list); err != nil {
 		f.fail(w, http.StatusBadRequest, "InvalidXmlDocument")
@@ -90,7 +110,12 @@ func (f *fakeAzure) commit(w http.ResponseWriter, name string, body []byte) {
 	}
 	var content []byte
 	for _, id := range list.Latest {
-		content = append(content, f.blocks[name+"#"+id]...)
+		block, there := f.blocks[name+"#"+id]
+		if !there {
+			f.fail(w, http.StatusBadRequest, "InvalidBlockList")
+			return
+		}
+		content = append(content, block...)
 	}
 	f.blobs[name] = content
 	w.WriteHeader(http.StatusCreated)

@@ -29,6 +29,8 @@ const (
 	faultBusy     fault = "busy"      // the store asks to come again later
 	faultGarbled  fault = "garbled"   // a bit of what is sent is another one when it arrives
 	faultNoBucket fault = "no bucket" // the bucket is gone
+	// faultGarbledList is faultGarbled for lists of pieces, too.
+	faultGarbledList fault = "garbled list"
 )
 
 // faults are all, and the kind of error each comes to when it lasts.
@@ -127,8 +129,10 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 			cutAnswer(w, answer)
 		}
 		panic(http.ErrAbortHandler)
-	case faultGarbled:
-		r.Body = io.NopCloser(&garbling{from: r.Body})
+	case faultGarbled, faultGarbledList:
+		if r.ContentLength > 0 {
+			r.Body = io.NopCloser(&garbling{from: r.Body, lists: f == faultGarbledList})
+		}
 		p.behind.ServeHTTP(w, r)
 	case faultFull:
 		refuse(w, http.StatusInsufficientStorage, "QuotaExceeded")
@@ -159,15 +163,15 @@ func refuse(w http.ResponseWriter, status int, code string) {
 	_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>`+code+`</Code><Message>made by the test</Message></Error>`) // the client may be gone
 }
 
-// garbling changes one bit in the middle of what it reads.
+// garbling changes one bit in the middle of what it reads. Lists of pieces are XML.
 type garbling struct {
-	from io.Reader
-	done bool
+	from        io.Reader
+	lists, done bool
 }
 
 func (g *garbling) Read(p []byte) (int, error) {
 	n, err := g.from.Read(p)
-	if n > 0 && !g.done && !bytes.HasPrefix(p[:n], []byte("<")) {
+	if n > 0 && !g.done && (g.lists || !bytes.HasPrefix(p[:n], []byte("<"))) {
 		p[n/2] ^= 1
 		g.done = true
 	}

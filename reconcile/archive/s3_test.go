@@ -53,6 +53,10 @@ func TestS3(t *testing.T) {
 		t.Parallel()
 		slow(t, bed)
 	})
+	t.Run("flipped bits over TLS", func(t *testing.T) {
+		t.Parallel()
+		flippedBits(t, bed)
+	})
 	for one, kind := range faults() {
 		t.Run("passing "+string(one), func(t *testing.T) {
 			t.Parallel()
@@ -265,6 +269,32 @@ func customCA(t *testing.T, bed *faultBed) {
 	_, manifest := backedUp(t, store, WriteOptions{}, 1<<20)
 	if err := Verify(t.Context(), store, manifest, ReadOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// flippedBits: a real server refuses a body whose bit flipped behind the end of TLS, and it is sent again.
+func flippedBits(t *testing.T, bed *faultBed) {
+	t.Helper()
+	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
+	for number := 0; ; number++ {
+		location := bed.location(t, through.server.URL, fmt.Sprint("flipped-", number))
+		ca := pemOf(through.server.Certificate().Raw)
+		if err := os.WriteFile(filepath.Join(location.CredentialsDir, "ca.crt"), ca, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		store := opened(t, location)
+		through.breakAt(faultGarbled, number, number+1)
+		if _, err := backUp(t.Context(), store, twoParts(), s3Size, tree{}); err != nil {
+			t.Fatalf("a bit flipped in request %d: %v", number, err)
+		}
+		sent := through.requests()
+		through.breakAt("", 0, 0)
+		if err := readWhole(t, store, ReadOptions{}); err != nil {
+			t.Fatalf("a bit flipped in request %d, verify: %v", number, err)
+		}
+		if sent <= number {
+			return
+		}
 	}
 }
 

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
+	"github.com/aws/smithy-go/middleware"
 )
 
 const (
@@ -49,6 +50,7 @@ func openS3(ctx context.Context, store *Store, location Location, place place) e
 	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) {
 		options.UsePathStyle = pathStyle == "true"
 		options.ContinueHeaderThresholdBytes = continueFrom
+		options.APIOptions = append(options.APIOptions, signContent)
 		if endpoint != "" {
 			options.BaseEndpoint = &endpoint
 		}
@@ -97,8 +99,16 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	return loaded, nil
 }
 
-// s3Requests sets up how requests are sent. Checksums that S3 does not require are left out, because other servers stumble over them: the
-// signature covers the SHA-256 of what is sent anyhow, and what is read is checked against the manifest.
+// signContent has the SHA-256 of what is sent signed over HTTPS, too, where the SDK would leave it out: TLS may end long before the store. A store
+// that does not look at the MD5 (see digest) of pieces looks at this.
+func signContent(stack *middleware.Stack) error {
+	signed := &v4.ComputePayloadSHA256{}
+	_, err := stack.Finalize.Swap(signed.ID(), signed)
+	return err
+}
+
+// s3Requests sets up how requests are sent. The SDK's own checksums are left out, because servers other than Amazon's stumble over them: what is
+// sent has its MD5 (see digest), and what is read is checked against the manifest.
 func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	settings.HTTPClient = versioned{client}
 	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
@@ -127,7 +137,12 @@ func damaged(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && slices.Contains([]string{"BadDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"}, api.ErrorCode()) {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return aws.UnknownTernary
+	}
+	switch api.ErrorCode() {
+	case "BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody": // some servers say the second where they mean the first
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
