@@ -61,6 +61,9 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	if !metav1.IsControlledBy(live, owner) || live.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	if err := r.api.StillWanted(ctx, owner); err != nil {
+		return err
+	}
 	return r.api.Delete(ctx, services(), live)
 }
 

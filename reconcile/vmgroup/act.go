@@ -54,6 +54,18 @@ func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reco
 	return ordered(done), first
 }
 
+// takesDown says whether steps take something down or away: they are not done for a spec that may be out of date.
+func takesDown(steps []step) bool {
+	return slices.ContainsFunc(steps, func(next step) bool {
+		switch next.verb {
+		case vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy, vcenter.DeleteFolder:
+			return true
+		case vcenter.CreateFolder, vcenter.Clone, vcenter.Start, vcenter.Grow:
+		}
+		return false
+	})
+}
+
 func orderOf(one passing, next step) vcenter.Order {
 	return vcenter.Order{
 		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id, Replaces: next.replaces,

@@ -102,3 +102,19 @@ func TestWhoIsAskedToShutDownIsForgotten(t *testing.T) {
 	pass(2, 1)
 	pass(3, 0)
 }
+
+// TestWhatTakesDownIsNotDoneForAnOldSpec: before these orders the group is read again.
+func TestWhatTakesDownIsNotDoneForAnOldSpec(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[vcenter.Verb]bool{
+		vcenter.CreateFolder: false, vcenter.Clone: false, vcenter.Start: false, vcenter.Grow: false,
+		vcenter.Shutdown: true, vcenter.Stop: true, vcenter.Resize: true, vcenter.Destroy: true, vcenter.DeleteFolder: true,
+	} {
+		if got := takesDown([]step{{verb: vcenter.Start}, {verb: verb}}); got != want {
+			t.Errorf("%s takes down: %v, want %v", verb, got, want)
+		}
+	}
+	if takesDown(nil) {
+		t.Error("nothing takes nothing down")
+	}
+}

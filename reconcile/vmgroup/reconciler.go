@@ -68,7 +68,13 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	if !next.astray() {
 		r.use(key, found)
 	}
-	events, err := r.act(ctx, passing{group, at, begun}, orders(group, seen, next))
+	steps := orders(group, seen, next)
+	if takesDown(steps) {
+		if err := r.api.StillWanted(ctx, object); err != nil {
+			return reconcile.Outcome{}, err
+		}
+	}
+	events, err := r.act(ctx, passing{group, at, begun}, steps)
 	status := reported(group, seen, next)
 	if err != nil {
 		outcome, err := r.failed(group, status, err)

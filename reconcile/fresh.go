@@ -1,0 +1,75 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/pager"
+)
+
+// StillWanted reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass goes by. A pass
+// calls it before it deletes anything because of that spec: the cache may be late. If the object was changed, replaced or deleted since, the
+// error is a Conflict (apierrors.IsConflict), and the object's next pass begins when the cache shows what was found here.
+func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructured) error {
+	resource := c.names.resourceFor(object.GroupVersionKind())
+	live, err := c.Get(ctx, resource, object.GetNamespace(), object.GetName())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	why := changeSince(object, live)
+	if why == "" {
+		return nil
+	}
+	if live != nil {
+		c.journal.wrote(ctx, resource, live)
+	}
+	return fmt.Errorf("delete nothing for a spec that may be out of date: %w", apierrors.NewConflict(resource.GroupResource(), object.GetName(), errors.New(why)))
+}
+
+// changeSince says in what an object, as the API server has it, differs from the one that a pass goes by; live is nil if it is gone. The
+// generation counts the changes of a spec.
+func changeSince(object, live *unstructured.Unstructured) string {
+	switch {
+	case live == nil:
+		return "it is gone"
+	case live.GetUID() != object.GetUID():
+		return "it was deleted and made anew"
+	case live.GetDeletionTimestamp() != nil && object.GetDeletionTimestamp() == nil:
+		return "it is being deleted"
+	case live.GetGeneration() != object.GetGeneration():
+		return fmt.Sprintf("its generation is %d by now, and not %d", live.GetGeneration(), object.GetGeneration())
+	}
+	return ""
+}
+
+// EachEverywhere reads, from the API server itself and page by page, all objects of a resource in the namespaces that the operator works in.
+// It keeps no more than two pages in memory. An object may come twice.
+func (c *Client) EachEverywhere(ctx context.Context, resource apischema.GroupVersionResource, do func(*unstructured.Unstructured) error) error {
+	namespaces := c.namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return c.api.Resource(resource).Namespace(namespace).List(ctx, options)
+		})
+		pages.PageSize, pages.PageBufferSize = listPage, 1
+		err := pages.EachListItem(ctx, metav1.ListOptions{}, func(item runtime.Object) error {
+			object, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return fmt.Errorf("unexpected type %T", item)
+			}
+			return do(object)
+		})
+		if err != nil {
+			return fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, err)
+		}
+	}
+	return nil
+}
