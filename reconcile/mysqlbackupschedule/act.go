@@ -33,8 +33,14 @@ type done struct {
 }
 
 // make makes the instance that the turn asks for.
-func (r *reconciler) make(ctx context.Context, seen look, found turn) (done, error) {
+func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen look, found turn) (done, error) {
 	did := done{}
+	if len(found.replace) > 0 {
+		// Backups are ended for the sake of spec.concurrencyPolicy.
+		if err := r.api.StillWanted(ctx, own); err != nil {
+			return did, err
+		}
+	}
 	for _, name := range found.replace {
 		if err := r.replace(ctx, seen.schedule, name); err != nil {
 			return did, err
@@ -94,8 +100,8 @@ func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedul
 }
 
 // clear does what the caches' sweep asks for, as far as the API server's says the same.
-func (r *reconciler) clear(ctx context.Context, seen look, did *done) error {
-	live, objects, err := r.observeLive(ctx, seen)
+func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen look, did *done) error {
+	live, objects, err := r.observeLive(ctx, own, seen)
 	if err != nil {
 		return err
 	}

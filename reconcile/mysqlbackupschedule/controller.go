@@ -13,7 +13,7 @@
 package mysqlbackupschedule
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -36,9 +36,10 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
-			{Resource: instances(), Owners: scheduleOf},
-			{Resource: clusters(), Owners: schedulesOf},
+			{Resource: instances(), Owners: scheduleOf, Indices: map[string]reconcile.IndexFunc{indexSchedule: scheduleKey}},
+			{Resource: clusters(), Owners: schedulesOf, Indices: map[string]reconcile.IndexFunc{indexSource: sourceKeys}},
 		},
+		Indices:   map[string]reconcile.IndexFunc{indexCluster: clusterOf},
 		Childless: true, // a backup belongs to nobody
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{schema.MySQLGroup}, Resources: []string{instances().Resource}, Verbs: []string{"create", "patch", "delete"}},
@@ -47,6 +48,40 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 			return &reconciler{api: api, now: now}
 		},
 	}
+}
+
+// The indices of the caches. Their keys are made by keyFor.
+const (
+	// indexCluster finds schedules by the cluster that they back up, indexSchedule instances by the schedule that their label names, and
+	// indexSource clusters by the backups that they are made from.
+	indexCluster  = "cluster"
+	indexSchedule = "schedule"
+	indexSource   = "source"
+)
+
+func keyFor(namespace, name string) string {
+	return types.NamespacedName{Namespace: namespace, Name: name}.String()
+}
+
+func clusterOf(schedule *unstructured.Unstructured) []string {
+	name, _, _ := unstructured.NestedString(schedule.Object, "spec", "cluster")
+	return []string{keyFor(schedule.GetNamespace(), name)}
+}
+
+func scheduleKey(made *unstructured.Unstructured) []string {
+	keys := []string{}
+	for _, schedule := range scheduleOf(made, nil) {
+		keys = append(keys, schedule.String())
+	}
+	return keys
+}
+
+func sourceKeys(cluster *unstructured.Unstructured) []string {
+	keys := []string{}
+	for _, source := range sourcesOf(cluster) {
+		keys = append(keys, source.String())
+	}
+	return keys
 }
 
 // scheduleOf returns the schedule that an instance's label names.
@@ -58,15 +93,22 @@ func scheduleOf(made *unstructured.Unstructured, _ reconcile.Lister) []types.Nam
 	return []types.NamespacedName{{Namespace: made.GetNamespace(), Name: schedule}}
 }
 
-// schedulesOf returns the schedules that a change of a cluster concerns: those of the cluster, and the one whose backup it is made from.
+// schedulesOf returns the schedules that a change of a cluster concerns: those of the cluster, and the one whose backup it is made from, in
+// whichever namespace. That one's name is what the backup's begins with.
 func schedulesOf(cluster *unstructured.Unstructured, schedules reconcile.Lister) []types.NamespacedName {
-	source, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackup")
-	url, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackupURL")
 	concerned := []types.NamespacedName{}
-	for _, schedule := range schedules.List(cluster.GetNamespace()) {
-		name, _, _ := unstructured.NestedString(schedule.Object, "spec", "cluster")
-		if name == cluster.GetName() || url != "" || strings.HasPrefix(source, schedule.GetName()+"-") {
-			concerned = append(concerned, types.NamespacedName{Namespace: schedule.GetNamespace(), Name: schedule.GetName()})
+	for _, schedule := range schedules.Indexed(indexCluster, keyFor(cluster.GetNamespace(), cluster.GetName())) {
+		concerned = append(concerned, types.NamespacedName{Namespace: schedule.GetNamespace(), Name: schedule.GetName()})
+	}
+	for _, source := range sourcesOf(cluster) {
+		for end := range source.Name {
+			if source.Name[end] != '-' {
+				continue
+			}
+			schedule := types.NamespacedName{Namespace: source.Namespace, Name: source.Name[:end]}
+			if _, found := schedules.Get(schedule.Namespace, schedule.Name); found && !slices.Contains(concerned, schedule) {
+				concerned = append(concerned, schedule)
+			}
 		}
 	}
 	return concerned

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -16,64 +17,77 @@ import (
 func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 	seen := look{now: r.now(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
-	made, clusters := r.api.Cached(instances()).List(schedule.Namespace), r.api.Cached(clusters()).List(schedule.Namespace)
-	err := seen.read(made, clusters)
-	return seen, err
+	if err := seen.read(r.api.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
+		return seen, err
+	}
+	all := r.api.Cached(clusters())
+	cluster, found := all.Get(schedule.Namespace, schedule.Spec.Cluster)
+	seen.clusterFound = found && cluster.GetDeletionTimestamp() == nil
+	seen.restoring = map[string]bool{}
+	for _, one := range seen.instances {
+		for _, cluster := range all.Indexed(indexSource, keyFor(schedule.Namespace, one.name)) {
+			still, err := needed(cluster)
+			if err != nil {
+				return seen, err
+			}
+			seen.restoring[one.name] = seen.restoring[one.name] || still
+		}
+	}
+	return seen, nil
 }
 
-// observeLive returns what the API server itself says, and the instances as it has them, by name.
-func (r *reconciler) observeLive(ctx context.Context, seen look) (look, map[string]*unstructured.Unstructured, error) {
-	namespace := seen.schedule.Namespace
-	made, err := r.api.List(ctx, instances(), namespace, v1.LabelBackupSchedule+"="+seen.schedule.Name)
+// observeLive returns what the API server itself says, and the instances as it has them, by name. The schedule is still as it was seen.
+func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen look) (look, map[string]*unstructured.Unstructured, error) {
+	made, err := r.api.List(ctx, instances(), seen.schedule.Namespace, v1.LabelBackupSchedule+"="+seen.schedule.Name)
 	if err != nil {
 		return seen, nil, err
 	}
-	clusters, err := r.api.List(ctx, clusters(), namespace, "")
-	if err != nil {
+	if err := seen.read(made); err != nil {
+		return seen, nil, err
+	}
+	if seen.restoring, err = r.restoringLive(ctx, seen); err != nil {
 		return seen, nil, err
 	}
 	byName := map[string]*unstructured.Unstructured{}
 	for _, object := range made {
 		byName[object.GetName()] = object
 	}
-	err = seen.read(made, clusters)
-	return seen, byName, err
+	return seen, byName, r.api.StillWanted(ctx, own)
 }
 
-// read notes the schedule's instances and what the clusters mean to it.
-func (l *look) read(made, clusters []*unstructured.Unstructured) error {
-	places := map[string]string{} // the places of the schedule's backups, and whose they are
-	l.instances, l.restoring, l.clusterFound = nil, map[string]bool{}, false
-	for _, object := range made {
-		if object.GetLabels()[v1.LabelBackupSchedule] != l.schedule.Name {
-			continue
+// restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces that
+// the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none.
+func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
+	restoring := map[string]bool{}
+	if !expires(seen) {
+		return restoring, nil
+	}
+	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
+		for _, source := range sourcesOf(cluster) {
+			if source.Namespace != seen.schedule.Namespace {
+				continue
+			}
+			still, err := needed(cluster)
+			if err != nil {
+				return err
+			}
+			restoring[source.Name] = restoring[source.Name] || still
 		}
+		return nil
+	})
+	return restoring, err
+}
+
+// read notes the schedule's instances.
+func (l *look) read(made []*unstructured.Unstructured) error {
+	l.instances = nil
+	for _, object := range made {
 		var typed v1.MySQLBackupInstance
 		if err := schema.Decode(object, &typed); err != nil {
 			return err
 		}
-		if !isOf(l.schedule.Name, typed) {
-			continue
-		}
-		l.instances = append(l.instances, instanceFrom(l.schedule.Name, typed))
-		if typed.Status.Location != nil {
-			places[typed.Status.Location.URL] = typed.Name
-		}
-	}
-	for _, object := range clusters {
-		var cluster v1.MySQLCluster
-		if err := schema.Decode(object, &cluster); err != nil {
-			return err
-		}
-		if cluster.DeletionTimestamp != nil {
-			continue
-		}
-		if cluster.Name == l.schedule.Spec.Cluster {
-			l.clusterFound = true
-		}
-		if needsBackup(cluster) {
-			l.restoring[cluster.Spec.FromBackup] = true
-			l.restoring[places[cluster.Spec.FromBackupURL]] = true
+		if isOf(l.schedule.Name, typed) {
+			l.instances = append(l.instances, instanceFrom(l.schedule.Name, typed))
 		}
 	}
 	return nil
@@ -84,14 +98,29 @@ func isOf(schedule string, made v1.MySQLBackupInstance) bool {
 	return made.Labels[v1.LabelBackupSchedule] == schedule && made.Spec.Schedule == schedule
 }
 
-// needsBackup says whether a cluster's data is still to be made from a backup: once it has a primary, or its restore is complete, the
-// backup may go.
-func needsBackup(cluster v1.MySQLCluster) bool {
-	if cluster.Spec.FromBackup == "" && cluster.Spec.FromBackupURL == "" {
-		return false
+// sourcesOf returns the backups that a cluster's spec says it is made from, as far as they can have an instance here. A URL that nothing can be
+// read from names none: no restore can read it either.
+func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
+	sources := []types.NamespacedName{}
+	if name, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackup"); name != "" {
+		sources = append(sources, types.NamespacedName{Namespace: cluster.GetNamespace(), Name: name})
+	}
+	url, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackupURL")
+	if source, found := backup.InstanceOf(url); found {
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+// needed says whether the data of a cluster that names a backup is still to be made from it: once the cluster has a primary, or its restore is
+// complete, the backup may go.
+func needed(object *unstructured.Unstructured) (bool, error) {
+	var cluster v1.MySQLCluster
+	if err := schema.Decode(object, &cluster); err != nil {
+		return false, err
 	}
 	restored := cluster.Status.Restore != nil && cluster.Status.Restore.Phase == v1.RestoreCompleted
-	return cluster.Status.Primary == "" && !restored
+	return cluster.DeletionTimestamp == nil && cluster.Status.Primary == "" && !restored, nil
 }
 
 func instanceFrom(schedule string, typed v1.MySQLBackupInstance) instance {

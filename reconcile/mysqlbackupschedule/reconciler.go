@@ -34,7 +34,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	found, cleared := decide(seen), retain(seen)
-	did, failure := r.act(ctx, seen, found, cleared)
+	did, failure := r.act(ctx, object, seen, found, cleared)
 	refused := problemOf(failure)
 	status := statusOf(seen, found, did, refused)
 	outcome := reconcile.Outcome{Status: status, Events: tell(seen, found, did, status), Again: again(seen.now, found.next, cleared.next)}
@@ -49,14 +49,14 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 }
 
 // act makes what is to be made and clears away what is to go. If one fails, the other is done all the same.
-func (r *reconciler) act(ctx context.Context, seen look, found turn, cleared sweep) (done, error) {
+func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen look, found turn, cleared sweep) (done, error) {
 	did := done{}
 	var making, clearing error
 	if !found.make.IsZero() {
-		did, making = r.make(ctx, seen, found)
+		did, making = r.make(ctx, own, seen, found)
 	}
 	if !cleared.isEmpty() {
-		clearing = r.clear(ctx, seen, &did)
+		clearing = r.clear(ctx, own, seen, &did)
 	}
 	return did, errors.Join(making, clearing)
 }

@@ -92,6 +92,17 @@ func retain(seen look) sweep {
 	return found
 }
 
+// expires says whether a completed backup would go if no cluster were being made from any.
+func expires(seen look) bool {
+	seen.restoring = nil
+	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
+	if wrong != nil {
+		return false
+	}
+	found := expiry(seen, rules)
+	return len(found.condemn)+len(found.remove) > 0
+}
+
 func expiry(seen look, rules keeping) sweep {
 	found, newer := sweep{}, 0
 	latest := map[string]bool{}

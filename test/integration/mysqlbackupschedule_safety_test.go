@@ -1,0 +1,77 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// TestBackupScheduleSparesWhatIsRestoredElsewhere: a cluster of another namespace is made from the backup, by a URL in a spelling of its own.
+func TestBackupScheduleSparesWhatIsRestoredElsewhere(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "")
+	drill := &diary{depot: newDepot(t)}
+	d.operate(t, func(config *reconcile.Config) {
+		d.omnipotent(config)
+		config.Namespaces = []string{d.namespace, drill.namespace}
+	})
+	d.complete(t, 0, 1)
+	url := fmt.Sprintf("s3://bucket/%s/db/%s", d.namespace, d.named(0))
+	d.patch(t, "mysqlbackupinstances", d.named(0), fmt.Sprintf(`{"status":{"location":{"url":%q}}}`, url+"?endpoint=https%3A%2F%2Fs3.example.com&region=eu"), "status")
+	drill.serves(t, "copy", fmt.Sprintf("fromBackupURL: %q", url+"/?region=eu&endpoint=http://minio.storage.svc:9000"))
+	d.considers(t)
+
+	d.buries(t)
+	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepLast":1}}}`)
+	d.complete(t, 2)
+	d.has(t, 0, 2)
+	drill.patch(t, "mysqlclusters", "copy", `{"status":{"restore":{"phase":"Running"}}}`, "status")
+	d.considers(t)
+	d.stays(t, d.named(0))
+
+	t.Log("when it is restored, the schedule hears of it although nothing changes in its own namespace")
+	drill.patch(t, "mysqlclusters", "copy", `{"status":{"restore":{"phase":"Completed"}}}`, "status")
+	d.has(t, 2)
+}
+
+// TestBackupScheduleDeletesByTheSpecAsItIs: the operator hears late of a schedule whose backups are to be kept for longer. It deletes none by
+// what it knew before.
+func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "retention: {keepFor: 60h}, suspend: false")
+	late := newLaggard("mysqlbackupschedules")
+	o := d.operate(t, late.slow)
+	d.complete(t, 0, 1)
+	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool { return status.Backups == 2 })
+	o.restful(t)
+
+	late.lag()
+	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepFor":"8760h"},"suspend":true}}`)
+	d.clock.set(d.night(0).Add(70 * time.Hour))
+	d.patch(t, "mysqlbackupinstances", d.named(1), `{"metadata":{"annotations":{"touched":"now"}}}`)
+	measured := operator{registry: o.registry}
+	soon(t, func(ctx context.Context) string {
+		found, err := d.instance(ctx, d.named(0))
+		if err != nil {
+			return err.Error()
+		}
+		if _, marked := found.Annotations[backup.AnnotationExpired]; marked || found.DeletionTimestamp != nil {
+			t.Fatal("a backup is deleted that the schedule keeps")
+		}
+		if measured.measured(t, "reconcile_total", map[string]string{"result": "conflict"}) == 0 {
+			return "no pass has noticed that the schedule is another by now"
+		}
+		return ""
+	})
+	late.catchUp()
+	d.considers(t)
+	found, err := d.instance(t.Context(), d.named(0))
+	if err != nil || found.Annotations[backup.AnnotationExpired] != "" || found.DeletionTimestamp != nil {
+		t.Errorf("a backup is deleted that the schedule keeps: %v %v", found.ObjectMeta, err)
+	}
+}
