@@ -81,7 +81,7 @@ func NewAPI(config *rest.Config) (API, error) {
 func (a restAPI) Get(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
 	object := &apiextensionsv1.CustomResourceDefinition{}
 	err := a.client.Get().Resource(resource).Name(name).Do(ctx).Into(object)
-	return object, err
+	return object, served(err)
 }
 
 func (a restAPI) Apply(ctx context.Context, name string, body []byte, options ApplyOptions) (*apiextensionsv1.CustomResourceDefinition, error) {
@@ -89,12 +89,12 @@ func (a restAPI) Apply(ctx context.Context, name string, body []byte, options Ap
 	request := a.client.Patch(types.ApplyPatchType).Resource(resource).Name(name)
 	request.Param("fieldManager", options.Manager).Param("force", strconv.FormatBool(options.TakeOver))
 	err := request.Body(body).Do(ctx).Into(object)
-	return object, err
+	return object, served(err)
 }
 
 func (a restAPI) Patch(ctx context.Context, name string, body []byte, manager string, subresource ...string) error {
 	request := a.client.Patch(types.MergePatchType).Resource(resource).Name(name).SubResource(subresource...).Param("fieldManager", manager)
-	return request.Body(body).Do(ctx).Error()
+	return served(request.Body(body).Do(ctx).Error())
 }
 
 func (a restAPI) Watch(ctx context.Context, name, resourceVersion string) (watch.Interface, error) {

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -63,4 +64,13 @@ func isPassing(err error) bool {
 	}
 	var network net.Error
 	return errors.Is(err, io.ErrUnexpectedEOF) || (errors.As(err, &network) && network.Timeout())
+}
+
+// served replaces the error of an API server that does not serve definitions at the moment, because it is starting for example. Its answer has the
+// code of a definition that does not exist, but names none: whoever took it for that would tell of a deletion, and create the definition anew.
+func served(err error) error {
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return apierrors.NewServiceUnavailable("the API server does not serve definitions at the moment: " + err.Error())
+	}
+	return err
 }

@@ -18,6 +18,8 @@ const (
 	// watchPause is how long to wait before a watch that failed is tried again; the definition is looked at each time, so that an account
 	// that may not watch sees changes too, only later.
 	watchPause = 15 * time.Second
+	// shortWatch is how long a watch lasts at least that works.
+	shortWatch = time.Second
 	// lookAgain is how long a definition is only watched where more than the definition decides.
 	lookAgain = time.Minute
 	// calm is how long a definition must be left alone until the next edit is healed at once again.
@@ -107,17 +109,31 @@ func newPace() wait.Backoff {
 
 // keep looks, heals, and waits for the next change, again and again.
 func (p *post) keep(ctx context.Context) {
+	rest, last := newRest(), ""
 	for ctx.Err() == nil {
 		seen := p.look(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		p.guard.remember(p.definition.Name(), seen)
-		if err := p.awaitChange(ctx, seen); err != nil {
+		begun := time.Now()
+		err := p.awaitChange(ctx, seen)
+		switch {
+		case err != nil:
 			p.log.V(1).Info("the watch on a definition ended", "error", err.Error())
 			_ = sleep(ctx, watchPause)
+		case time.Since(begun) < shortWatch && seen.resourceVersion() == last:
+			_ = sleep(ctx, rest.Step())
+		default:
+			rest = newRest()
 		}
+		last = seen.resourceVersion()
 	}
+}
+
+// newRest spaces out looks at a definition that does not change, although each watch on it ends at once: a proxy may not let watches through.
+func newRest() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 9, Cap: watchPause}
 }
 
 func (g *Guard) remember(name string, seen Sighting) {
