@@ -28,6 +28,7 @@ type Client struct {
 	namespaces []string
 	caches     map[apischema.GroupVersionResource]*view
 	journal    *journal
+	teller     *teller
 }
 
 // Get reads an object from the API server itself, for decisions that cannot tolerate a cache.
@@ -76,6 +77,17 @@ func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
 // string asks for all namespaces.
 func (c *Client) WorksIn(namespace string) bool {
 	return len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
+}
+
+// Tell writes an event about an object and returns when the API server has it: for what people must be able to learn before something is
+// given up for good, such as a finalizer. Where the API server does not accept it for about three seconds, an error is returned and the
+// caller must not go on. An event that the object's last pass told already, word for word, is not written again. Outcome.Events are for
+// all other events.
+func (c *Client) Tell(ctx context.Context, object *unstructured.Unstructured, event Event) error {
+	if err := c.teller.tellNow(ctx, object, event); err != nil {
+		return fmt.Errorf("tell of %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
 }
 
 // Create makes a new object controlled by owner. Whatever exists under the name is left as it is, and the API server's AlreadyExists

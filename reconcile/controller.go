@@ -79,7 +79,10 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 
 // client makes a Reconciler's client for a new term.
 func (c *controller) client(m *Manager) *Client {
-	return &Client{api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, journal: newJournal(c.caches, m.now)}
+	return &Client{
+		api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches,
+		journal: newJournal(c.caches, m.now), teller: newTeller(m.api, m.config.Identity, m.now),
+	}
 }
 
 func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {

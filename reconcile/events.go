@@ -11,11 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
 )
 
 // The API's limits of an Event (API reference, Event v1 events.k8s.io).
@@ -33,6 +36,18 @@ const (
 	eventRefill = time.Minute
 )
 
+// An event that could not be sent is tried again in the object's next passes, which then begin after againForEvents at the latest. It is
+// given up after tellTries.
+const (
+	tellTries      = 5
+	againForEvents = 15 * time.Second
+)
+
+// tellAtOnce is how Client.Tell repeats an event that was not accepted: for about three seconds.
+func tellAtOnce() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
+}
+
 // teller writes the events that passes tell, one events.k8s.io/v1 Event each. It does not fold events with the same reason into a
 // series as client-go's recorder does: that loses every note but the first, and writes again minutes later, when nothing happens.
 type teller struct {
@@ -46,41 +61,83 @@ type teller struct {
 
 // speech is what an object has told.
 type speech struct {
-	last  map[Event]struct{}
-	limit *rate.Limiter
+	// last are the events of the object's last pass, early those that Client.Tell has sent since then.
+	last, early map[Event]struct{}
+	// unsent are those that the API server did not accept yet.
+	unsent []letter
+	limit  *rate.Limiter
+}
+
+// letter is an event on its way. Its name stays the same however often it is sent, so that it exists once even if an answer is lost.
+type letter struct {
+	document *unstructured.Unstructured
+	tries    int
 }
 
 func newTeller(api dynamic.Interface, instance string, now func() time.Time) *teller {
 	return &teller{api: api, instance: instance, now: now, spoken: map[types.NamespacedName]*speech{}}
 }
 
-// tell writes the pass's events but those that the object's previous pass told as well.
+// tell writes the pass's events but those that the object's previous pass told as well, and those that earlier passes could not write.
 func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, events []Event) error {
+	key := keyOf(object)
+	letters := t.takeUnsent(key)
+	for _, event := range t.news(key, events) {
+		letters = append(letters, letter{document: t.document(object, event)})
+	}
 	var failures []error
-	for _, event := range t.news(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, events) {
-		resource := apischema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
-		document := t.document(object, event)
-		_, err := t.api.Resource(resource).Namespace(document.GetNamespace()).Create(ctx, document, metav1.CreateOptions{})
-		if err != nil {
-			failures = append(failures, fmt.Errorf("tell event %s: %w", event.Reason, served(err)))
+	for _, one := range letters {
+		err := t.send(ctx, one.document)
+		if err == nil {
+			continue
+		}
+		failures = append(failures, err)
+		if one.tries++; one.tries < tellTries && !IsNamespaceTerminating(err) {
+			t.keepUnsent(key, one)
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// tellNow writes an event and returns when the API server has it. One that the object's last pass told, or tellNow since, is not written again.
+func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
+	key := keyOf(object)
+	if t.hasTold(key, event) {
+		return nil
+	}
+	document := t.document(object, event)
+	err := retry.OnError(tellAtOnce(), func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error { return t.send(ctx, document) })
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.speech(key).early[event] = struct{}{}
+	return nil
+}
+
+// isPassing says whether a request may succeed when it is repeated.
+func isPassing(err error) bool {
+	return IsUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err)
+}
+
+func (t *teller) send(ctx context.Context, document *unstructured.Unstructured) error {
+	resource := apischema.GroupVersionResource{Group: "events.k8s.io", Version: "v1", Resource: "events"}
+	_, err := t.api.Resource(resource).Namespace(document.GetNamespace()).Create(ctx, document, metav1.CreateOptions{})
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return fmt.Errorf("tell event %v: %w", document.Object["reason"], served(err))
 }
 
 // news returns the events the object has to tell now, and remembers the pass's events.
 func (t *teller) news(key types.NamespacedName, events []Event) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	told, ok := t.spoken[key]
-	if !ok {
-		if len(events) == 0 {
-			return nil
-		}
-		told = &speech{limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
-		t.spoken[key] = told
+	if _, ok := t.spoken[key]; !ok && len(events) == 0 {
+		return nil
 	}
-
+	told := t.speech(key)
 	current := map[Event]struct{}{}
 	fresh := []Event{}
 	for _, event := range events {
@@ -88,12 +145,65 @@ func (t *teller) news(key types.NamespacedName, events []Event) []Event {
 			continue
 		}
 		current[event] = struct{}{}
-		if _, before := told.last[event]; !before && told.limit.AllowN(t.now(), 1) {
+		if !told.has(event) && told.limit.AllowN(t.now(), 1) {
 			fresh = append(fresh, event)
 		}
 	}
-	told.last = current
+	maps.Copy(current, told.early)
+	told.last, told.early = current, map[Event]struct{}{}
 	return fresh
+}
+
+func (s *speech) has(event Event) bool {
+	_, last := s.last[event]
+	_, early := s.early[event]
+	return last || early
+}
+
+func (t *teller) hasTold(key types.NamespacedName, event Event) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told, ok := t.spoken[key]
+	return ok && told.has(event)
+}
+
+// speech returns what is remembered of an object. The caller holds mu.
+func (t *teller) speech(key types.NamespacedName) *speech {
+	told, ok := t.spoken[key]
+	if !ok {
+		told = &speech{early: map[Event]struct{}{}, limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
+		t.spoken[key] = told
+	}
+	return told
+}
+
+// owes says whether the object has events that could not be sent yet.
+func (t *teller) owes(key types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told, ok := t.spoken[key]
+	return ok && len(told.unsent) > 0
+}
+
+func (t *teller) takeUnsent(key types.NamespacedName) []letter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told, ok := t.spoken[key]
+	if !ok {
+		return nil
+	}
+	letters := told.unsent
+	told.unsent = nil
+	return letters
+}
+
+// keepUnsent keeps an event for the next pass; of too many the newest are dropped.
+func (t *teller) keepUnsent(key types.NamespacedName, one letter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if told := t.speech(key); len(told.unsent) < eventBurst {
+		told.unsent = append(told.unsent, one)
+	}
 }
 
 // forget forgets an object that is gone.

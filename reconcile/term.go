@@ -82,7 +82,7 @@ func newTerm(c *controller, m *Manager) *term {
 		controller:  c,
 		client:      client,
 		reconciler:  c.New(client),
-		teller:      newTeller(m.api, m.config.Identity, m.now),
+		teller:      client.teller,
 		metrics:     m.metrics,
 		slots:       newSlots(m.config.Workers),
 		logger:      c.logger,
@@ -184,6 +184,9 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	}
 	if err == nil {
 		err = closing
+	}
+	if t.teller.owes(key) && (outcome.Again == 0 || outcome.Again > againForEvents) {
+		outcome.Again = againForEvents
 	}
 	return judge(outcome, state, err)
 }

@@ -51,7 +51,8 @@ type Outcome struct {
 	// a pass, only if it differs from the object's, and only if nobody changed the object since the pass began (else the object
 	// comes again at once).
 	Status any
-	// Events tell people what happened. An event that the object's previous pass told already, word for word, is not told again.
+	// Events tell people what happened. An event that the object's previous pass told already, word for word, is not told again. One that
+	// the API server does not accept is tried again in the next passes, a few times: Client.Tell is for what must be told for certain.
 	Events []Event
 	// Again is when to come again although nothing changed; zero means never.
 	Again time.Duration

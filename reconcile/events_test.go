@@ -1,0 +1,178 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+)
+
+// mailbox is an API server that takes events, and refuses some first.
+type mailbox struct {
+	mu     sync.Mutex
+	refuse int
+	code   int
+	// lost says that what is refused takes effect all the same.
+	lost  bool
+	names []string
+}
+
+func (b *mailbox) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answer.Header().Set("Content-Type", "application/json")
+	name := nameIn(request)
+	isThere := slices.Contains(b.names, name)
+	if b.refuse > 0 {
+		b.refuse--
+		if b.lost && !isThere {
+			b.names = append(b.names, name)
+		}
+		answer.WriteHeader(b.code)
+		_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"` + map[int]string{500: "InternalError", 403: "Forbidden"}[b.code] + `"}`))
+		return
+	}
+	if isThere {
+		answer.WriteHeader(http.StatusConflict)
+		_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`))
+		return
+	}
+	b.names = append(b.names, name)
+	_, _ = answer.Write([]byte(`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + name + `"}}`))
+}
+
+func (b *mailbox) has() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.names)
+}
+
+func (b *mailbox) teller(t *testing.T) *teller {
+	t.Helper()
+	server := httptest.NewServer(b)
+	t.Cleanup(server.Close)
+	m, err := New(Config{Rest: &rest.Config{Host: server.URL}, Registry: prometheus.NewRegistry()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newTeller(m.api, "test", time.Now)
+}
+
+func TestAnEventThatWasNotAcceptedIsToldByTheNextPass(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"refused": false, "its answer was lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &mailbox{refuse: 2, code: http.StatusInternalServerError, lost: lost}
+			speaker, object := b.teller(t), ownerAt("1", "1")
+			once := Event{Type: Normal, Reason: "RestoreCompleted"}
+			if err := speaker.tell(t.Context(), object, []Event{once}); err == nil || !speaker.owes(owner()) {
+				t.Fatal("the event that was refused counts as told")
+			}
+			_ = speaker.tell(t.Context(), object, []Event{once}) // refused again
+			if err := speaker.tell(t.Context(), object, nil); err != nil {
+				t.Fatal(err)
+			}
+			same(t, b.has(), 1)
+			same(t, speaker.owes(owner()), false)
+		})
+	}
+}
+
+func TestAnEventThatIsNeverAcceptedIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := &mailbox{refuse: 1000, code: http.StatusForbidden}
+	speaker := b.teller(t)
+	_ = speaker.tell(t.Context(), ownerAt("1", "1"), []Event{{Reason: "Ready"}})
+	for range tellTries {
+		_ = speaker.tell(t.Context(), ownerAt("1", "1"), nil)
+	}
+	same(t, speaker.owes(owner()), false)
+	same(t, b.refuse, 1000-tellTries)
+}
+
+func TestAPassComesAgainForItsEvents(t *testing.T) {
+	t.Parallel()
+	w := &watching{outcome: Outcome{Events: []Event{{Reason: "Ready"}}}}
+	s := newStage(t, w)
+	s.has(ownerAt("1", "10"))
+	s.shows(t, ownerAt("1", "10"))
+	same(t, s.attempt(t.Context(), owner()).again, time.Duration(0))
+	w.outcome.Events = []Event{{Reason: "Lost"}}
+	s.answers(func(answer http.ResponseWriter, _ *http.Request) {
+		http.Error(answer, "no", http.StatusInternalServerError)
+	})
+	same(t, s.attempt(t.Context(), owner()).again, againForEvents)
+}
+
+func TestTell(t *testing.T) {
+	t.Parallel()
+	left := Event{Type: Warning, Reason: "BackupDataLeft", Note: "s3://bucket/nightly"}
+	tests := map[string]struct {
+		box       *mailbox
+		wantError bool
+		want      int
+	}{
+		"at once":              {box: &mailbox{}, want: 1},
+		"after two failures":   {box: &mailbox{refuse: 2, code: http.StatusInternalServerError}, want: 1},
+		"a lost answer":        {box: &mailbox{refuse: 1, code: http.StatusInternalServerError, lost: true}, want: 1},
+		"the right is missing": {box: &mailbox{refuse: 1000, code: http.StatusForbidden}, wantError: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := &Client{teller: test.box.teller(t)}
+			for range 2 { // the next pass of the object, which could not go on
+				err := client.Tell(t.Context(), ownerAt("1", "1"), left)
+				same(t, err != nil, test.wantError)
+			}
+			same(t, test.box.has(), test.want)
+		})
+	}
+}
+
+func TestTellEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := &mailbox{refuse: 1000, code: http.StatusInternalServerError}
+	ctx, cancel := context.WithCancel(t.Context())
+	client := &Client{teller: b.teller(t)}
+	cancel()
+	if err := client.Tell(ctx, ownerAt("1", "1"), Event{Reason: "Left"}); err == nil {
+		t.Error("an event that was not sent counts as told")
+	}
+}
+
+func TestWhatTellSaidIsNotToldAgainByThePass(t *testing.T) {
+	t.Parallel()
+	b := &mailbox{}
+	speaker := b.teller(t)
+	left := Event{Reason: "Left"}
+	if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), left); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := speaker.tell(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, b.has(), 1)
+}
+
+func nameIn(request *http.Request) string {
+	var document struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+	}
+	if err := json.NewDecoder(request.Body).Decode(&document); err != nil {
+		return ""
+	}
+	return document.Metadata.Name
+}
