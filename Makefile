@@ -95,6 +95,10 @@ bench-crds: ## what looking after definitions costs with 10,000 objects: boot, c
 bench-kinds: ## the operator's memory with all kinds and 100 objects of each
 	go run ./test/bench/kinds
 
+.PHONY: bench-scale
+bench-scale: ## what 20, 200 and 1,000 clusters of three cost the operator, Ready and not: CPU, memory, requests, storm, restart
+	go run ./test/bench/scale
+
 .PHONY: bench-ready
 bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
 	$(on_cluster) go run ./test/bench/ready

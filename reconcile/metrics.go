@@ -29,7 +29,7 @@ func newMetrics(registry prometheus.Registerer, version string) (*metrics, error
 	queue := newQueueMetrics()
 	m := &metrics{
 		passes:    counters("reconcile_total", "Passes over objects, by what became of them.", "kind", "result"),
-		durations: histograms("reconcile_duration_seconds", "How long passes took.", "kind"),
+		durations: passHistograms("reconcile_duration_seconds", "How long passes took.", "kind"),
 		panics:    counters("reconcile_panics_total", "Passes that panicked.", "kind"),
 		writes:    counters("reconcile_status_writes_total", "Statuses written.", "kind"),
 		leader:    prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricsPrefix + "leader", Help: "Whether this process is the leader (1) or a standby (0)."}),
@@ -62,6 +62,12 @@ func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
 
 func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	buckets := []float64{0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: MetricsPrefix + name, Help: help, Buckets: buckets}, labels)
+}
+
+// passHistograms are histograms for what takes less than a millisecond where there is nothing to do.
+func passHistograms(name, help string, labels ...string) *prometheus.HistogramVec {
+	buckets := []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: MetricsPrefix + name, Help: help, Buckets: buckets}, labels)
 }
 

@@ -19,7 +19,7 @@ func Print(out io.Writer, name string, value float64, unit string) {
 	switch unit {
 	case "count", "ms", "objects/s":
 		decimals = 0
-	case "ratio":
+	case "ratio", "/s":
 		decimals = 2
 	}
 	fmt.Fprintf(out, "figure %s %s %s\n", name, strconv.FormatFloat(value, 'f', decimals, 64), unit)

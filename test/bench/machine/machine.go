@@ -153,6 +153,19 @@ func busiest(before, after map[int]spent, between time.Duration) string {
 	return strings.Join(programs, ", ")
 }
 
+// CPU is how much processor time a process has used since it began, its ended children apart. It counts in hundredths of a second.
+func (r Root) CPU(pid int) (time.Duration, error) {
+	content, err := os.ReadFile(r.path(strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+	}
+	used, ok := parseStat(string(content))
+	if !ok {
+		return 0, fmt.Errorf("read the processor time of process %d: /proc has none of it: it is ending", pid)
+	}
+	return time.Duration(used.ticks) * time.Second / ticksPerSecond, nil
+}
+
 // Memory is what a process holds, in bytes (man 5 proc, /proc/PID/status).
 type Memory struct {
 	// Resident is what is in memory now (VmRSS): Anonymous is the process's own, the rest are pages of files, the program itself among them,

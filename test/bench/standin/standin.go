@@ -45,6 +45,7 @@ type Members struct {
 
 	mu           sync.Mutex
 	members      map[string]*member          // by host
+	clusters     map[string][]*member        // by cluster
 	certificates map[string]*tls.Certificate // by cluster
 }
 
@@ -56,7 +57,7 @@ type member struct {
 
 // Start begins to answer; Stop ends it.
 func Start(ctx context.Context, api dynamic.Interface) (*Members, error) {
-	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, certificates: map[string]*tls.Certificate{}}
+	s := &Members{api: api, ended: make(chan error, 1), members: map[string]*member{}, clusters: map[string][]*member{}, certificates: map[string]*tls.Certificate{}}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(agent.Port)))
 	if err != nil {
@@ -93,35 +94,57 @@ func (s *Members) Tend(ctx context.Context, namespace string) error {
 		if pod.Status.PodIP != "" {
 			continue
 		}
-		if err := s.add(ctx, pod); err != nil {
-			return err
-		}
-		if err := s.reportRunning(ctx, pod); err != nil {
+		if err := s.Run(ctx, pod); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Members) add(ctx context.Context, pod corev1.Pod) error {
-	cluster := pod.Labels[labelInstance]
-	object, err := s.api.Resource(core("secrets")).Namespace(pod.Namespace).Get(ctx, cluster+"-tls", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("read the certificate of %s: %w", cluster, err)
-	}
-	var secret corev1.Secret
-	if err := schema.Decode(object, &secret); err != nil {
+// Run makes one Pod a stand-in, and reports it as running.
+func (s *Members) Run(ctx context.Context, pod corev1.Pod) error {
+	if err := s.add(ctx, pod); err != nil {
 		return err
 	}
-	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	return s.reportRunning(ctx, pod)
+}
+
+func (s *Members) add(ctx context.Context, pod corev1.Pod) error {
+	cluster := pod.Labels[labelInstance]
+	certificate, err := s.certificateOf(ctx, pod.Namespace, cluster)
 	if err != nil {
-		return fmt.Errorf("read the certificate of %s: %w", cluster, err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.certificates[cluster] = &certificate
-	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = &member{cluster: cluster, name: pod.Name}
+	s.certificates[cluster] = certificate
+	made := &member{cluster: cluster, name: pod.Name}
+	s.members[fmt.Sprintf("%s.%s.%s.svc", pod.Name, pod.Spec.Subdomain, pod.Namespace)] = made
+	s.clusters[cluster] = append(s.clusters[cluster], made)
 	return nil
+}
+
+// certificateOf reads a cluster's certificate, once.
+func (s *Members) certificateOf(ctx context.Context, namespace, cluster string) (*tls.Certificate, error) {
+	s.mu.Lock()
+	known := s.certificates[cluster]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	object, err := s.api.Resource(core("secrets")).Namespace(namespace).Get(ctx, cluster+"-tls", metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of %s: %w", cluster, err)
+	}
+	var secret corev1.Secret
+	if err := schema.Decode(object, &secret); err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of %s: %w", cluster, err)
+	}
+	return &certificate, nil
 }
 
 func (s *Members) reportRunning(ctx context.Context, pod corev1.Pod) error {
@@ -180,8 +203,8 @@ func (s *Members) status(answer http.ResponseWriter, request *http.Request) {
 	defer s.mu.Unlock()
 	member := s.members[request.TLS.ServerName]
 	acknowledging := 0
-	for _, other := range s.members {
-		if other.cluster == member.cluster && other.assignment != nil && other.assignment.Acknowledge {
+	for _, other := range s.clusters[member.cluster] {
+		if other.assignment != nil && other.assignment.Acknowledge {
 			acknowledging++
 		}
 	}

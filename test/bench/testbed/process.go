@@ -143,32 +143,47 @@ func parseReadiness(content string) map[string]bool {
 
 // ReadMetrics reads some of the operator's metrics that have no labels.
 func (p *Process) ReadMetrics(ctx context.Context, into map[string]*float64) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", http.NoBody)
+	all, err := p.Metrics(ctx)
 	if err != nil {
 		return err
 	}
+	for name, target := range into {
+		value, found := all[name]
+		if !found {
+			return fmt.Errorf("read the operator's metrics: there is no %s", name)
+		}
+		*target = value
+	}
+	return nil
+}
+
+// Metrics reads all of the operator's metrics, by name and labels as they are written there.
+func (p *Process) Metrics(ctx context.Context) (map[string]float64, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.metrics+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
 	response, err := p.client.Do(request)
 	if err != nil {
-		return fmt.Errorf("read the operator's metrics: %w", err)
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
 	}
 	defer response.Body.Close()
+	all := map[string]float64{}
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if target, wanted := into[name]; wanted {
-			if *target, err = strconv.ParseFloat(value, 64); err != nil {
-				return fmt.Errorf("read the operator's metric %s: %w", name, err)
-			}
-			delete(into, name)
+		line := lines.Text()
+		end := strings.LastIndex(line, " ")
+		if strings.HasPrefix(line, "#") || end < 0 {
+			continue
+		}
+		if all[line[:end]], err = strconv.ParseFloat(line[end+1:], 64); err != nil {
+			return nil, fmt.Errorf("read the operator's metric %s: %w", line[:end], err)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read the operator's metrics: %w", err)
+		return nil, fmt.Errorf("read the operator's metrics: %w", err)
 	}
-	for name := range into {
-		return fmt.Errorf("read the operator's metrics: there is no %s", name)
-	}
-	return nil
+	return all, nil
 }
 
 // Tail is the end of the operator's log, for an error.
