@@ -154,6 +154,8 @@ type ForeignError struct {
 	// Predecessor says that the controller is an earlier object of the owner's kind and name, already deleted. Kubernetes' garbage
 	// collection will remove the object soon: waiting is enough.
 	Predecessor bool
+	// Unproven names what would show that an orphan with our marks is ours, and is not there; empty if that is not asked for.
+	Unproven string
 }
 
 // Error says what is in the way and what a person can do.
@@ -161,6 +163,9 @@ func (e *ForeignError) Error() string {
 	what := fmt.Sprintf("%s %s/%s exists already", e.Resource.GroupResource(), e.Namespace, e.Name)
 	if e.Predecessor {
 		return what + " and belongs to a deleted predecessor of the same name: wait until garbage collection has removed it"
+	}
+	if e.Unproven != "" {
+		return what + " with this operator's marks, which anybody can copy, and without " + e.Unproven + ": delete it, and it is made anew"
 	}
 	if e.Controller == "" {
 		return what + " and was not made by this operator: delete or rename it, or choose another name"

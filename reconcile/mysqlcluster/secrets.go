@@ -162,11 +162,30 @@ func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.
 	return err
 }
 
+// refusePlanted refuses a Secret that nobody controls, unless the members that use it are there. Whoever may only write Secrets can copy
+// all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run Pods.
+func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
+	if metav1.IsControlledBy(secret, owner) {
+		return nil
+	}
+	set, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	if apierrors.IsNotFound(err) {
+		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), Unproven: "the StatefulSet " + n.cluster}
+	}
+	if err != nil {
+		return err
+	}
+	return reconcile.Claim(owner, set, statefulSets(), n.labels())
+}
+
 // secretOr reads one of the cluster's own Secrets, making it where there is none, and adopting the one that a deleted namesake left.
 func (r *reconciler) secretOr(ctx context.Context, owner *unstructured.Unstructured, n names, name string, content func() (map[string][]byte, error)) (*unstructured.Unstructured, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
 	if err == nil {
 		if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
+			return nil, err
+		}
+		if err := r.refusePlanted(ctx, owner, n, found); err != nil {
 			return nil, err
 		}
 		return r.api.Adopt(ctx, owner, secrets(), found)

@@ -68,6 +68,35 @@ func (s *site) leavesAlone(t *testing.T, cluster string, foreign foreignObject) 
 	s.ready(t, cluster)
 }
 
+// TestMySQLClusterLeavesPlantedSecretsAlone has Secrets with all of the operator's marks, made by somebody who may write Secrets only,
+// before there is a cluster: whoever knows the CA's key could give orders to its members.
+func TestMySQLClusterLeavesPlantedSecretsAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	stories := map[string]func(*testing.T){}
+	for _, part := range []string{"ca", "accounts", "tls"} {
+		stories[part] = func(t *testing.T) { s.leavesPlantedAlone(t, "planted-"+part, "planted-"+part+"-"+part) }
+	}
+	sideBySide(t, 3, stories)
+}
+
+func (s *site) leavesPlantedAlone(t *testing.T, cluster, name string) {
+	t.Helper()
+	planted := object(t, fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, "+ourLabels+"}\nstringData: {a: known}\n", cluster, name))
+	made, err := s.of("secrets").Create(t.Context(), planted, metav1.CreateOptions{FieldManager: "mysql-operator"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.apply(t, cluster, "secret: root, replicas: 1")
+	s.stalled(t, s.until(t, cluster, "ForeignObject"), s.namespace+"/"+name+" exists already", "without the StatefulSet "+cluster, "delete it")
+	if now := s.get(t, "secrets", name); now.GetResourceVersion() != made.GetResourceVersion() {
+		t.Errorf("Secret %s was written to", name)
+	}
+	s.remove(t, "secrets", name)
+	s.ready(t, cluster)
+}
+
 // unchanged fails the test if the operator has written to an object since. Kubernetes' own controllers may have given some a status.
 func (s *site) unchanged(t *testing.T, what string, before *unstructured.Unstructured) {
 	t.Helper()
