@@ -3,6 +3,7 @@ package reconcile
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +27,13 @@ type view struct {
 	metadataOnly bool
 	// stores has the key metav1.NamespaceAll, or one key for each namespace.
 	stores map[string]cache.Indexer
+
+	// list reads what the API server has. refreshing is held by who does so.
+	list       liveList
+	refreshing chan struct{}
+	mu         sync.RWMutex
+	// snapshots are those of the namespaces that were listed live because a watch is behind.
+	snapshots map[string]*snapshot
 }
 
 // Get implements Lister.
@@ -33,6 +41,9 @@ func (v *view) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 	store, ok := v.store(namespace)
 	if !ok {
 		return nil, false
+	}
+	if taken := v.snapshotOf(namespace); taken != nil {
+		store = taken.objects
 	}
 	item, found, err := store.GetByKey(cache.NewObjectName(namespace, name).String())
 	if err != nil || !found {
@@ -43,15 +54,11 @@ func (v *view) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 
 // List implements Lister.
 func (v *view) List(namespace string) []*unstructured.Unstructured {
-	found := []*unstructured.Unstructured{}
-	for _, store := range v.stores {
-		for _, object := range objects(store.List()) {
-			if namespace == metav1.NamespaceAll || object.GetNamespace() == namespace {
-				found = append(found, object)
-			}
-		}
+	found := v.items(func(store cache.Indexer) []any { return store.List() })
+	if namespace == metav1.NamespaceAll {
+		return found
 	}
-	return sorted(found)
+	return slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool { return object.GetNamespace() != namespace })
 }
 
 // any says whether there is an object at all.
@@ -66,15 +73,13 @@ func (v *view) any() bool {
 
 // Owned implements Lister.
 func (v *view) Owned(owner types.UID) []*unstructured.Unstructured {
-	found := make([]*unstructured.Unstructured, 0, len(v.stores))
-	for _, store := range v.stores {
+	return v.items(func(store cache.Indexer) []any {
 		items, err := store.ByIndex(ownerIndex, string(owner))
 		if err != nil {
 			panic("the index by controller is missing: " + err.Error())
 		}
-		found = append(found, objects(items)...)
-	}
-	return sorted(found)
+		return items
+	})
 }
 
 // selects says whether an object with these labels, in this namespace, is one that the cache holds.
@@ -83,13 +88,23 @@ func (v *view) selects(object *unstructured.Unstructured) bool {
 	return ok && v.selector.Matches(labels.Set(object.GetLabels()))
 }
 
-// reached says whether the namespace's store has seen everything up to a resourceVersion. What cannot be compared counts as not seen.
+// reached says whether what the view shows of a namespace includes everything up to a resourceVersion. What cannot be compared counts as
+// not included.
 func (v *view) reached(namespace, version string) bool {
-	store, ok := v.store(namespace)
-	if !ok {
+	if v.storeReached(namespace, version) {
 		return true
 	}
-	order, err := resourceversion.CompareResourceVersion(store.LastStoreSyncResourceVersion(), version)
+	taken := v.snapshotOf(namespace)
+	return taken != nil && isAt(taken.version, version)
+}
+
+func (v *view) storeReached(namespace, version string) bool {
+	store, ok := v.store(namespace)
+	return !ok || isAt(store.LastStoreSyncResourceVersion(), version)
+}
+
+func isAt(version, wanted string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, wanted)
 	return err == nil && order >= 0
 }
 

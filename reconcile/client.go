@@ -64,7 +64,8 @@ func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResour
 }
 
 // Cached reads the cache of a resource: the kind's own or one of the Controller's Watches. Any other resource is a mistake in the
-// program, and panics: an empty answer could be taken for "does not exist".
+// program, and panics: an empty answer could be taken for "does not exist". In a live pass, one whose caches lack the object's own writes
+// for longer than barrierPatience, it shows what was listed from the API server for that pass.
 func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
 	cached, ok := c.caches[resource]
 	if !ok {

@@ -47,13 +47,11 @@ func (s *informers) keysOf(kind, name string, keys IndexFunc) cache.IndexFunc {
 
 // Indexed implements Lister.
 func (v *view) Indexed(index, key string) []*unstructured.Unstructured {
-	found := make([]*unstructured.Unstructured, 0, len(v.stores))
-	for _, store := range v.stores {
+	return v.items(func(store cache.Indexer) []any {
 		items, err := store.ByIndex(indexName(v.kind, index), key)
 		if err != nil {
 			panic(fmt.Sprintf("%s has no index %q: add it to the Indices of the controller or of its watch", v.resource.GroupResource(), index))
 		}
-		found = append(found, objects(items)...)
-	}
-	return sorted(found)
+		return items
+	})
 }

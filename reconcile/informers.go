@@ -86,9 +86,14 @@ func (s *informers) watch(kind string, what Watch, handler cache.ResourceEventHa
 	if err != nil {
 		return nil, fmt.Errorf("watch %s: read the label selector %q: %w", what.Resource.GroupResource(), what.Selector, err)
 	}
-	cached := &view{resource: what.Resource, selector: selector, kind: kind, metadataOnly: what.MetadataOnly, stores: map[string]cache.Indexer{}}
+	shape := informerKey{resource: what.Resource, selector: selector.String(), metadataOnly: what.MetadataOnly}
+	cached := &view{
+		resource: what.Resource, selector: selector, kind: kind, metadataOnly: what.MetadataOnly, stores: map[string]cache.Indexer{},
+		list: s.lister(shape, what.Transform), refreshing: make(chan struct{}, 1),
+	}
 	for _, namespace := range s.namespaces {
-		key := informerKey{resource: what.Resource, selector: selector.String(), namespace: namespace, metadataOnly: what.MetadataOnly}
+		key := shape
+		key.namespace = namespace
 		if what.Transform != nil {
 			key.kind = kind
 		}

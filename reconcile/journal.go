@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// barrierPatience is how long an object waits for the caches to show its own last writes before it goes on without them.
+// barrierPatience is how long an object waits for the caches to show its own last writes before its passes list what they need live.
 const barrierPatience = 30 * time.Second
 
 // journal remembers what each object's passes wrote until the caches show it: the read-your-own-writes barrier. Without it a pass
@@ -67,7 +67,7 @@ func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time
 type pass struct {
 	key types.NamespacedName
 	uid types.UID
-	// live says that the caches did not catch up in time: compare with what the API server says instead.
+	// live says that the caches did not catch up in time: what they are behind of was listed live, and Apply compares with live objects.
 	live bool
 }
 

@@ -206,20 +206,35 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 		return nil, state{gone: true}, nil
 	}
 	current := pass{key: key, uid: cached.GetUID()}
-	if missing, ok := t.client.journal.pending(key, cached.GetUID()); ok {
-		if !t.client.journal.overdue(missing) {
+	missing, isMissing := t.client.journal.pending(key, cached.GetUID())
+	isBehind := t.controller.isBehind(key.Namespace)
+	if isMissing && !isBehind && !t.client.journal.overdue(missing) {
+		return nil, state{pass: current, behind: true}, nil
+	}
+	if isMissing || isBehind {
+		if err := t.catchUp(ctx, key.Namespace); err != nil {
+			return nil, state{pass: current}, err
+		}
+		if _, isMissing = t.client.journal.pending(key, cached.GetUID()); isMissing {
 			return nil, state{pass: current, behind: true}, nil
 		}
 		current.live = true
-		t.lagging.Do(func() {
-			logr.FromContextOrDiscard(ctx).Info("the cache is behind our own write, reading live until it has caught up", "resource", missing.resource.GroupResource().String(), "child", missing.name, "waited", barrierPatience.String())
-		})
 	}
 	// The cache may lag behind what the leader before us wrote, too: each object's first pass in a term reads the object live.
 	if !current.live && t.hasVisited(current) {
 		return cached, state{pass: current}, nil
 	}
 	return t.observeLive(ctx, current)
+}
+
+// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first.
+func (t *term) catchUp(ctx context.Context, namespace string) error {
+	t.lagging.Do(func() {
+		logr.FromContextOrDiscard(ctx).Info("the caches are behind our own writes, passes of this namespace read live until they have caught up", "waited", barrierPatience.String())
+	})
+	listing, cancel := context.WithTimeout(ctx, closingTime)
+	defer cancel()
+	return t.controller.catchUp(listing, namespace, t.client.journal.now())
 }
 
 func (t *term) hasVisited(current pass) bool {

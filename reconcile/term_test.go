@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +52,10 @@ func newStage(t *testing.T, reconciler Reconciler) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := &view{resource: kind.GVR(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: s.store}}
+	own := &view{
+		resource: kind.GVR(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: s.store},
+		list: m.informers.lister(informerKey{resource: kind.GVR()}, nil), refreshing: make(chan struct{}, 1),
+	}
 	m.names[kind.GVK()] = kind.GVR()
 	s.term = newTerm(&controller{
 		Controller: Controller{Kind: kind, New: func(*Client) Reconciler { return reconciler }},
@@ -85,6 +89,13 @@ func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	if request.Method != http.MethodGet && refused != nil {
 		answer.WriteHeader(int(refused.ErrStatus.Code))
 		_ = json.NewEncoder(answer).Encode(refused.ErrStatus)
+		return
+	}
+	if strings.HasSuffix(request.URL.Path, "/probes") {
+		_ = json.NewEncoder(answer).Encode(map[string]any{
+			"apiVersion": s.live.GetAPIVersion(), "kind": "ProbeList", "items": []any{s.live.Object},
+			"metadata": map[string]any{"resourceVersion": s.live.GetResourceVersion()},
+		})
 		return
 	}
 	_ = json.NewEncoder(answer).Encode(s.live.Object)

@@ -1,0 +1,222 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/pager"
+)
+
+// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it.
+const freshFor = 2 * time.Second
+
+// listsAtOnce is how many resources are listed at once for the passes of a namespace.
+const listsAtOnce = 4
+
+// snapshot is a namespace of a resource as a live list found it. As long as the watch is behind the list, the view reads the snapshot.
+type snapshot struct {
+	at      time.Time
+	version string
+	// objects is nil if the cache held all that the list found.
+	objects cache.Indexer
+}
+
+// liveList lists a namespace of a view's resource live. The objects are transformed as those in the cache are.
+type liveList func(ctx context.Context, namespace string) (items []any, version string, err error)
+
+// lister returns what lists a watch's objects live.
+func (s *informers) lister(key informerKey, transform cache.TransformFunc) liveList {
+	if transform == nil {
+		transform = TrimMetadata
+	}
+	transform = s.contained(key, transform)
+	return func(ctx context.Context, namespace string) ([]any, string, error) {
+		version := ""
+		pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			page, err := s.page(ctx, key, namespace, options)
+			if found, metaErr := meta.ListAccessor(page); err == nil && metaErr == nil && version == "" {
+				version = found.GetResourceVersion()
+			}
+			return page, err
+		})
+		pages.PageSize = listPage
+		items := []any{}
+		err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: key.selector}, func(item runtime.Object) error {
+			kept, err := transform(item)
+			items = append(items, kept)
+			return err
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("list %s, whose watch is behind, in namespace %q: %w", key.resource.GroupResource(), namespace, served(err))
+		}
+		return items, version, nil
+	}
+}
+
+func (s *informers) page(ctx context.Context, key informerKey, namespace string, options metav1.ListOptions) (runtime.Object, error) {
+	if !key.metadataOnly {
+		return s.api.Resource(key.resource).Namespace(namespace).List(ctx, options)
+	}
+	client, err := s.metadata()
+	if err != nil {
+		return nil, err
+	}
+	return client.Resource(key.resource).Namespace(namespace).List(ctx, options)
+}
+
+// snapshotOf returns the snapshot that replaces the cache in a namespace; nil if the cache is not behind one.
+func (v *view) snapshotOf(namespace string) *snapshot {
+	v.mu.RLock()
+	taken := v.snapshots[namespace]
+	v.mu.RUnlock()
+	if taken == nil || taken.objects == nil {
+		return nil
+	}
+	if !v.storeReached(namespace, taken.version) {
+		return taken
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.snapshots[namespace] == taken {
+		delete(v.snapshots, namespace)
+	}
+	return nil
+}
+
+// active returns the snapshots that replace the cache, by namespace; none most of the time.
+func (v *view) active() map[string]*snapshot {
+	v.mu.RLock()
+	namespaces := make([]string, 0, len(v.snapshots))
+	for namespace := range v.snapshots {
+		namespaces = append(namespaces, namespace)
+	}
+	v.mu.RUnlock()
+	active := map[string]*snapshot{}
+	for _, namespace := range namespaces {
+		if taken := v.snapshotOf(namespace); taken != nil {
+			active[namespace] = taken
+		}
+	}
+	return active
+}
+
+// items reads all stores, and the snapshots in the place of what they replace.
+func (v *view) items(read func(cache.Indexer) []any) []*unstructured.Unstructured {
+	active := v.active()
+	found := []*unstructured.Unstructured{}
+	for _, store := range v.stores {
+		for _, object := range objects(read(store)) {
+			if _, isReplaced := active[object.GetNamespace()]; !isReplaced {
+				found = append(found, object)
+			}
+		}
+	}
+	for _, taken := range active {
+		found = append(found, objects(read(taken.objects))...)
+	}
+	return sorted(found)
+}
+
+// refresh lists a namespace live, unless that was done a moment ago, and keeps the list if the cache is behind it.
+func (v *view) refresh(ctx context.Context, namespace string, now time.Time) error {
+	store, ok := v.store(namespace)
+	if !ok {
+		return nil
+	}
+	select {
+	case v.refreshing <- struct{}{}:
+		defer func() { <-v.refreshing }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the live list of %s in namespace %q: %w", v.resource.GroupResource(), namespace, context.Cause(ctx))
+	}
+	v.mu.RLock()
+	last := v.snapshots[namespace]
+	v.mu.RUnlock()
+	if last != nil && now.Sub(last.at) < freshFor {
+		return nil
+	}
+	items, version, err := v.list(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	taken := &snapshot{at: now, version: version}
+	if !v.storeReached(namespace, version) && !holds(store, namespace, items, version) {
+		taken.objects = cache.NewIndexer(cache.MetaNamespaceKeyFunc, store.GetIndexers())
+		if err := taken.objects.Replace(items, version); err != nil {
+			return fmt.Errorf("keep the live list of %s in namespace %q: %w", v.resource.GroupResource(), namespace, err)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.snapshots == nil {
+		v.snapshots = map[string]*snapshot{}
+	}
+	v.snapshots[namespace] = taken
+	return nil
+}
+
+// settle forgets when a namespace was listed last; the cache has caught up.
+func (v *view) settle(namespace string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.snapshots, namespace)
+}
+
+// holds says whether a store shows, in a namespace, all that a list of this version found, or something newer.
+func holds(store cache.Indexer, namespace string, items []any, version string) bool {
+	listed := map[string]string{}
+	for _, item := range items {
+		if object, ok := item.(metav1.Object); ok {
+			listed[object.GetName()] = object.GetResourceVersion()
+		}
+	}
+	for _, item := range store.List() {
+		object, ok := item.(metav1.Object)
+		if !ok || object.GetNamespace() != namespace {
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)
+		isNewer := err == nil && order > 0
+		if !isNewer && listed[object.GetName()] != object.GetResourceVersion() {
+			return false
+		}
+		delete(listed, object.GetName())
+	}
+	return len(listed) == 0
+}
+
+// isBehind says whether a cache of the kind is known to be behind the API server in a namespace.
+func (c *controller) isBehind(namespace string) bool {
+	for _, cached := range c.caches {
+		if cached.snapshotOf(namespace) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// catchUp has all caches of the kind show what the API server has in a namespace now.
+func (c *controller) catchUp(ctx context.Context, namespace string, now time.Time) error {
+	group, listing := errgroup.WithContext(ctx)
+	group.SetLimit(listsAtOnce)
+	for _, cached := range c.caches {
+		group.Go(func() error { return cached.refresh(listing, namespace, now) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if !c.isBehind(namespace) {
+		for _, cached := range c.caches {
+			cached.settle(namespace)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// lagging is a view whose watch shows what the test puts into its store, and whose live list finds what is in live.
+type lagging struct {
+	*view
+	store   cache.Indexer
+	live    []*unstructured.Unstructured
+	version string
+	lists   int
+	fails   error
+}
+
+func newLagging() *lagging {
+	l := &lagging{store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{
+		ownerIndex: controllerUID,
+		indexName("Probe", "colour"): func(item any) ([]string, error) {
+			object, _ := objectOf(item)
+			return []string{object.GetLabels()["colour"]}, nil
+		},
+	})}
+	l.view = &view{
+		resource: configMaps(), selector: labels.Everything(), kind: "Probe", refreshing: make(chan struct{}, 1),
+		stores: map[string]cache.Indexer{metav1.NamespaceAll: l.store},
+	}
+	l.list = func(_ context.Context, namespace string) ([]any, string, error) {
+		l.lists++
+		items := []any{}
+		for _, object := range l.live {
+			if object.GetNamespace() == namespace {
+				items = append(items, object)
+			}
+		}
+		return items, l.version, l.fails
+	}
+	return l
+}
+
+func configMap(namespace, name, version string) *unstructured.Unstructured {
+	object := newObject("v1", "ConfigMap", types.NamespacedName{Namespace: namespace, Name: name})
+	object.SetUID(types.UID(namespace + "/" + name))
+	object.SetResourceVersion(version)
+	object.SetLabels(map[string]string{"colour": "red"})
+	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(ownerAt("1", "1"), ownerAt("1", "1").GroupVersionKind())})
+	return object
+}
+
+func (l *lagging) shows(t *testing.T, object *unstructured.Unstructured) {
+	t.Helper()
+	if err := l.store.Update(object); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func versions(found []*unstructured.Unstructured) []string {
+	named := []string{}
+	for _, object := range found {
+		named = append(named, object.GetNamespace()+"/"+object.GetName()+"@"+object.GetResourceVersion())
+	}
+	return named
+}
+
+func TestALiveListReplacesACacheThatIsBehind(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.shows(t, configMap("a", "changed", "10"))
+	l.shows(t, configMap("a", "deleted", "11"))
+	l.shows(t, configMap("b", "elsewhere", "12"))
+	l.live, l.version = []*unstructured.Unstructured{configMap("a", "changed", "20"), configMap("a", "made", "21")}, "30"
+	if err := l.refresh(t.Context(), "a", time.Unix(100, 0)); err != nil {
+		t.Fatal(err)
+	}
+
+	want := []string{"a/changed@20", "a/made@21", "b/elsewhere@12"}
+	same(t, versions(l.List("")), want)
+	same(t, versions(l.List("a")), want[:2])
+	same(t, versions(l.List("b")), want[2:])
+	same(t, versions(l.Owned("1")), want)
+	same(t, versions(l.Indexed("colour", "red")), want)
+	_, found := l.Get("a", "deleted")
+	same(t, found, false)
+	same(t, l.reached("a", "30"), true)
+	same(t, l.reached("b", "30"), false)
+
+	// The watch catches up.
+	l.shows(t, configMap("a", "changed", "40"))
+	same(t, versions(l.List("a")), []string{"a/changed@40", "a/deleted@11"})
+	same(t, len(l.snapshots), 0)
+}
+
+func TestALiveListIsDroppedWhereTheCacheShowsItAll(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.shows(t, configMap("a", "one", "10"))
+	l.live, l.version = []*unstructured.Unstructured{configMap("a", "one", "10")}, "500" // other resources' writes
+	if err := l.refresh(t.Context(), "a", time.Unix(100, 0)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, l.snapshotOf("a") == nil, true)
+}
+
+func TestPassesOfAMomentShareALiveList(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.live, l.version = []*unstructured.Unstructured{configMap("a", "one", "10")}, "10"
+	clock := time.Unix(100, 0)
+	for range 100 {
+		if err := l.refresh(t.Context(), "a", clock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, l.lists, 1)
+	if err := l.refresh(t.Context(), "a", clock.Add(freshFor)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, l.lists, 2)
+}
+
+// single makes a child where the caches show none: a schedule that forbids a second backup beside the first.
+type single struct {
+	api  *Client
+	made int
+}
+
+// Reconcile implements Reconciler.
+func (s *single) Reconcile(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
+	if len(s.api.Cached(configMaps()).Owned(object.GetUID())) > 0 {
+		return Outcome{}, nil
+	}
+	s.made++
+	_, err := s.api.Create(ctx, object, newObject("v1", "ConfigMap", types.NamespacedName{Namespace: "shop", Name: "n" + strconv.Itoa(s.made)}))
+	return Outcome{}, err
+}
+
+func TestAPassNeverDecidesOnACacheThatLacksItsOwnWrites(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	children := newLagging()
+	s.controller.caches[configMaps()] = children.view
+	maker := &single{api: s.client}
+	s.reconciler = maker
+	clock := time.Unix(1000, 0)
+	s.client.journal.now = func() time.Time { return clock }
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	s.answers(func(answer http.ResponseWriter, request *http.Request) {
+		answer.Header().Set("Content-Type", "application/json")
+		switch request.Method {
+		case http.MethodPost:
+			child := configMap("shop", "n1", "20")
+			children.live, children.version = append(children.live, child), "20"
+			document, _ := child.MarshalJSON()
+			_, _ = answer.Write(document)
+		default:
+			document, _ := ownerAt("1", "10").MarshalJSON()
+			_, _ = answer.Write(document)
+		}
+	})
+
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, maker.made, 1)
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
+
+	// Where the live list fails there is no pass.
+	clock = clock.Add(barrierPatience + time.Second)
+	children.fails = errors.New("the API server is slow")
+	same(t, s.attempt(t.Context(), owner()).result, resultFailed)
+	children.fails = nil
+	for range 3 {
+		clock = clock.Add(time.Minute)
+		same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	}
+	same(t, maker.made, 1)
+	same(t, children.lists, 4)
+
+	// The watch catches up: nothing is listed any more.
+	children.shows(t, configMap("shop", "n1", "20"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, children.lists, 4)
+	same(t, maker.made, 1)
+}
