@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -25,13 +26,20 @@ const (
 )
 
 // applyChildren makes every child as it has to be. The order matters to a cluster that is being made: what Pods mount comes before
-// the StatefulSet. changed says that the StatefulSet, the last one, is not what was seen any more.
+// the StatefulSet. changed says that the StatefulSet, the last one, is not what was seen any more. As long as none changes, nor what they
+// follow from, nothing is built and compared.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (changed bool, err error) {
 	n := names{cluster.Namespace, cluster.Name}
 	// By the record as it is written, not as it is going to be: routes follow the record.
 	primary := cluster.Status.Primary
 	if primary == "" {
 		primary = r.routed(n)
+	}
+	of := made{uid: cluster.UID, digest: digest(
+		seen.versions, strconv.FormatInt(cluster.Generation, 10), primary, strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale),
+	)}
+	if r.memory.isMade(keyOf(cluster), of) {
+		return false, nil
 	}
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
@@ -44,11 +52,15 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		spec := setSpec{agentImage: r.agentImage, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
-	var last reconcile.Change
+	last, all := reconcile.Unchanged, true
 	for _, child := range children {
 		if last, err = r.api.Apply(ctx, owner, child); err != nil {
 			return false, err
 		}
+		all = all && last == reconcile.Unchanged
+	}
+	if all {
+		r.memory.noteMade(keyOf(cluster), of)
 	}
 	return last != reconcile.Unchanged, nil
 }

@@ -18,12 +18,18 @@ type memory struct {
 	mu       sync.Mutex
 	clusters map[types.NamespacedName]remembered
 	sights   map[types.NamespacedName]sight
+	// calm are the clusters that have nothing to do, unchanged is what the children of each were made of when none had to be changed.
+	calm      map[types.NamespacedName]*settled
+	unchanged map[types.NamespacedName]made
 	// failures are of restores that ended: since when this process has seen that.
 	failures *backup.Sightings
 }
 
 func newMemory() *memory {
-	return &memory{clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{}, failures: backup.NewSightings()}
+	return &memory{
+		clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{},
+		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{}, failures: backup.NewSightings(),
+	}
 }
 
 // sight is what a cluster looked like when it was looked at last, to tell for how long nothing has changed.
@@ -34,6 +40,12 @@ type sight struct {
 	idle, looks int
 	// wanted says that a Pod may wait for the Secrets.
 	wanted bool
+}
+
+// made is what a cluster's children follow from.
+type made struct {
+	uid    types.UID
+	digest uint64
 }
 
 type remembered struct {
@@ -98,10 +110,47 @@ func (m *memory) lookedAtSecrets(key types.NamespacedName, uid types.UID) {
 	m.sights[key] = last
 }
 
+// settled returns a cluster that had nothing to do when it was looked at last; nil for any other.
+func (m *memory) settled(key types.NamespacedName, uid types.UID) *settled {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.calm[key]; known != nil && known.uid == uid {
+		return known
+	}
+	return nil
+}
+
+// settle remembers a cluster that has nothing to do; nil says that it has.
+func (m *memory) settle(key types.NamespacedName, what *settled) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if what == nil {
+		delete(m.calm, key)
+		return
+	}
+	m.calm[key] = what
+}
+
+// isMade says whether the children that follow from this were found to be as they have to be.
+func (m *memory) isMade(key types.NamespacedName, of made) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unchanged[key] == of
+}
+
+// noteMade remembers what the children follow from that are all as they have to be.
+func (m *memory) noteMade(key types.NamespacedName, of made) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unchanged[key] = of
+}
+
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.clusters, key)
 	delete(m.sights, key)
+	delete(m.calm, key)
+	delete(m.unchanged, key)
 	m.failures.Forget(key)
 }

@@ -45,7 +45,7 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)
-	askAgents(ctx, agents, cluster.Status.Primary, seen)
+	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
 	return seen, nil
 }
 
@@ -162,37 +162,49 @@ func scaleOf(seen observation) int {
 }
 
 // askAgents fills in what every member says of itself: first the primary, then the others side by side, so that what a replica holds
-// can be compared with what the primary had before.
-func askAgents(ctx context.Context, agents *agent.Client, primary string, seen observation) {
-	for i := range seen.members {
-		if seen.members[i].Name == primary {
-			askAgent(ctx, agents, seen, &seen.members[i])
+// can be compared with what the primary had before. addresses are those of their Pods.
+func askAgents(ctx context.Context, agents *agent.Client, primary string, members []replication.Member, addresses []string) {
+	for i := range members {
+		if members[i].Name == primary {
+			askAgent(ctx, agents, addresses[i], &members[i])
 		}
 	}
 	var all sync.WaitGroup
-	for i := range seen.members {
-		if member := &seen.members[i]; member.Name != primary {
-			all.Go(func() { askAgent(ctx, agents, seen, member) })
+	for i := range members {
+		if members[i].Name != primary {
+			all.Go(func() { askAgent(ctx, agents, addresses[i], &members[i]) })
 		}
 	}
 	all.Wait()
 }
 
-func askAgent(ctx context.Context, agents *agent.Client, seen observation, member *replication.Member) {
-	pod, found := seen.pod(member.Name)
-	if !found {
+func askAgent(ctx context.Context, agents *agent.Client, address string, member *replication.Member) {
+	if !member.Pod {
 		return
 	}
 	member.Unreachable = "its Pod has no address yet"
-	if pod.Status.PodIP == "" || !hasStarted(pod, containerAgent) {
+	if address == "" {
 		return
 	}
-	status, err := agents.Status(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host})
+	status, err := agents.Status(ctx, agent.Target{Address: address, Host: member.Host})
 	if err != nil {
 		member.Unreachable = err.Error()
 		return
 	}
 	member.Unreachable, member.Status = "", &status
+}
+
+// addresses are where the members' agents are, in the order of the members; empty where none runs.
+func (o observation) addresses() []string {
+	all := make([]string, 0, len(o.members))
+	for _, member := range o.members {
+		address := ""
+		if pod, found := o.pod(member.Name); found && hasStarted(pod, containerAgent) {
+			address = pod.Status.PodIP
+		}
+		all = append(all, address)
+	}
+	return all
 }
 
 func (o observation) pod(name string) (corev1.Pod, bool) {

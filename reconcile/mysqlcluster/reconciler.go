@@ -38,6 +38,10 @@ func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	if r.isCalm(ctx, object) {
+		return reconcile.Outcome{Again: jittered(calmEvery)}, nil
+	}
+	r.memory.settle(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, nil)
 	var cluster v1.MySQLCluster
 	if err := schema.Decode(object, &cluster); err != nil {
 		return reconcile.Outcome{}, err
@@ -111,6 +115,9 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	next := r.nextLook(report, status)
 	if !everybodyTold {
 		next = stepEvery
+	}
+	if err == nil && everybodyTold {
+		r.memory.settle(keyOf(cluster), report.settle(object, status, known))
 	}
 	return outcome(cluster, status, next), err
 }

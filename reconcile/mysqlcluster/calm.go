@@ -1,0 +1,133 @@
+package mysqlcluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// settled is what a full pass over a Ready cluster saw when there was nothing to do. As long as neither the cluster nor a child has another
+// version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the same and
+// the members say nothing new for people, a full pass would change nothing.
+type settled struct {
+	uid types.UID
+	// version is the cluster's resourceVersion, children is a digest of those of its children.
+	version  string
+	children uint64
+	agents   *agent.Client
+	// view is what the decision depends on, the members without what they said.
+	view      replication.Cluster
+	addresses []string
+	// said is what every member said, as far as a status repeats it.
+	said            []steady
+	readFromPrimary bool
+	// until is when the next full pass is due, which reads the Secrets again.
+	until time.Time
+}
+
+// steady is what a status repeats of a member's words, but for what moves all the time.
+type steady struct {
+	heard, short                         bool
+	state                                replication.State
+	message, version, rootError, refused string
+}
+
+func steadyOf(member replication.Member) steady {
+	if member.Status == nil {
+		return steady{refused: member.Unreachable}
+	}
+	status := *member.Status
+	return steady{
+		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
+		rootError: status.RootError, short: status.AcksShortSeconds > 0,
+	}
+}
+
+func steadyOfAll(members []replication.Member) []steady {
+	all := make([]steady, 0, len(members))
+	for _, member := range members {
+		all = append(all, steadyOf(member))
+	}
+	return all
+}
+
+// isCalm looks at the members of a settled cluster, and says whether that was enough.
+func (r *reconciler) isCalm(ctx context.Context, object *unstructured.Unstructured) bool {
+	known := r.settledAs(object)
+	return known != nil && known.holds(ctx)
+}
+
+// settledAs returns a settled cluster of which nothing has changed but what its members say; nil for any other.
+func (r *reconciler) settledAs(object *unstructured.Unstructured) *settled {
+	n := names{object.GetNamespace(), object.GetName()}
+	known := r.memory.settled(types.NamespacedName{Namespace: n.namespace, Name: n.cluster}, object.GetUID())
+	if known == nil || known.version != object.GetResourceVersion() || !r.now().Before(known.until) {
+		return nil
+	}
+	if known.children != digest(r.versions(n)) {
+		return nil
+	}
+	return known
+}
+
+// holds asks the members, and decides.
+func (s *settled) holds(ctx context.Context) bool {
+	members := slices.Clone(s.view.Members)
+	askAgents(ctx, s.agents, s.view.Record.Primary, members, s.addresses)
+	return s.stillHolds(members)
+}
+
+// stillHolds says whether what the members say now leaves nothing to do, and nothing to tell.
+func (s *settled) stillHolds(members []replication.Member) bool {
+	if !slices.Equal(steadyOfAll(members), s.said) {
+		return false
+	}
+	now := s.view
+	now.Members = members
+	return s.nothingToDo(members, replication.Decide(now))
+}
+
+// nothingToDo says whether a decision changes neither the record, nor a child, nor what a member works to.
+func (s *settled) nothingToDo(members []replication.Member, decision replication.Decision) bool {
+	if decision.Note != nil || !decision.Record.Equal(s.view.Record) {
+		return false
+	}
+	if decision.Scale != s.view.Scale || decision.ReadFromPrimary != s.readFromPrimary {
+		return false
+	}
+	return !slices.ContainsFunc(members, func(member replication.Member) bool {
+		wanted, found := decision.Assignments[member.Name]
+		return found && member.Status != nil && !wanted.Followed(*member.Status)
+	})
+}
+
+// settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
+func (found report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
+	cluster, seen := found.cluster, found.seen
+	if found.problem != nil || found.changed || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
+		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
+		return nil
+	}
+	s := &settled{
+		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
+		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: found.decision.ReadFromPrimary,
+		until: known.looked.Add(secretsEvery),
+	}
+	if !s.nothingToDo(seen.members, found.decision) {
+		return nil
+	}
+	s.view.Members = slices.Clone(seen.members)
+	for i := range s.view.Members {
+		s.view.Members[i].Status = nil
+	}
+	return s
+}
