@@ -64,7 +64,9 @@ func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) { writeJSON(w, a.Status()) }
+func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, a.Status())
+}
 
 func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	var assignment replication.Assignment
@@ -76,7 +78,8 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	var stale *replication.StaleError
 	switch {
 	case errors.As(err, &stale):
-		http.Error(w, err.Error(), http.StatusConflict)
+		held := a.Status().Held
+		writeJSON(w, http.StatusConflict, refused{Epoch: held.Epoch, Revision: held.Revision})
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
@@ -84,16 +87,18 @@ func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func writeJSON(w http.ResponseWriter, value any) {
+func writeJSON(w http.ResponseWriter, code int, value any) {
 	content, err := json.Marshal(value)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(code)
 	_, _ = w.Write(content) // the peer is gone when this fails; nobody is left to tell
 }
 
+// probe answers anybody, in one word: what MySQL says, and its data, are for the operator.
 func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := check(time.Now()); err != nil {
@@ -109,7 +114,7 @@ func (a *Agent) started() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.answered.IsZero() {
-		return errors.New(a.status.Message)
+		return errors.New("starting")
 	}
 	return nil
 }
@@ -119,7 +124,7 @@ func (a *Agent) alive(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.answered.IsZero() && now.Sub(a.answered) > hungAfter && now.Sub(a.looked) < hungAfter {
-		return fmt.Errorf("mysqld has not answered for %s", now.Sub(a.answered).Round(time.Second))
+		return errors.New("hung")
 	}
 	return nil
 }
@@ -129,7 +134,7 @@ func (a *Agent) turning(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.looked.IsZero() && now.Sub(a.looked) > stuckAfter {
-		return fmt.Errorf("the agent has not looked at mysqld for %s", now.Sub(a.looked).Round(time.Second))
+		return errors.New("stuck")
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (a *Agent) turning(now time.Time) error {
 func (a *Agent) ready() error {
 	status := a.Status()
 	if !status.Serves() {
-		return fmt.Errorf("%s: %s", status.State, status.Message)
+		return errors.New(string(status.State))
 	}
 	return nil
 }

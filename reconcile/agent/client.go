@@ -5,12 +5,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -32,13 +31,13 @@ type Target struct{ Address, Host string }
 
 // Status asks a member how it is.
 func (c *Client) Status(ctx context.Context, target Target) (replication.Status, error) {
-	var status replication.Status
 	body, err := c.do(ctx, target, http.MethodGet, statusPath, nil)
 	if err != nil {
-		return status, err
+		return replication.Status{}, fmt.Errorf("ask the agent of %s: %w", target.Host, explained(err))
 	}
-	if err := json.Unmarshal(body, &status); err != nil {
-		return status, fmt.Errorf("read status of %s: %w", target.Host, err)
+	var status replication.Status
+	if json.Unmarshal(body, &status) != nil {
+		return replication.Status{}, fmt.Errorf("ask the agent of %s: its answer is not a member's status", target.Host)
 	}
 	return status, nil
 }
@@ -49,7 +48,35 @@ func (c *Client) Assign(ctx context.Context, target Target, assignment replicati
 	if err != nil {
 		return fmt.Errorf("assign %s: %w", target.Host, err)
 	}
-	_, err = c.do(ctx, target, http.MethodPut, assignmentPath, content)
+	body, err := c.do(ctx, target, http.MethodPut, assignmentPath, content)
+	if answer := (*AnswerError)(nil); errors.As(err, &answer) && answer.Code == http.StatusConflict {
+		err = refusal(body)
+	}
+	if err != nil {
+		return fmt.Errorf("assign to the agent of %s: %w", target.Host, err)
+	}
+	return nil
+}
+
+// refused is the body of a refusal. The operator repeats its numbers only; in words it is in the member's next status.
+type refused struct {
+	Epoch    int64 `json:"epoch"`
+	Revision int64 `json:"revision"`
+}
+
+func refusal(body []byte) error {
+	var held refused
+	if json.Unmarshal(body, &held) != nil {
+		return errors.New("409: it refuses the assignment as out of date")
+	}
+	return fmt.Errorf("409: it refuses the assignment as out of date: it holds epoch %d, revision %d", held.Epoch, held.Revision)
+}
+
+// explained adds what makes a status too large.
+func explained(err error) error {
+	if errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("%w: GTID sets have tens of thousands of gaps there; have clients stop setting gtid_next, and fill the gaps", err)
+	}
 	return err
 }
 
@@ -58,26 +85,12 @@ func (c *Client) Assign(ctx context.Context, target Target, assignment replicati
 func (c *Client) do(ctx context.Context, target Target, method, path string, content []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	security := c.security.Clone()
-	security.ServerName = target.Host
-	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
 	url := "https://" + net.JoinHostPort(target.Address, strconv.Itoa(Port)) + path
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
 	if err != nil {
-		return nil, fmt.Errorf("%s %s of %s: %w", method, path, target.Host, err)
+		return nil, err
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("ask the agent of %s: %w", target.Host, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
-	if err != nil {
-		return nil, fmt.Errorf("ask the agent of %s: %w", target.Host, err)
-	}
-	if response.StatusCode >= http.StatusBadRequest {
-		return nil, fmt.Errorf("agent of %s: %s: %s", target.Host, response.Status, strings.TrimSpace(string(body)))
-	}
-	return body, nil
+	client := Questioner(c.security, target.Host)
+	defer client.CloseIdleConnections()
+	return Ask(client, request, maxBody)
 }

@@ -5,11 +5,9 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
@@ -37,30 +35,20 @@ func NewClient(security *tls.Config, timeout time.Duration) *Client {
 func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	security := c.security.Clone()
-	security.ServerName = host
-	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
-	defer transport.CloseIdleConnections()
 	address := "https://" + net.JoinHostPort(podIP, strconv.Itoa(c.port)) + progressPath
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	client := agent.Questioner(c.security, host)
+	defer client.CloseIdleConnections()
+	body, err := agent.Ask(client, request, maxBody)
 	if err != nil {
 		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
-	if err != nil {
-		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
-	}
-	if response.StatusCode != http.StatusOK {
-		return Progress{}, fmt.Errorf("ask %s for its progress: %s: %s", podIP, response.Status, strings.TrimSpace(string(body)))
 	}
 	var progress Progress
-	if err := json.Unmarshal(body, &progress); err != nil {
-		return Progress{}, fmt.Errorf("read the progress of %s: %w", podIP, err)
+	if json.Unmarshal(body, &progress) != nil {
+		return Progress{}, fmt.Errorf("ask %s for its progress: its answer is none", podIP)
 	}
 	return progress, nil
 }

@@ -6,9 +6,12 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,5 +145,28 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	client.port = listener.Addr().(*net.TCPAddr).Port
 	if _, err := client.Progress(t.Context(), "127.0.0.1", Host("shop", "db")); err != nil {
 		t.Errorf("the operator is not answered meanwhile: %v", err)
+	}
+}
+
+// TestTheOperatorFollowsNoRedirectOfATransfer: whoever answers in a Pod's place would reach what the operator can reach.
+func TestTheOperatorFollowsNoRedirectOfATransfer(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Int32
+	internal := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	t.Cleanup(internal.Close)
+	authority := someAuthority(t)
+	impostor := httptest.NewUnstartedServer(http.RedirectHandler(internal.URL, http.StatusTemporaryRedirect))
+	impostor.TLS = layoutWith(t, authority).ServerTLS()
+	impostor.StartTLS()
+	t.Cleanup(impostor.Close)
+	security, err := agent.OperatorTLS(authority, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := NewClient(security, 10*time.Second)
+	client.port = impostor.Listener.Addr().(*net.TCPAddr).Port
+	_, err = client.Progress(t.Context(), "127.0.0.1", Host("shop", "db"))
+	if err == nil || !strings.Contains(err.Error(), "redirects are not followed") || reached.Load() != 0 {
+		t.Errorf("got %v, and the other service was reached %d times", err, reached.Load())
 	}
 }

@@ -312,6 +312,7 @@ func (d *depot) reporter(t *testing.T, cluster string) *reporter {
 			return
 		}
 		r.asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(r.says.Load())
 	})}
 	go func() { _ = server.ServeTLS(listener, "", "") }() // ends with the test

@@ -125,6 +125,7 @@ func (c certificates) server() (*tls.Config, error) {
 func (m *simulatedMember) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(m.status())
 	})
 	mux.HandleFunc("PUT /v1/assignment", func(w http.ResponseWriter, r *http.Request) {
