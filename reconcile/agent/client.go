@@ -17,14 +17,17 @@ import (
 
 // Client speaks to the agents of one cluster, as the operator.
 type Client struct {
-	security *tls.Config
-	timeout  time.Duration
+	lines   *lines
+	timeout time.Duration
 }
 
 // NewClient makes a client that shows the certificate in security and trusts its CA.
 func NewClient(security *tls.Config, timeout time.Duration) *Client {
-	return &Client{security: security, timeout: timeout}
+	return &Client{lines: &lines{security: security}, timeout: timeout}
 }
+
+// Close ends the connections that are kept. The client can still be used.
+func (c *Client) Close() { c.lines.close() }
 
 // Target is where one member's agent is: the Pod's address now, and the DNS name that its certificate must carry.
 type Target struct{ Address, Host string }
@@ -80,17 +83,9 @@ func explained(err error) error {
 	return err
 }
 
-// do makes a connection for each request. A cluster that is as it should be asks seldom, and a connection kept open to a Pod that
-// is gone would hide that it is.
 func (c *Client) do(ctx context.Context, target Target, method, path string, content []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	url := "https://" + net.JoinHostPort(target.Address, strconv.Itoa(Port)) + path
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	client := Questioner(c.security, target.Host)
-	defer client.CloseIdleConnections()
-	return Ask(client, request, maxBody)
+	return c.lines.ask(ctx, target, c.timeout, func(ctx context.Context) (*http.Request, error) {
+		return http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
+	})
 }

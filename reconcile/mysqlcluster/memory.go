@@ -1,6 +1,7 @@
 package mysqlcluster
 
 import (
+	"crypto/tls"
 	"sync"
 	"time"
 
@@ -52,13 +53,37 @@ type remembered struct {
 	uid types.UID
 	// secret is the name of the user's Secret that was found good.
 	secret string
-	agents *agent.Client
+	// security is how agents and transfers are asked.
+	security *tls.Config
+	agents   *agent.Client
 	// transfers asks Pods that restore how far they are.
 	transfers *backup.Client
 	// tidied says that nothing is left of the restore that the cluster began with.
 	tidied bool
 	// looked is when the Secrets were looked at.
 	looked time.Time
+}
+
+// reaching returns clients that show and trust what security says: those that are known, with the connections that they keep, as long as
+// they trust the same CA and show a certificate that lasts.
+func (known remembered) reaching(security *tls.Config, now time.Time) remembered {
+	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
+		return remembered{security: known.security, agents: known.agents, transfers: known.transfers}
+	}
+	if known.agents != nil {
+		known.agents.Close()
+	}
+	return remembered{security: security, agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout)}
+}
+
+// lasts says whether the operator's certificate is good for more than half of its life.
+func lasts(security *tls.Config, now time.Time) bool {
+	for _, own := range security.Certificates {
+		if own.Leaf == nil || own.Leaf.NotAfter.Sub(now) < agent.OperatorLife/2 {
+			return false
+		}
+	}
+	return true
 }
 
 // recall returns what is known of a cluster; nothing of one that only has the same name.
@@ -148,6 +173,9 @@ func (m *memory) noteMade(key types.NamespacedName, of made) {
 func (m *memory) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if known := m.clusters[key]; known.agents != nil {
+		known.agents.Close()
+	}
 	delete(m.clusters, key)
 	delete(m.sights, key)
 	delete(m.calm, key)

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -160,10 +159,8 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	case security == nil || err != nil:
 		return remembered{}, lacking, err
 	}
-	fresh := remembered{
-		uid: cluster.UID, secret: cluster.Spec.Secret, looked: now, tidied: known.tidied,
-		agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout),
-	}
+	fresh := known.reaching(security, now)
+	fresh.uid, fresh.secret, fresh.looked, fresh.tidied = cluster.UID, cluster.Spec.Secret, now, known.tidied
 	if lacking == nil {
 		r.memory.keep(key, fresh)
 		r.memory.lookedAtSecrets(key, cluster.UID)

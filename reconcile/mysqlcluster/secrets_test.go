@@ -176,3 +176,31 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 		t.Error("whoever holds it could pass for a member")
 	}
 }
+
+// TestConnectionsOutliveALookAtTheSecrets: each look makes another certificate, and only another CA or the end of the certificate another client.
+func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	authority, _ := signed(t, names{"shop", "db"}, at)
+	another, _ := signed(t, names{"shop", "db"}, at)
+	look := func(known remembered, authority *tls.Certificate, at time.Time) remembered {
+		security, err := agent.OperatorTLS(authority, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known.reaching(security, at)
+	}
+	first := look(remembered{}, authority, at)
+	if first.agents == nil || first.transfers == nil {
+		t.Fatal("there is no client")
+	}
+	if look(first, authority, at.Add(secretsEvery)).agents != first.agents {
+		t.Error("a look at the same CA ends the connections")
+	}
+	if look(first, another, at.Add(secretsEvery)).agents == first.agents {
+		t.Error("the client trusts a CA that was replaced")
+	}
+	if look(first, authority, at.Add(agent.OperatorLife*2/3)).agents == first.agents {
+		t.Error("the client shows a certificate that is about to end")
+	}
+}
