@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"sync"
@@ -196,6 +197,7 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 	wire := soap.NewClient(endpoint, account.Insecure)
 	wire.Timeout = requestTime
 	wire.UserAgent = "mysql-operator"
+	wire.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if account.Authorities != "" {
 		trusted := x509.NewCertPool()
 		if !trusted.AppendCertsFromPEM([]byte(account.Authorities)) {
