@@ -2,6 +2,7 @@ package replication
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -33,7 +34,7 @@ func ParseGTIDSet(text string) (GTIDSet, error) {
 			continue
 		}
 		if err := set.parseSource(part); err != nil {
-			return GTIDSet{}, fmt.Errorf("parse GTID set %q: %w", text, err)
+			return GTIDSet{}, fmt.Errorf("parse GTID set %.*q: %w", quoted, text, err)
 		}
 	}
 	for source, list := range set.intervals {
@@ -76,7 +77,7 @@ func (s GTIDSet) parseSource(part string) error {
 	uuid, rest, found := strings.Cut(part, ":")
 	uuid = strings.ToLower(strings.TrimSpace(uuid))
 	if !found || !isUUID(uuid) {
-		return fmt.Errorf("%q does not start with a server UUID and a colon", part)
+		return fmt.Errorf("%.*q does not start with a server UUID and a colon", quoted, part)
 	}
 	source := gtidSource{uuid: uuid}
 	for element := range strings.SplitSeq(rest, ":") {
@@ -101,19 +102,23 @@ func parseInterval(text string) (interval, error) {
 	}
 	from, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64)
 	if err != nil {
-		return interval{}, fmt.Errorf("interval %q: %w", text, err)
+		return interval{}, fmt.Errorf("interval %.*q: %w", quoted, text, errors.Unwrap(err))
 	}
 	to, err := strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 	if err != nil {
-		return interval{}, fmt.Errorf("interval %q: %w", text, err)
+		return interval{}, fmt.Errorf("interval %.*q: %w", quoted, text, errors.Unwrap(err))
 	}
 	if from < 1 || to < from || to == math.MaxInt64 {
-		return interval{}, fmt.Errorf("interval %q is not an ascending range of positive numbers", text)
+		return interval{}, fmt.Errorf("interval %.*q is not an ascending range of positive numbers", quoted, text)
 	}
 	return interval{first: from, end: to + 1}, nil
 }
 
-const uuidLength = 36
+const (
+	uuidLength = 36
+	// quoted is how much of a text is repeated in an error, in characters: a set may have a megabyte.
+	quoted = 100
+)
 
 func isUUID(text string) bool {
 	if len(text) != uuidLength {
@@ -186,20 +191,23 @@ func (s GTIDSet) Subtract(other GTIDSet) GTIDSet {
 	return GTIDSet{intervals: left}
 }
 
+// subtract goes through both lists once: intervals are in order, and none touches the next.
 func subtract(from, cut []interval) []interval {
 	var left []interval
+	at := 0
 	for _, piece := range from {
-		for _, hole := range cut {
-			if hole.end <= piece.first {
-				continue
-			}
-			if hole.first >= piece.end {
-				break
-			}
+		for at < len(cut) && cut[at].end <= piece.first {
+			at++
+		}
+		for ; at < len(cut) && cut[at].first < piece.end; at++ {
+			hole := cut[at]
 			if hole.first > piece.first {
 				left = append(left, interval{piece.first, hole.first})
 			}
 			piece.first = min(hole.end, piece.end)
+			if hole.end >= piece.end {
+				break // it may reach into the next piece
+			}
 		}
 		if piece.first < piece.end {
 			left = append(left, piece)
@@ -209,24 +217,51 @@ func subtract(from, cut []interval) []interval {
 }
 
 // Contains says whether every transaction of other is in the set.
-func (s GTIDSet) Contains(other GTIDSet) bool { return other.Subtract(s).Empty() }
+func (s GTIDSet) Contains(other GTIDSet) bool {
+	for source, list := range other.intervals {
+		if !covers(s.intervals[source], list) {
+			return false
+		}
+	}
+	return true
+}
+
+// covers says whether every interval of inner lies within one of outer.
+func covers(outer, inner []interval) bool {
+	at := 0
+	for _, piece := range inner {
+		for at < len(outer) && outer[at].end <= piece.first {
+			at++
+		}
+		if at == len(outer) || outer[at].first > piece.first || outer[at].end < piece.end {
+			return false
+		}
+	}
+	return true
+}
 
 // Equal says whether both sets hold the same transactions.
 func (s GTIDSet) Equal(other GTIDSet) bool { return s.Contains(other) && other.Contains(s) }
 
 // WithoutServer is the set without the transactions that began on the server with this UUID, whatever their tag.
 func (s GTIDSet) WithoutServer(uuid string) GTIDSet {
-	left := map[gtidSource][]interval{}
-	for source, list := range s.intervals {
-		if !strings.EqualFold(source.uuid, uuid) {
-			left[source] = list
-		}
-	}
-	return GTIDSet{intervals: left}
+	return s.ofSources(func(source gtidSource) bool { return !strings.EqualFold(source.uuid, uuid) })
 }
 
 // OfServer is the transactions of the set that began on the server with this UUID, whatever their tag.
-func (s GTIDSet) OfServer(uuid string) GTIDSet { return s.Subtract(s.WithoutServer(uuid)) }
+func (s GTIDSet) OfServer(uuid string) GTIDSet {
+	return s.ofSources(func(source gtidSource) bool { return strings.EqualFold(source.uuid, uuid) })
+}
+
+func (s GTIDSet) ofSources(wanted func(gtidSource) bool) GTIDSet {
+	some := map[gtidSource][]interval{}
+	for source, list := range s.intervals {
+		if wanted(source) {
+			some[source] = list
+		}
+	}
+	return GTIDSet{intervals: some}
+}
 
 // Count is the number of transactions in the set.
 func (s GTIDSet) Count() int64 {

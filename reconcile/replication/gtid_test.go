@@ -2,8 +2,12 @@ package replication
 
 import (
 	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -224,6 +228,111 @@ func checkLaws(t *testing.T, a, b GTIDSet) {
 	for law, holds := range laws {
 		if !holds {
 			t.Errorf("%s: not so for %q and %q", law, a, b)
+		}
+	}
+}
+
+// gaps is a set with a gap after every transaction, as a client can make it that sets gtid_next.
+func gaps(tb testing.TB, first, count int) GTIDSet {
+	tb.Helper()
+	var text strings.Builder
+	text.WriteString(uuidA)
+	for number := range count {
+		text.WriteString(":" + strconv.Itoa(first+2*number))
+	}
+	set, err := ParseGTIDSet(text.String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return set
+}
+
+// manyGaps fill a status as large as the operator reads it.
+const manyGaps = 81_075
+
+// TestSetsWithManyGapsAreQuick: a pass compares the sets of all members, and cannot be interrupted meanwhile.
+func TestSetsWithManyGapsAreQuick(t *testing.T) {
+	t.Parallel()
+	odd, even := gaps(t, 1, manyGaps), gaps(t, 2, manyGaps)
+	all := odd.Union(even)
+	for name, do := range map[string]func() bool{
+		"subtract other transactions": func() bool { return even.Subtract(odd).Equal(even) },
+		"subtract from one interval":  func() bool { return all.Subtract(odd).Equal(even) },
+		"contains":                    func() bool { return all.Contains(even) && !even.Contains(odd) && !even.Contains(all) },
+		"of a server":                 func() bool { return even.OfServer(uuidA).Count() == manyGaps },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			if !do() {
+				t.Error("the result is wrong")
+			}
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
+func BenchmarkSubtract(b *testing.B) {
+	odd, even := gaps(b, 1, manyGaps), gaps(b, 2, manyGaps)
+	for b.Loop() {
+		even.Subtract(odd)
+	}
+}
+
+// TestSetsAgreeWithPlainOnes compares the operations with those of sets that list every transaction.
+func TestSetsAgreeWithPlainOnes(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func() (GTIDSet, map[int]bool) {
+		text, plain := uuidA, map[int]bool{}
+		for range 1 + random.IntN(6) {
+			first := 1 + random.IntN(20)
+			last := first + random.IntN(5)
+			text += fmt.Sprintf(":%d-%d", first, last)
+			for number := first; number <= last; number++ {
+				plain[number] = true
+			}
+		}
+		set, err := ParseGTIDSet(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set, plain
+	}
+	for range 2000 {
+		a, plainA := pick()
+		b, plainB := pick()
+		left := a.Subtract(b)
+		contains := true
+		for number := 1; number < 30; number++ {
+			want := plainA[number] && !plainB[number]
+			one, err := ParseGTIDSet(fmt.Sprintf(uuidA+":%d", number))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left.Contains(one) != want {
+				t.Fatalf("%s without %s is %s", a, b, left)
+			}
+			contains = contains && (plainA[number] || !plainB[number])
+		}
+		if a.Contains(b) != contains {
+			t.Fatalf("%s contains %s: %t", a, b, !contains)
+		}
+		if !left.Union(b).Equal(a.Union(b)) {
+			t.Fatalf("%s and %s: %s is left", a, b, left)
+		}
+	}
+}
+
+// TestParseGTIDSetRepeatsLittle: its errors get into logs and statuses.
+func TestParseGTIDSetRepeatsLittle(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	for name, text := range map[string]string{"no set": long, "no interval": uuidA + ":1" + long, "no range": uuidA + ":1-" + long} {
+		if _, err := ParseGTIDSet(text); err == nil || len(err.Error()) > 500 {
+			t.Errorf("%s: the error has %d bytes", name, len(fmt.Sprint(err)))
 		}
 	}
 }
