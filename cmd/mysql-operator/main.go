@@ -17,6 +17,7 @@ import (
 
 func main() {
 	useLittleMemory(os.Getenv, gcPercent)
+	boundMemory(os.Getenv, os.DirFS(controlGroup))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := execute(ctx, process{arguments: os.Args[1:], environment: os.Getenv, out: os.Stdout, err: os.Stderr})
 	stop()

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"io/fs"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,6 +24,35 @@ func useLittleMemory(environment func(name string) string, percent int) {
 	if environment("GOGC") == "" {
 		debug.SetGCPercent(percent)
 	}
+}
+
+// controlGroup is where a container sees its own control group.
+const controlGroup = "/sys/fs/cgroup"
+
+// boundMemory has garbage collected at once when the program uses four fifths of what its container may use, unless the user has set a limit by
+// GOMEMLIMIT. It follows the limit of the Pod, whoever set that. What is left is for what the Go runtime does not count.
+func boundMemory(environment func(name string) string, group fs.FS) {
+	if limit := memoryLimit(group); limit > 0 && environment("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit / 5 * 4)
+	}
+}
+
+// memoryLimit is how much memory, in bytes, the processes of a control group may use (cgroups(7), version 2 and 1); 0 if there is no limit.
+func memoryLimit(group fs.FS) int64 {
+	// unlimited is less than what version 1 says for "no limit", and more than machines have.
+	const unlimited = 1 << 60
+	for _, file := range []string{"memory.max", "memory/memory.limit_in_bytes"} {
+		content, err := fs.ReadFile(group, file)
+		if err != nil {
+			continue
+		}
+		limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+		if err != nil || limit >= unlimited {
+			return 0
+		}
+		return limit
+	}
+	return 0
 }
 
 // settled is how long after its start an operator has seen what it meets every day.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -13,10 +12,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 )
-
-// transferMemory is what a transfer's heap is kept below, in bytes, at the cost of more collecting. Its buffers do not depend on the size of
-// the data; its Pod is ended at 192 MiB.
-const transferMemory = 96 << 20
 
 // transfer is a subcommand that moves or deletes backups.
 type transfer struct {
@@ -98,13 +93,6 @@ func (t *transfer) parse(p process, required ...string) error {
 	return err
 }
 
-// boundMemory sets a limit to the heap, unless the user has done so by GOMEMLIMIT.
-func boundMemory(p process) {
-	if p.environment("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(transferMemory)
-	}
-}
-
 // end tells how it went: to the Job by the report and the exit status, to a person in words.
 func (t *transfer) end(p process, outcome backup.Outcome, err error, otherwise string) error {
 	outcome, status := backup.Ended(outcome, err, otherwise)
@@ -174,7 +162,6 @@ mysql-operator backup verify checks one by hand.`, p)
 		return err
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
-	boundMemory(p)
 	outcome, err := backup.RunBackup(ctx, t.env)
 	return t.end(p, outcome, err, backup.ReasonCopyFailed)
 }
@@ -195,7 +182,6 @@ Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, 
 	if err := t.parse(p, backup.FlagFrom); err != nil {
 		return err
 	}
-	boundMemory(p)
 	outcome, err := backup.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
 	return t.end(p, outcome, err, backup.ReasonBackupCorrupt)
@@ -234,7 +220,6 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 		t.env.Layout.Volume = volume
 	}
-	boundMemory(p)
 	outcome, err := backup.RunRestore(ctx, t.env)
 	return t.end(p, outcome, err, backup.ReasonRestoreFailed)
 }
