@@ -49,8 +49,9 @@ func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfigurat
 		// Crash recovery takes as long as it takes: a day passes before kubelet gives up.
 		WithStartupProbe(probe("/startupz", 2, 43200)).
 		WithReadinessProbe(probe("/readyz", 2, 2)).
-		// The agent itself decides when mysqld is hung; the threshold only covers a restart of the agent.
-		WithLivenessProbe(probe("/livez", 10, 12))
+		// The agent itself decides when mysqld is hung. To kubelet an agent that is down looks the same: the threshold outlasts the
+		// longest pause before kubelet starts a container again, five minutes, so that an agent that crashes does not end its mysqld.
+		WithLivenessProbe(probe("/livez", 10, 36))
 }
 
 func serverContainer(name string, cluster v1.MySQLCluster, config string) *corev1ac.ContainerApplyConfiguration {

@@ -146,6 +146,9 @@ func TestProbesAskTheAgent(t *testing.T) {
 	if day := int32(24 * 60 * 60); mysqld.StartupProbe.PeriodSeconds*mysqld.StartupProbe.FailureThreshold < day {
 		t.Error("a long crash recovery would be interrupted, which makes it longer")
 	}
+	if longestPause := int32(5 * 60); mysqld.LivenessProbe.PeriodSeconds*mysqld.LivenessProbe.FailureThreshold <= longestPause {
+		t.Error("an agent that crashes again and again would have its healthy mysqld restarted")
+	}
 	if sidecar.ReadinessProbe != nil {
 		t.Error("the agent's readiness would count beside mysqld's")
 	}
