@@ -26,7 +26,12 @@ type setting struct{ key, value string }
 
 // ownSettings are those that the cluster's safety rests on; the schema refuses them in spec.config.
 func ownSettings(cluster v1.MySQLCluster) []setting {
-	return []setting{
+	var chosen []setting
+	if cluster.Spec.TLS.Required {
+		// Connections through the agent's socket count as secure.
+		chosen = append(chosen, setting{"require_secure_transport", "ON"})
+	}
+	return append(chosen, []setting{
 		{"port", fmt.Sprint(cluster.Spec.Port)},
 		{"bind_address", "*"},
 		{"mysqlx", "OFF"},
@@ -57,7 +62,7 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"loose_rpl_semi_sync_source_wait_no_replica", "ON"},
 		{"loose_rpl_semi_sync_source_timeout", semiSyncTimeout},
 		{"loose_rpl_semi_sync_replica_enabled", "OFF"},
-	}
+	}...)
 }
 
 // defaultSettings are those that a user may choose otherwise.

@@ -43,6 +43,20 @@ func TestConfigLetsUsersChooseWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+func TestConfigRequiresTLSWhereAsked(t *testing.T) {
+	t.Parallel()
+	asked := aCluster(2, func(c *v1.MySQLCluster) {
+		c.Spec.TLS.Required = true
+		c.Spec.Config = map[string]string{"require_secure_transport": "OFF"} // of an object that the schema did not see
+	})
+	if got := inForce(renderConfig(asked))["require_secure_transport"]; got != "ON" {
+		t.Errorf("require_secure_transport is %q, want ON", got)
+	}
+	if got, set := inForce(renderConfig(aCluster(2)))["require_secure_transport"]; set {
+		t.Errorf("require_secure_transport is %q though nobody asked", got)
+	}
+}
+
 // The schema refuses these in spec.config; if one got through all the same, ours still counts.
 func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	t.Parallel()

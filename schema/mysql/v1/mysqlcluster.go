@@ -41,6 +41,8 @@ type MySQLClusterSpec struct {
 	Resources Resources `json:"resources,omitzero"`
 	// Config are further settings of mysqld's [mysqld] section. Settings the operator owns are refused by the API server.
 	Config map[string]string `json:"config,omitempty"`
+	// TLS says how clients connect.
+	TLS TLS `json:"tls,omitzero"`
 	// Durability says what becomes of commits when too few replicas are there to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
 	// Paused makes the operator look but not touch.
@@ -51,6 +53,12 @@ type MySQLClusterSpec struct {
 type Resources struct {
 	Requests corev1.ResourceList `json:"requests,omitempty"`
 	Limits   corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// TLS is about the connections of clients.
+type TLS struct {
+	// Required refuses connections over the network without TLS.
+	Required bool `json:"required,omitempty"`
 }
 
 // WhenReplicasLost is what a primary does when no replica is left that could acknowledge a commit.
