@@ -171,7 +171,7 @@ generate: ## write the generated Go files anew
 # a whole one: code that does not compile leaves what there is.
 .PHONY: manifests
 manifests: ## write the manifests in deploy/ anew
-	@for part in crds rbac operator protection; do \
+	@for part in crds rbac policy operator protection; do \
 		file=deploy/$$part.yaml; \
 		go run ./cmd/mysql-operator manifests $$part >$$file.new && mv $$file.new $$file || { rm -f $$file.new; exit 1; }; \
 	done
@@ -207,4 +207,4 @@ deploy: ## run the operator in the cluster [IMG= NAMESPACE= KINDS=]
 
 .PHONY: undeploy
 undeploy: ## stop the operator; definitions, clusters and data stay [NAMESPACE=]
-	{ $(operator) manifests operator --namespace=$(NAMESPACE); echo ---; $(operator) manifests rbac --namespace=$(NAMESPACE); } | $(kubectl) delete --ignore-not-found --filename=-
+	$(operator) manifests operator rbac policy --namespace=$(NAMESPACE) | $(kubectl) delete --ignore-not-found --filename=-

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Protected are the definitions a policy keeps from being deleted.
@@ -36,7 +35,7 @@ func Protection(of Protected) []any {
 		"kubectl annotate crd ' + oldObject.metadata.name + ' %s=true'", of.DeletionAnnotation)
 	return []any{
 		&admissionv1.ValidatingAdmissionPolicy{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+			TypeMeta:   admissionType("ValidatingAdmissionPolicy"),
 			ObjectMeta: meta("", name),
 			Spec: admissionv1.ValidatingAdmissionPolicySpec{
 				FailurePolicy: &fail,
@@ -53,10 +52,6 @@ func Protection(of Protected) []any {
 				}},
 			},
 		},
-		&admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-			ObjectMeta: meta("", name),
-			Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
-		},
+		binding(name),
 	}
 }

@@ -77,11 +77,13 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 	case "operator":
 		document, err := deploy.Render(deploy.Operator(o.account, o.image, o.arguments()))
 		return [][]byte{document}, err
+	case "policy":
+		return o.policy(kinds)
 	case "protection":
 		return o.protection(kinds)
 	case "all":
 		everything := [][]byte{}
-		for _, each := range []string{"crds", "rbac", "operator"} {
+		for _, each := range []string{"crds", "rbac", "policy", "operator"} {
 			documents, err := o.render(each, kinds)
 			if err != nil {
 				return nil, err
@@ -90,7 +92,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 		}
 		return everything, nil
 	default:
-		return nil, badUsage("manifests knows crds, rbac, operator, protection and all (which is without protection), not %q", part)
+		return nil, badUsage("manifests knows crds, rbac, policy, operator, protection and all (which is without protection), not %q", part)
 	}
 }
 

@@ -219,13 +219,13 @@ func TestDeploymentRunsWhatTheManifestsAreFor(t *testing.T) {
 func TestManifestsAllIsEveryPart(t *testing.T) {
 	t.Parallel()
 	parts := []string{}
-	for _, part := range []string{"crds", "rbac", "operator"} {
+	for _, part := range []string{"crds", "rbac", "policy", "operator"} {
 		_, out, _ := called(t, nil, "manifests", part)
 		parts = append(parts, out)
 	}
 	_, all, _ := called(t, nil, "manifests")
 	if all != strings.Join(parts, "---\n") {
-		t.Error("all is not crds, rbac and operator one after the other")
+		t.Error("all is not crds, rbac, policy and operator one after the other")
 	}
 }
 

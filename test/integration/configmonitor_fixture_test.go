@@ -53,6 +53,7 @@ func newShop(t *testing.T) *shop {
 	server := pool.Shared(t)
 	define(t, server, configMonitors())
 	s := &shop{Server: server, t: t, namespace: server.Namespace(t)}
+	s.place().hold(t)
 	s.grantRules(reconcile.Rules(configmonitor.Controller(configMonitors())))
 	s.kubelet = startKubelet(t, s)
 	return s
@@ -60,7 +61,11 @@ func newShop(t *testing.T) *shop {
 
 // operatorUser is whom the operator is to the API server: somebody who may do what the rules say, and nothing else.
 func (s *shop) operatorUser() string {
-	return "operator-of-" + s.namespace
+	return s.place().operatorUser()
+}
+
+func (s *shop) place() *place {
+	return &place{Server: s.Server, namespace: s.namespace, account: wideAccount}
 }
 
 func (s *shop) grantRules(needed []rbacv1.PolicyRule) {

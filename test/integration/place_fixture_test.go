@@ -29,13 +29,17 @@ import (
 type place struct {
 	*apiserver.Server
 	namespace string
+	// account is the name of the operator's service account there.
+	account string
 }
 
 // newPlace makes a namespace on a control plane, which is taught the kinds.
 func newPlace(t *testing.T, server *apiserver.Server, kinds ...schema.Kind) *place {
 	t.Helper()
 	define(t, server, kinds...)
-	return &place{Server: server, namespace: server.Namespace(t)}
+	p := &place{Server: server, namespace: server.Namespace(t), account: accountFor(kinds)}
+	p.hold(t)
+	return p
 }
 
 // define registers the definitions of kinds.
@@ -94,7 +98,7 @@ func mysqlKind(kind, plural string) schema.Kind {
 
 // operatorUser is whom the operator is to the API server: somebody who may do what was granted, and nothing else.
 func (p *place) operatorUser() string {
-	return "system:serviceaccount:" + p.namespace + ":mysql-operator"
+	return "system:serviceaccount:" + p.namespace + ":" + p.account
 }
 
 // grant makes these rules, and no others, the operator's.

@@ -27,7 +27,7 @@ func OperatorFromEnvironment(namespace string) Operator {
 	return Operator{Image: image, Namespace: namespace, Binary: "bin/mysql-operator"}
 }
 
-// Manifests are what an administrator applies before: the service account and its rights.
+// Manifests are what an administrator applies before: the service account, its rights, and the policies that hold it.
 func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
 	arguments := []string{"manifests", what, "--namespace", o.Namespace, "--image", o.Image}
 	if o.Kinds != "" {
@@ -43,12 +43,14 @@ func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
 // Run starts the operator with kubectl run under its service account, and waits until it is ready. An operator that runs already is replaced, so
 // that the image of now is what runs.
 func (o Operator) Run(ctx context.Context, kubectl Kubectl) error {
-	rights, err := o.Manifests(ctx, "rbac")
-	if err != nil {
-		return err
-	}
-	if _, err := kubectl.Apply(ctx, rights); err != nil {
-		return err
+	for _, part := range []string{"rbac", "policy"} {
+		manifest, err := o.Manifests(ctx, part)
+		if err != nil {
+			return err
+		}
+		if _, err := kubectl.Apply(ctx, manifest); err != nil {
+			return err
+		}
 	}
 	if _, err := kubectl.Run(ctx, "delete", "pod", "mysql-operator", "--namespace", o.Namespace, "--ignore-not-found"); err != nil {
 		return err

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"slices"
+
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/deploy"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// limits are what the policies hold an operator of these kinds to.
+func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) {
+	defined, err := loadDefinitions(kinds)
+	if err != nil {
+		return deploy.Limits{}, err
+	}
+	serves := func(name string) bool {
+		return slices.ContainsFunc(kinds, func(kind schema.Kind) bool { return kind.Kind == name })
+	}
+	one := deploy.Limits{Account: account, Restarts: serves("ConfigMonitor"), PlainPods: serves("TDSet")}
+	if names, _ := converted(defined); len(names) > 0 {
+		one.Webhook = webhookName
+	}
+	for _, kind := range kinds {
+		one.Kinds = append(one.Kinds, apischema.GroupResource{Group: kind.Group, Resource: kind.Plural})
+	}
+	return one, nil
+}
+
+// policy is what the API server is to hold the operator to beside its rights.
+func (o manifestOptions) policy(kinds []schema.Kind) ([][]byte, error) {
+	of, err := limits(o.account, kinds)
+	if err != nil {
+		return nil, err
+	}
+	document, err := deploy.Render(deploy.Policy(of))
+	return [][]byte{document}, err
+}
