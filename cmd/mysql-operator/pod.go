@@ -36,23 +36,23 @@ func runAgentCommand(ctx context.Context, p process) error {
 	return runAgent(ctx, log)
 }
 
-// runServerVersion is the subcommand server-version: two containers of a restore's Pod, of our image and then of the cluster's.
+// runServerVersion is the subcommand server-version: two containers of the Pod that asks a cluster's image, of our image and then of that one.
 func runServerVersion(ctx context.Context, p process) error {
-	var install, into string
+	var install, report string
 	flags := pflag.NewFlagSet("mysql-operator server-version", pflag.ContinueOnError)
 	flags.StringVar(&install, "install", "", "folder to put this program into")
-	flags.StringVar(&into, "into", "", "folder to leave the version of this image's mysqld in")
+	flags.StringVar(&report, "report", "", "file to write the version of this image's mysqld to")
 	rest, err := parse(flags, p)
 	switch {
 	case err != nil:
 		return err
 	case len(rest) > 0:
 		return badUsage("server-version takes no argument %q", strings.Join(rest, " "))
-	case (install == "") == (into == ""):
-		return badUsage("server-version takes --install or --into")
+	case (install == "") == (report == ""):
+		return badUsage("server-version takes --install or --report")
 	case install != "":
 		return agent.InstallProbe(install)
 	default:
-		return agent.Probe(ctx, into)
+		return agent.Probe(ctx, report)
 	}
 }

@@ -207,7 +207,6 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 	t.flags.StringVar(&t.env.Checksum, backup.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
 	t.identity()
 	t.flags.StringVar(&t.env.Layout.Volume, backup.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
-	t.flags.StringVar(&t.env.ProbeDir, backup.FlagProbe, "", "folder in which the cluster's image has left its version (in Pods)")
 	t.serverSettings()
 	t.flags.BoolVar(&t.env.AdoptOnly, backup.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
 	if err := t.parse(p, backup.FlagFrom); err != nil {

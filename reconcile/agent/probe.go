@@ -17,17 +17,15 @@ import (
 	"time"
 )
 
-// In the folder given to InstallProbe: this program, and the version that mysqld told it.
-const (
-	probeProgram = "mysql-operator"
-	probeVersion = "version"
-)
+// probeProgram is this program in the folder given to InstallProbe.
+const probeProgram = "mysql-operator"
 
 // probeTimeout bounds asking mysqld, which takes a tenth of a second.
 const probeTimeout = time.Minute
 
 // InstallProbe puts this program into a folder, for a container of a MySQL image to run it there (ProbeCommand): nothing is asked of such an
-// image but mysqld, which tells its version on its standard output only, and no container can read another one's.
+// image but mysqld, which tells its version on its standard output only, and no container can read another one's. The container of the MySQL image
+// mounts the folder read-only.
 func InstallProbe(folder string) error {
 	if err := copyProgram(filepath.Join(folder, probeProgram)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
@@ -53,46 +51,59 @@ func copyProgram(to string) (err error) {
 	return err
 }
 
-// ProbeCommand is what a container of a MySQL image runs to leave its version in the folder, before any data is put in the image's care.
-// ProbedVersion reads it.
-func ProbeCommand(folder string) []string {
-	return []string{path.Join(folder, probeProgram), "server-version", "--into", folder}
+// ProbeCommand is what a container of a MySQL image runs to report its version. ReadVersion reads the report.
+func ProbeCommand(folder, report string) []string {
+	return []string{path.Join(folder, probeProgram), "server-version", "--report", report}
 }
 
-// Probe asks mysqld for its version and leaves what it says in the folder.
-func Probe(ctx context.Context, folder string) error {
+// Probe asks mysqld for its version and writes it to the report, alone. It runs in a container of somebody else's image: whatever it may do there,
+// the image may do as well.
+func Probe(ctx context.Context, report string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	told, err := exec.CommandContext(ctx, "mysqld", "--no-defaults", "--version").Output()
-	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(failed.Stderr))
+	said, failed := &head{}, &head{}
+	command := exec.CommandContext(ctx, "mysqld", "--no-defaults", "--version")
+	command.Stdout, command.Stderr = said, failed
+	command.WaitDelay = time.Second // a program that mysqld started may hold its output open
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("ask mysqld of this image for its version: %w: %s", err, bytes.TrimSpace(failed.text))
 	}
+	version, err := versionIn(said.text)
 	if err != nil {
-		return fmt.Errorf("ask mysqld of this image for its version: %w", err)
-	}
-	if _, err := versionIn(told); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(folder, probeVersion), told, 0o444) //nolint:gosec // another container reads it, and it is no secret
+	return os.WriteFile(report, []byte(version), 0o600)
 }
 
-// ProbedVersion is the version that mysqld told, for example 9.7.4, or 9.7.4-2 where a distribution has its own numbers.
-func ProbedVersion(folder string) (string, error) {
-	told, err := os.ReadFile(filepath.Join(folder, probeVersion))
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("learn the MySQL image's version: its mysqld was not asked")
+// head keeps the beginning of what is written to it.
+type head struct{ text []byte }
+
+func (h *head) Write(text []byte) (int, error) {
+	h.text = append(h.text, text[:min(len(text), longestReport-len(h.text))]...)
+	return len(text), nil
+}
+
+const (
+	// longestReport is how many bytes of a report are read, or of what mysqld says.
+	longestReport = 256
+	// versionPattern is how MySQL and its distributions number their releases: 9.7.4, 8.0.43-34, 9.7.4-2.
+	versionPattern = `\d{1,4}\.\d{1,4}\.\d{1,4}(?:[-+~._][0-9A-Za-z][-+~._0-9A-Za-z]{0,63})?`
+)
+
+// ReadVersion reads a report that a container of somebody else's image has left. Anything but one version is refused, and nothing of it is
+// repeated: what it holds is unknown.
+func ReadVersion(report string) (version string, ok bool) {
+	if len(report) > longestReport || !regexp.MustCompile(`^`+versionPattern+`$`).MatchString(report) {
+		return "", false
 	}
-	if err != nil {
-		return "", fmt.Errorf("learn the MySQL image's version: %w", err)
-	}
-	return versionIn(told)
+	return report, true
 }
 
 // versionIn reads "/usr/sbin/mysqld  Ver 9.7.4 for Linux on x86_64 (MySQL Community Server - GPL)" (MySQL source, sql/mysqld.cc, print_version).
 func versionIn(told []byte) (string, error) {
-	found := regexp.MustCompile(`\bVer (\d\S*) for `).FindSubmatch(told)
+	found := regexp.MustCompile(`\bVer (` + versionPattern + `) for `).FindSubmatch(told)
 	if found == nil {
-		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %q", bytes.TrimSpace(told[:min(len(told), 200)]))
+		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %q", bytes.TrimSpace(told))
 	}
 	return string(found[1]), nil
 }

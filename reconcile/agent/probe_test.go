@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,25 +12,37 @@ import (
 func TestVersionsThatImagesTell(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ told, want string }{
-		"9.7 of Debian":   {"/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))\n", "9.7.4-2"},
-		"8.4 of Oracle":   {"/usr/sbin/mysqld  Ver 8.4.6 for Linux on x86_64 (MySQL Community Server - GPL)\n", "8.4.6"},
-		"8.0 of Percona":  {"/usr/sbin/mysqld  Ver 8.0.43-34 for Linux on aarch64 (Percona Server (GPL), Release 34, Revision 1)\n", "8.0.43-34"},
-		"another program": {"usage: mysqld FILE\n", ""},
-		"nothing":         {"", ""},
+		"9.7 of Debian":     {"/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))\n", "9.7.4-2"},
+		"8.4 of Oracle":     {"/usr/sbin/mysqld  Ver 8.4.6 for Linux on x86_64 (MySQL Community Server - GPL)\n", "8.4.6"},
+		"8.0 of Percona":    {"/usr/sbin/mysqld  Ver 8.0.43-34 for Linux on aarch64 (Percona Server (GPL), Release 34, Revision 1)\n", "8.0.43-34"},
+		"one built by hand": {"mysqld  Ver 9.7.4-debug.1+git~2 for Linux on x86_64 (Source distribution)\n", "9.7.4-debug.1+git~2"},
+		"another program":   {"usage: mysqld FILE\n", ""},
+		"nothing":           {"", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			folder := t.TempDir()
-			write(t, filepath.Join(folder, probeVersion), test.told)
-			got, err := ProbedVersion(folder)
+			got, err := versionIn([]byte(test.told))
 			if got != test.want || (err == nil) != (test.want != "") {
 				t.Errorf("got %q (%v), want %q", got, err, test.want)
 			}
+			if read, ok := ReadVersion(got); ok != (test.want != "") || read != test.want {
+				t.Errorf("read %q back", read)
+			}
 		})
 	}
-	if _, err := ProbedVersion(t.TempDir()); err == nil || !strings.Contains(err.Error(), "was not asked") {
-		t.Errorf("an image that did nothing: %v", err)
+}
+
+// TestAReportIsAVersionOrNothing: whoever makes the image decides what is in the report, and may know of files that others must not read.
+func TestAReportIsAVersionOrNothing(t *testing.T) {
+	t.Parallel()
+	for _, report := range []string{
+		"", "9.7", "9.7.4 ", "9.7.4\n", "\n9.7.4", "9.7.4\x00", "S3cr3t of another team", "9.7.4 S3cr3t", "AGE-SECRET-KEY-1QQ", "9.7.4-" + strings.Repeat("a", 65),
+		"99999.7.4", strings.Repeat("9", 1<<20), `{"reason":"Completed"}`, "9.7.4-<b>", "9.7.4-é",
+	} {
+		if version, ok := ReadVersion(report); ok || version != "" {
+			t.Errorf("%.40q is taken for version %.40q", report, version)
+		}
 	}
 }
 
@@ -45,20 +58,33 @@ func mysqldThat(t *testing.T, script string) {
 
 func TestProbeAsksMysqld(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux on x86_64 ($*)"`)
-	folder := t.TempDir()
-	if err := Probe(t.Context(), folder); err != nil {
+	report := filepath.Join(t.TempDir(), "report")
+	if err := Probe(t.Context(), report); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ProbedVersion(folder); got != "9.7.4" || err != nil {
-		t.Errorf("got %q (%v)", got, err)
+	if got, err := os.ReadFile(report); string(got) != "9.7.4" || err != nil {
+		t.Errorf("the report is %q (%v)", got, err)
 	}
 }
 
 func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, "echo 'cannot load libssl' >&2; exit 127")
-	err := Probe(t.Context(), t.TempDir())
+	report := filepath.Join(t.TempDir(), "report")
+	err := Probe(t.Context(), report)
 	if err == nil || !strings.Contains(err.Error(), "cannot load libssl") {
 		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(report); err == nil {
+		t.Error("there is a report")
+	}
+}
+
+func TestProbeReadsOnlyTheBeginning(t *testing.T) { //nolint:paralleltest // it sets PATH
+	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux"; head -c 10000000 /dev/zero; sleep 1000 &`)
+	report := filepath.Join(t.TempDir(), "report")
+	err := Probe(t.Context(), report)
+	if !errors.Is(err, exec.ErrWaitDelay) {
+		t.Errorf("a program that holds the output open: %v", err)
 	}
 }
 
@@ -70,7 +96,7 @@ func TestInstalledProbeRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := ProbeCommand(folder)[0]
+	program := ProbeCommand(folder, "report")[0]
 	if output, err := exec.CommandContext(t.Context(), program, "-test.list=^TestInstalledProbeRuns$").CombinedOutput(); err != nil || !strings.Contains(string(output), "TestInstalledProbeRuns") {
 		t.Errorf("%s: %v: %s", program, err, output)
 	}

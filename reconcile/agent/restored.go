@@ -20,6 +20,8 @@ type RestoredFrom struct {
 	UID      string `json:"uid,omitempty"`
 	Checksum string `json:"checksum,omitempty"`
 	URL      string `json:"url,omitempty"`
+	// Version is that of the server whose data it is; empty where an agent kept it that did not know the field.
+	Version string `json:"version,omitempty"`
 }
 
 // Is says whether both are the same backup, as far as is known of them: a checksum is certain, the instance's identity is next, and of a
@@ -52,8 +54,9 @@ const (
 // Holding is what was found on a volume.
 type Holding struct {
 	Contents Contents
-	// From is the backup, for Staged and Restored.
+	// From is the backup, for Staged and Restored. Used says that a cluster has used the data since, so that it is not the backup any more.
 	From RestoredFrom
+	Used bool
 	// What says it in words.
 	What string
 }
@@ -93,6 +96,9 @@ func holdingData(kept state, found bool) Holding {
 	switch {
 	case !found:
 		return Holding{Contents: VolumeOccupied, What: "a data directory of which nothing is known"}
+	case kept.RestoredFrom != nil && kept.Held.Epoch > 0:
+		what := "data that began as a restored backup (" + kept.RestoredFrom.URL + ") and that a cluster has used since" + heldBy(kept.Held)
+		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, Used: true, What: what}
 	case kept.RestoredFrom != nil:
 		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, What: "data that began as a restored backup (" + kept.RestoredFrom.URL + ")"}
 	case kept.Data == replication.OriginMember:

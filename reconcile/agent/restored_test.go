@@ -37,16 +37,16 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 	from := someBackup()
 	held := replication.Record{Epoch: 3, Primary: "db-1"}
 	tests := map[string]struct {
-		data, restoring bool
-		kept            *state
-		want            Contents
-		says            string
+		data, restoring, used bool
+		kept                  *state
+		want                  Contents
+		says                  string
 	}{
 		"a new volume":                        {want: VolumeEmpty},
 		"a restore that broke off":            {restoring: true, want: VolumeUnfinished},
 		"one that had only to be renamed":     {restoring: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeStaged, says: from.URL},
 		"restored data":                       {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeRestored, says: from.URL},
-		"restored data, used for a year":      {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from, Held: held}, want: VolumeRestored},
+		"restored data, used for a year":      {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from, Held: held}, want: VolumeRestored, used: true, says: "has used since (of epoch 3, with primary db-1)"},
 		"a member's data":                     {data: true, kept: &state{Data: replication.OriginMember, Held: held}, want: VolumeOccupied, says: "of epoch 3, with primary db-1"},
 		"data that nobody used":               {data: true, kept: &state{Data: replication.OriginFresh}, want: VolumeOccupied, says: "no cluster has used"},
 		"data of which nothing is known":      {data: true, want: VolumeOccupied, says: "nothing is known"},
@@ -71,6 +71,9 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 			found, err := LookAtVolume(layout)
 			if err != nil || found.Contents != test.want || !strings.Contains(found.What, test.says) {
 				t.Fatalf("found %+v (%v), want %s, with a word of %q", found, err, test.want, test.says)
+			}
+			if found.Used != test.used {
+				t.Errorf("it was used: %t", found.Used)
 			}
 			if wasRestored := found.Contents == VolumeStaged || found.Contents == VolumeRestored; wasRestored != (found.From == from) {
 				t.Errorf("it is from %+v", found.From)

@@ -41,7 +41,7 @@ func aBackup(changes ...func(*BackupOrder)) BackupOrder {
 func aRestore(changes ...func(*RestoreOrder)) RestoreOrder {
 	order := RestoreOrder{
 		Namespace: "shop", Cluster: "db", ClusterUID: "c1", BackupUID: "0a1b", Checksum: "sha256:12", DataClaim: "data-db-0",
-		Image: operatorImage, ServerImage: "mysql:9.7",
+		Image:           operatorImage,
 		Location:        v1.BackupLocation{URL: "file:///shop/db/nightly-2026-11-21-03-00-00", Claim: "nightly"},
 		ServerResources: v1.Resources{Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}},
 	}
@@ -49,6 +49,10 @@ func aRestore(changes ...func(*RestoreOrder)) RestoreOrder {
 		change(&order)
 	}
 	return order
+}
+
+func aQuestion() VersionOrder {
+	return VersionOrder{Namespace: "shop", Cluster: "db", ClusterUID: "c1", Image: operatorImage, ServerImage: "mysql:9.7"}
 }
 
 func aDeletion() DeleteOrder {

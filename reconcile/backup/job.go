@@ -60,7 +60,7 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 
 // RestoreJob restores a backup to the volume of a cluster's first member.
 func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
-	arguments := []string{option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagVolume, agent.VolumeDir), option(FlagProbe, probeDir)}
+	arguments := []string{option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagVolume, agent.VolumeDir)}
 	if order.BackupUID != "" {
 		arguments = append(arguments, option(FlagUID, order.BackupUID))
 	}
@@ -80,7 +80,7 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 	parts.place(order.Location, true)
 	parts.key(order.Location.EncryptionSecret, KeyIdentity)
 	parts.serve(order.Cluster)
-	parts.probe(order.ServerImage, order.ServerResources)
+	parts.room(order.ServerResources)
 	parts.claim("data", agent.VolumeDir, order.DataClaim, false)
 	return job(transfer{
 		name: JobName(order.Cluster, "restore"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order),

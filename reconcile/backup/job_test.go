@@ -41,7 +41,8 @@ func jobs(t *testing.T) map[string]batchv1.Job {
 			o.BackupUID, o.Checksum, o.AdoptOnly, o.BandwidthLimit = "", "", true, 1<<20
 			o.ServerSettings = map[string]string{"lower_case_table_names": "1", "innodb_page_size": "8K"}
 		}))),
-		"delete": as[batchv1.Job](t, DeleteJob(aDeletion())),
+		"version": as[batchv1.Job](t, VersionJob(aQuestion())),
+		"delete":  as[batchv1.Job](t, DeleteJob(aDeletion())),
 		"delete-unfinished": as[batchv1.Job](t, DeleteJob(func() DeleteOrder {
 			order := aDeletion()
 			order.UnfinishedOnly = true
@@ -123,11 +124,13 @@ func secretsOf(t *testing.T, spec corev1.PodSpec) map[string][]string {
 func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	t.Parallel()
 	all := jobs(t)
+	s3 := []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "ca.crt", "endpoint", "endpoints"}
 	tests := map[string]map[string][]string{
 		"backup-to-volume":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}},
-		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}, "s3": {}, "keys": {KeyRecipient}},
+		"backup-to-bucket":    {"db-tls": {}, "db-accounts": {mysql.CloneUser}, "s3": s3, "keys": {KeyRecipient}},
 		"restore":             {"db-tls": {}},
-		"restore-from-bucket": {"db-tls": {}, "s3": {}, "keys": {KeyIdentity}},
+		"restore-from-bucket": {"db-tls": {}, "s3": s3, "keys": {KeyIdentity}},
+		"version":             {},
 		// It works without the cluster, and without the key.
 		"delete": {},
 	}
@@ -186,8 +189,11 @@ func TestARestoreCannotWriteToTheBackup(t *testing.T) {
 	if !paths[storeDir] || paths[agent.VolumeDir] {
 		t.Errorf("the backup and the data are mounted read-only: %v", paths)
 	}
-	if probe := spec.InitContainers[1]; len(probe.VolumeMounts) != 1 || probe.Image != "mysql:9.7" {
-		t.Errorf("the cluster's image, %s, sees %v: it is only asked for its version", probe.Image, probe.VolumeMounts)
+	for _, volume := range spec.Volumes {
+		// kubelet gives the files of a volume to the Pod's group unless the volume itself is read-only.
+		if source := volume.PersistentVolumeClaim; source != nil && source.ReadOnly != (volume.Name == "store") {
+			t.Errorf("the volume %s is read-only: %t", volume.Name, source.ReadOnly)
+		}
 	}
 }
 
@@ -208,7 +214,11 @@ func TestJobsTryAgainOnlyWhatIsOfUse(t *testing.T) {
 	t.Parallel()
 	for name, job := range jobs(t) {
 		spec := job.Spec
-		if spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || *spec.BackoffLimit != 6 || *spec.PodReplacementPolicy != batchv1.Failed {
+		attempts := map[string]int32{"version": versionRetries}[name]
+		if attempts == 0 {
+			attempts = Retries
+		}
+		if spec.Template.Spec.RestartPolicy != corev1.RestartPolicyNever || *spec.BackoffLimit != attempts || *spec.PodReplacementPolicy != batchv1.Failed {
 			t.Errorf("%s: %s, %d attempts, replaced when %s", name, spec.Template.Spec.RestartPolicy, *spec.BackoffLimit, *spec.PodReplacementPolicy)
 		}
 		rules := spec.PodFailurePolicy.Rules
@@ -240,7 +250,7 @@ func TestLabelsTellWhoseJobItIs(t *testing.T) {
 			}
 		}
 		which := LabelBackup
-		if strings.HasPrefix(name, "restore") {
+		if strings.HasPrefix(name, "restore") || name == "version" {
 			which = LabelRestore
 		}
 		if job.Labels[which] == "" || job.Spec.Template.Labels[which] == "" {
@@ -288,11 +298,14 @@ func TestHashKnowsAnOtherOrder(t *testing.T) {
 	for name, change := range map[string]func(*RestoreOrder){
 		"credentials": func(o *RestoreOrder) { o.Location.Secret = "other" },
 		"key":         func(o *RestoreOrder) { o.Location.EncryptionSecret = "other" },
-		"image":       func(o *RestoreOrder) { o.ServerImage = "mysql:9.8" },
 	} {
 		if Hash(aRestore(change)) == Hash(aRestore()) {
 			t.Errorf("another %s makes no other order", name)
 		}
+	}
+	question, image := aQuestion(), aQuestion()
+	if image.ServerImage = "mysql:9.8"; Hash(question) == Hash(image) {
+		t.Error("another image is not asked")
 	}
 	job := as[batchv1.Job](t, RestoreJob(aRestore()))
 	if job.Annotations[AnnotationOrder] != Hash(aRestore()) {

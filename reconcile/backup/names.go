@@ -30,6 +30,9 @@ const (
 	// LabelRestore tells the cluster that a Job restores.
 	LabelRestore = prefix + "restore"
 
+	// LabelVersion is on the Job that asks the image of a restored cluster for its version, and on its Pods. They have LabelRestore as well.
+	LabelVersion = prefix + "server-version"
+
 	// Selector selects every Job, Pod and claim that the operator makes for backups and restores. Members' Pods are not among them.
 	Selector = labelName + "=mysql-backup," + labelManagedBy + "=" + managedBy
 )

@@ -114,9 +114,9 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", waiting("ImagePullBackOff", "Back-off pulling image x"))},
 			want: State{Phase: Pending, Reason: ReasonImagePullFailed, Pod: "p", Waiting: "ImagePullBackOff: Back-off pulling image x"},
 		},
-		"nor the cluster's image that is asked for its version": {
+		"nor that of a container before it": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", func(p *corev1.Pod) {
-				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "server-probe", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "mysql:10: not found"}}}}
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "room", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "mysql:10: not found"}}}}
 				p.Status.ContainerStatuses[0].State.Waiting.Reason = "PodInitializing"
 			})},
 			want: State{Phase: Pending, Reason: ReasonImagePullFailed, Pod: "p", Waiting: "ErrImagePull: mysql:10: not found"},
@@ -204,12 +204,12 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			pods: []corev1.Pod{podOf("p", ended(corev1.PodFailed, corev1.ContainerStateTerminated{ExitCode: 2, Reason: "Error", Message: "goroutine 1\npanic: out of ideas\n"}))},
 			want: State{Phase: Failed, Reason: ReasonPodsFailed, Attempts: 7, Pod: "p"}, says: "reached the specified backoff limit: container backup of Pod p ended with exit status 2: panic: out of ideas",
 		},
-		"the cluster's image does not start": {
+		"a container before it fails": {
 			job: jobWith(failedOften(1)), pods: []corev1.Pod{podOf("p", func(p *corev1.Pod) {
 				p.Status.Phase = corev1.PodFailed
-				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "server-probe", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Message: "mysqld: not found"}}}}
+				p.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "room", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 127, Message: "room: not found"}}}}
 			})},
-			want: State{Phase: Pending, Reason: ReasonPodsFailed, Attempts: 1, Pod: "p"}, says: "container server-probe of Pod p ended with exit status 127: mysqld: not found",
+			want: State{Phase: Pending, Reason: ReasonPodsFailed, Attempts: 1, Pod: "p"}, says: "container room of Pod p ended with exit status 127: room: not found",
 		},
 	}
 	for name, test := range tests {

@@ -44,13 +44,22 @@ type RestoreOrder struct {
 	AdoptOnly bool
 	// Image is the operator's own.
 	Image string `json:"-"`
-	// ServerImage is the cluster's MySQL image, which has to be able to start the data.
-	ServerImage string
 	// ServerSettings are the cluster's own settings that data files rest on (DataSettings): the backup's have to be the same.
 	ServerSettings map[string]string `json:",omitempty"`
 	// ServerResources are those of the members: with their requests the Pod comes to a node that takes the first member afterwards. The
 	// volume may not be able to leave that node.
 	ServerResources v1.Resources `json:"-"`
+}
+
+// VersionOrder asks a MySQL image for its version.
+type VersionOrder struct {
+	Namespace, Cluster string
+	// ClusterUID is that of the cluster resource.
+	ClusterUID string
+	// Image is the operator's own.
+	Image string `json:"-"`
+	// ServerImage is the image to ask.
+	ServerImage string
 }
 
 // DeleteOrder is one backup whose data is to be deleted. The cluster need not exist any more.
@@ -67,7 +76,7 @@ type DeleteOrder struct {
 
 // Hash tells one order from another; Jobs carry it as AnnotationOrder. What is no part of the result (the operator's image, the resources of
 // members) is no part of it either: a change of these does not end a transfer.
-func Hash[Order BackupOrder | RestoreOrder | DeleteOrder](order Order) string {
+func Hash[Order BackupOrder | RestoreOrder | DeleteOrder | VersionOrder](order Order) string {
 	content, err := json.Marshal(order)
 	if err != nil {
 		return "" // unreachable: orders are plain strings and numbers

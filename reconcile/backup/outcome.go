@@ -36,8 +36,10 @@ type Outcome struct {
 	// UID is that of the instance whose backup it is, Instance its name, as the manifest has them.
 	UID      string `json:"uid,omitempty"`
 	Instance string `json:"instance,omitempty"`
-	// Adopted says that nothing was restored: the volume had begun as this very backup before.
+	// Adopted says that nothing was restored: the volume had begun as this very backup before. Used says that a cluster has used it since, so
+	// that it holds something else now.
 	Adopted bool `json:"adopted,omitempty"`
+	Used    bool `json:"used,omitempty"`
 }
 
 // maxMessage is how much of a termination message kubelet keeps, in bytes; of a longer one it keeps the end (Kubernetes docs, "Determine

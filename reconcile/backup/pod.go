@@ -30,7 +30,6 @@ const (
 	FlagAdoptOnly   = "adopt-only"
 	FlagUnfinished  = "unfinished-only"
 	FlagVolume      = "volume"
-	FlagProbe       = "server-probe"
 	FlagSetting     = "server-setting"
 	FlagBandwidth   = "bandwidth-limit"
 	FlagReport      = "report"
@@ -40,7 +39,7 @@ const (
 const (
 	// storeDir is the volume of a file URL.
 	storeDir = "/backups"
-	// probeDir is where the cluster's image leaves its version.
+	// probeDir is where a MySQL image finds the program that asks it for its version.
 	probeDir = "/probe"
 	// credentialsDir holds the keys of the Secret for a destination, encryptionDir those of the encryption Secret, as files.
 	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
@@ -64,7 +63,7 @@ const (
 	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
 	// "Service account labels and annotations").
 	workloadIdentity = "azure.workload.identity/use"
-	// probeSize bounds what is needed to learn a version: this program.
+	// probeSize bounds what is needed to ask for a version: this program.
 	probeSize = "256Mi"
 )
 
@@ -73,10 +72,12 @@ type podParts struct {
 	command, image, account string
 	labels                  map[string]string
 	arguments               []string
-	listening               bool
-	first                   []*corev1ac.ContainerApplyConfiguration
-	volumes                 []*corev1ac.VolumeApplyConfiguration
-	mounts                  []*corev1ac.VolumeMountApplyConfiguration
+	// entry is what the container runs instead of the image's own program with the arguments. The image is then a stranger's.
+	entry     []string
+	listening bool
+	first     []*corev1ac.ContainerApplyConfiguration
+	volumes   []*corev1ac.VolumeApplyConfiguration
+	mounts    []*corev1ac.VolumeMountApplyConfiguration
 }
 
 // serve lets the operator ask how far it is, with the certificate that members have.
@@ -106,8 +107,8 @@ func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 		p.claim("store", storeDir, location.Claim, readOnly)
 		p.arguments = append(p.arguments, option(FlagStoreDir, storeDir))
 	}
-	if location.Secret != "" {
-		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true))
+	if keys := storeKeys(location.URL); location.Secret != "" && len(keys) > 0 {
+		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true).WithItems(items(keys)...))
 		p.arguments = append(p.arguments, option(FlagCredentials, credentialsDir))
 	}
 }
@@ -122,10 +123,8 @@ func (p *podParts) key(secret, key string) {
 	p.secret("encryption", encryptionDir, corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true).WithItems(item(key)))
 }
 
-// probe learns the version of the cluster's image before any data is touched.
-func (p *podParts) probe(image string, resources v1.Resources) {
-	p.volumes = append(p.volumes, corev1ac.Volume().WithName("probe").
-		WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(probeSize))))
+// room makes the Pod ask for what a member asks for, by a container that runs before the others and does nothing.
+func (p *podParts) room(resources v1.Resources) {
 	wanted := corev1ac.ResourceRequirements()
 	if len(resources.Requests) > 0 {
 		wanted.WithRequests(resources.Requests)
@@ -133,11 +132,21 @@ func (p *podParts) probe(image string, resources v1.Resources) {
 	if len(resources.Limits) > 0 {
 		wanted.WithLimits(resources.Limits)
 	}
-	writable := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
-	p.first = append(p.first,
-		restricted("probe", p.image).WithArgs("server-version", "--install", probeDir).WithResources(small()).WithVolumeMounts(writable),
-		restricted("server-probe", image).WithCommand(agent.ProbeCommand(probeDir)...).WithResources(wanted).WithVolumeMounts(writable))
-	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true))
+	p.first = append(p.first, restricted("room", p.image).WithArgs("version").WithResources(wanted))
+}
+
+// storeKeys are the keys that the Secret of a destination may have: no other is in the Pod. A store that is a volume takes none.
+func storeKeys(location string) []string {
+	scheme, _, _ := strings.Cut(location, "://")
+	keys := map[string][]string{
+		"s3":        {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"},
+		"gs":        {"service-account.json"},
+		schemeAzure: {"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"},
+	}[scheme]
+	if keys == nil {
+		return nil
+	}
+	return append(keys, "ca.crt", "endpoint", "endpoints")
 }
 
 func (p *podParts) secret(name, folder string, source *corev1ac.SecretVolumeSourceApplyConfiguration) {
@@ -146,13 +155,22 @@ func (p *podParts) secret(name, folder string, source *corev1ac.SecretVolumeSour
 }
 
 func (p *podParts) claim(name, folder, claim string, readOnly bool) {
-	mount := corev1ac.VolumeMount().WithName(name).WithMountPath(folder)
+	mount, source := corev1ac.VolumeMount().WithName(name).WithMountPath(folder), corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)
 	if readOnly {
 		mount.WithReadOnly(true)
+		source.WithReadOnly(true) // else kubelet gives all files on the volume to the Pod's group
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).
-		WithPersistentVolumeClaim(corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)))
+		WithPersistentVolumeClaim(source))
 	p.mounts = append(p.mounts, mount)
+}
+
+func items(keys []string) []*corev1ac.KeyToPathApplyConfiguration {
+	all := make([]*corev1ac.KeyToPathApplyConfiguration, len(keys))
+	for i, key := range keys {
+		all[i] = item(key)
+	}
+	return all
 }
 
 func item(key string) *corev1ac.KeyToPathApplyConfiguration {
@@ -180,10 +198,13 @@ func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
 
 // container asks for no CPU: where it is short, mysqld goes first.
 func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
-	container := restricted(p.command, p.image).
-		WithArgs(append([]string{p.command}, p.arguments...)...).
-		WithResources(small()).
-		WithVolumeMounts(p.mounts...)
+	container := restricted(p.command, p.image).WithResources(small()).WithVolumeMounts(p.mounts...)
+	if len(p.entry) > 0 {
+		// What a stranger's image writes to its log is no message.
+		container.WithCommand(p.entry...).WithTerminationMessagePolicy(corev1.TerminationMessageReadFile)
+	} else {
+		container.WithArgs(append([]string{p.command}, p.arguments...)...)
+	}
 	if p.listening {
 		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))
 	}

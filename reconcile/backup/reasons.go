@@ -50,6 +50,7 @@ const (
 	ReasonSettingsMismatch   = "SettingsMismatch"   // the cluster's settings cannot start this backup's data
 	ReasonRestoring          = "Restoring"
 	ReasonRestoreFailed      = "RestoreFailed"
+	ReasonRestoreAdopted     = "RestoreAdopted" // nothing was restored: the volume has newer data that began as this backup
 )
 
 // ReasonDataLeft is the event that says where a deleted instance's data remains.

@@ -53,11 +53,12 @@ func (r restoring) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	if wanted := (agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum, URL: r.env.URL}); held.From.Is(wanted) {
-		return r.adopt(held)
-	}
 	if r.certainlyTaken(held) {
 		return Outcome{}, r.taken(held)
+	}
+	// A URL alone is no proof: another backup may be there by now.
+	if known := (agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum}); held.From.Is(known) {
+		return r.adopt(held)
 	}
 	r.meter.stage("looking at the backup")
 	keys, _, err := r.env.keys()
@@ -73,7 +74,7 @@ func (r restoring) run(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	wanted := agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL}
+	wanted := agent.RestoredFrom{UID: manifest.Backup.UID, Checksum: checksum, URL: r.env.URL, Version: manifest.Source.ServerVersion}
 	if hasBackup(held) {
 		if held.From.Is(wanted) {
 			return r.adopt(held)
@@ -91,7 +92,7 @@ func (r restoring) certainlyTaken(held agent.Holding) bool {
 	if !hasBackup(held) {
 		return held.Contents == agent.VolumeOccupied || r.env.AdoptOnly
 	}
-	return r.env.Checksum != "" && held.From.Checksum != ""
+	return r.env.Checksum != "" && held.From.Checksum != "" && held.From.Checksum != r.env.Checksum
 }
 
 // hasBackup says whether there is a restored backup.
@@ -112,8 +113,12 @@ func (r restoring) adopt(held agent.Holding) (Outcome, error) {
 	if err := r.place.finish(held.From); err != nil {
 		return Outcome{}, err
 	}
+	if held.Used {
+		r.env.Log.Info("nothing is restored: a cluster has used the volume since this backup was restored to it", "checksum", held.From.Checksum)
+		return Outcome{Adopted: true, Used: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: held.What}, nil
+	}
 	r.env.Log.Info("this backup was restored here before", "checksum", held.From.Checksum)
-	return Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, Message: "this backup was restored here before"}, nil
+	return Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, ServerVersion: held.From.Version, Message: "this backup was restored here before"}, nil
 }
 
 // load reads the manifest and checks that it is the one that was asked for.
@@ -136,14 +141,7 @@ func (r restoring) fits(manifest archive.Manifest, keys archive.Keys) error {
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
 		return retry(ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed (key %q of the encryption Secret)", manifest.Encryption.Recipients, KeyIdentity)
 	}
-	if r.env.ProbeDir != "" {
-		image, err := agent.ProbedVersion(r.env.ProbeDir)
-		if err != nil {
-			return retry(ReasonVersionMismatch, "%w", err)
-		}
-		if err := agent.CanStart(image, manifest.Source.ServerVersion); err != nil {
-			return refused(ReasonVersionMismatch, "%w", err)
-		}
+	if r.env.Layout.Volume != "" {
 		if err := fitSettings(manifest.Settings, r.env.ServerSettings); err != nil {
 			return err
 		}
@@ -189,7 +187,7 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 	}
 	outcome := outcomeOf(manifest, from.Checksum)
 	outcome.Message = fmt.Sprintf("restored backup %s of cluster %s/%s", manifest.Backup.Instance, manifest.Backup.Namespace, manifest.Backup.Cluster)
-	if r.env.ProbeDir == "" {
+	if r.env.Layout.Volume == "" {
 		outcome.Message += startedWith(manifest.Settings)
 	}
 	return outcome, nil

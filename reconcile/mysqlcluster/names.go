@@ -70,6 +70,7 @@ func (n names) accounts() string          { return n.cluster + "-accounts" }
 func (n names) certificate() string       { return n.cluster + "-tls" }
 func (n names) authority() string         { return n.cluster + "-ca" }
 func (n names) restoreJob() string        { return backup.JobName(n.cluster, "restore") }
+func (n names) versionJob() string        { return backup.JobName(n.cluster, "version") }
 func (n names) host(member string) string {
 	return member + "." + n.pods() + "." + n.namespace + ".svc"
 }

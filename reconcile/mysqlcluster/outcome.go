@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -54,7 +55,7 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
 	if is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status) {
 		kind := reconcile.Normal
-		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || is.Reason == reasonPrimaryUnavailable || is.Reason == reasonCommitsBlocked {
+		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || is.Reason == backup.ReasonRestoreAdopted || is.Reason == reasonPrimaryUnavailable || is.Reason == reasonCommitsBlocked {
 			kind = reconcile.Warning
 		}
 		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
@@ -67,7 +68,7 @@ func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	say := func(kind, reason, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
 	}
-	if restoreCompleted(after) && !restoreCompleted(before) {
+	if restoreCompleted(after) && !restoreCompleted(before) && !after.Restore.Adopted {
 		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))
 	}
 	if after.Primary != before.Primary {

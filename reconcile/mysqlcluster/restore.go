@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -100,12 +101,27 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 		if err := r.confirmRestore(ctx, owner); err != nil {
 			return err
 		}
-		_, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs))
-		return unlessExists(err)
+		if _, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs)); unlessExists(err) != nil {
+			return err
+		}
+		return r.askVersion(ctx, owner, seen.server)
+	case restoreAskVersion:
+		return r.askVersion(ctx, owner, seen.server)
+	case restoreDropVersion:
+		return r.api.Delete(ctx, jobs(), seen.server.jobObject)
 	case restoreDropJob:
 		return r.api.Delete(ctx, jobs(), seen.jobObject)
 	}
 	return nil
+}
+
+// askVersion makes the Job that asks the cluster's image for its version, unless it is there. It works beside the Job that restores.
+func (r *reconciler) askVersion(ctx context.Context, owner *unstructured.Unstructured, server asking) error {
+	if server.job != nil {
+		return nil
+	}
+	_, err := r.api.Create(ctx, owner, backup.VersionJob(server.order))
+	return unlessExists(err)
 }
 
 func unlessExists(err error) error {
@@ -139,15 +155,18 @@ func restoreAbandoned(cluster v1.MySQLCluster) bool {
 // abandonRestore ends a restore whose cluster is no longer to start from a backup: its Job goes first, and nothing else is done until its
 // Pods have ended. done says that they have.
 func (r *reconciler) abandonRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (done bool, err error) {
-	job, err := r.restoreJobOf(ctx, object, namesOf(cluster))
-	if err != nil {
-		return false, err
+	n := namesOf(cluster)
+	for _, name := range []string{n.restoreJob(), n.versionJob()} {
+		job, err := r.jobOf(ctx, object, n, name)
+		if err != nil {
+			return false, err
+		}
+		if job != nil {
+			return false, r.api.Delete(ctx, jobs(), job)
+		}
 	}
-	if job != nil {
-		return false, r.api.Delete(ctx, jobs(), job)
-	}
-	left, err := r.restorePods(ctx, namesOf(cluster))
-	return countAlive(left) == 0, err
+	left, err := r.restorePods(ctx, n)
+	return countAlive(slices.DeleteFunc(left, backup.IsVersionPod)) == 0, err
 }
 
 // withoutRestore is a cluster whose restore was given up: the record tells of it if it had begun.
@@ -188,7 +207,10 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	seen := restoring{now: r.now()}
 	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)
-	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) || err == nil && (seen.job == nil || !seen.state.Lingers || seen.job.DeletionTimestamp != nil) {
+	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
+		return nil
+	}
+	if err == nil && (seen.job == nil || !seen.state.Lingers || seen.job.DeletionTimestamp != nil) {
 		return nil
 	}
 	if err != nil {
@@ -197,22 +219,25 @@ func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstru
 	return r.api.Delete(ctx, jobs(), seen.jobObject)
 }
 
-// tidyRestore deletes the Job of a restore when its cluster is Ready: until then its log may be worth reading. It looks once in a term.
+// tidyRestore deletes the Jobs of a restore when its cluster is Ready: until then their logs may be worth reading. It looks once in a term.
 func (r *reconciler) tidyRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	known := r.memory.recall(key, cluster.UID)
 	if cluster.Status.Restore == nil || known.agents == nil || known.tidied {
 		return nil
 	}
-	job, err := r.restoreJobOf(ctx, object, namesOf(cluster))
-	if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
-		job, err = nil, nil
-	}
-	if err == nil && job != nil {
-		err = r.api.Delete(ctx, jobs(), job)
-	}
-	if err != nil {
-		return err
+	n := namesOf(cluster)
+	for _, name := range []string{n.versionJob(), n.restoreJob()} {
+		job, err := r.jobOf(ctx, object, n, name)
+		if foreign := (*reconcile.ForeignError)(nil); errors.As(err, &foreign) {
+			continue
+		}
+		if err == nil && job != nil {
+			err = r.api.Delete(ctx, jobs(), job)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	known.tidied = true
 	r.memory.keep(key, known)

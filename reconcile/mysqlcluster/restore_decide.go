@@ -27,6 +27,9 @@ const (
 	restoreGrowClaim restoreAct = "GrowClaim"
 	restoreMakeJob   restoreAct = "MakeJob"
 	restoreDropJob   restoreAct = "DropJob"
+	// restoreAskVersion and restoreDropVersion: the Job that asks the cluster's image for its version.
+	restoreAskVersion  restoreAct = "AskVersion"
+	restoreDropVersion restoreAct = "DropVersion"
 )
 
 // restoreStep is what a pass decides: what to do, what the status says of the restore, and why the cluster is not Ready.
@@ -112,14 +115,23 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 	case state.Phase == backup.Succeeded && (state.Outcome == nil || state.Outcome.Reason != backup.ReasonCompleted):
 		return decideUntold(cluster, seen, status)
 	case state.Phase == backup.Succeeded:
-		return complete(cluster, seen, status)
+		return restored(cluster, seen, status)
 	case seen.order != nil && seen.job.Annotations[backup.AnnotationOrder] != backup.Hash(*seen.order):
 		return again("begins anew, since what it was told has changed")
 	case state.Phase == backup.Failed:
 		return decideFailed(cluster, seen, status)
 	}
 	status.Progress = steadyProgress(status.Progress, seen.progress)
-	return restoreStep{restoreWatch, status, watched(cluster, seen)}
+	made := ""
+	if status.Progress != nil && status.Progress.Bytes > 0 { // before that, the Pod may find that there is nothing to restore
+		made = seen.dataVersion
+	}
+	act, found := decideVersion(cluster, seen, made)
+	if found == nil || !found.stalled {
+		going := watched(cluster, seen)
+		found = &going
+	}
+	return restoreStep{act, status, *found}
 }
 
 // decideUntold asks the volume, by another Pod, what was restored to it. That two of them have nothing to say is no accident.
@@ -148,7 +160,7 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	case seen.refused != "":
 		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
 	case state.Reason == backup.ReasonImagePullFailed:
-		return problem{state.Reason, state.Message + "; check spec.image, and that the node may pull it", true}
+		return problem{state.Reason, state.Message + "; check that the node may pull the operator's image", true}
 	case state.Waiting != "":
 		return problem{cmp.Or(state.Reason, backup.ReasonRestoring), state.Message, false}
 	case state.Reason != "":
@@ -180,15 +192,9 @@ func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 func remedy(reason string, seen restoring) string {
 	switch reason {
 	case backup.ReasonDataExists:
-		claims := slices.Clone(seen.others)
-		if seen.claim != nil {
-			claims = slices.Insert(claims, 0, seen.claim.Name)
-		}
-		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt what is on the volumes, or, if nobody needs it, delete the claims to restore: %s", strings.Join(claims, ", "))
+		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt what is on the volumes, or, if nobody needs it, delete the claims to restore: %s", strings.Join(claimsOf(seen), ", "))
 	case backup.ReasonVolumeTooSmall:
 		return "raise spec.storage"
-	case backup.ReasonVersionMismatch:
-		return "change spec.image"
 	case backup.ReasonSettingsMismatch:
 		return "it is tried again at once"
 	case backup.ReasonCredentialsNotFound, backup.ReasonDestinationRefused:
@@ -210,7 +216,26 @@ func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	if seen.order != nil {
 		status.Checksum = cmp.Or(status.Checksum, seen.order.Checksum)
 	}
+	if told.Used {
+		status.Adopted, status.Checksum = true, ""
+		return restoreStep{restoreRecord, status, problem{backup.ReasonRestoreAdopted, adoptedNote(cluster, seen) + "; the members are being made", false}}
+	}
 	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the members are being made", false}}
+}
+
+// adoptedNote says that a restore has restored nothing, and how to have the backup.
+func adoptedNote(cluster v1.MySQLCluster, seen restoring) string {
+	return fmt.Sprintf("nothing was restored: %s holds data that began as %s and that a cluster has used since, and data is never overwritten; to have the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
+		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
+}
+
+// claimsOf are the names of all members' claims.
+func claimsOf(seen restoring) []string {
+	claims := slices.Clone(seen.others)
+	if seen.claim != nil {
+		claims = slices.Insert(claims, 0, seen.claim.Name)
+	}
+	return claims
 }
 
 // stuck waits for somebody, or for something else to happen, without a Job at work.

@@ -29,8 +29,11 @@ type restoring struct {
 	lacking *problem
 	// inputs stands for everything that the order only names: while it stays the same, a restore that failed fails again.
 	inputs string
-	// dataSize is how many bytes are to be restored; 0 is not known.
-	dataSize int64
+	// dataSize is how many bytes are to be restored; 0 is not known. dataVersion is the MySQL that made them; empty is not known.
+	dataSize    int64
+	dataVersion string
+	// server is what is known of the cluster's image.
+	server asking
 	// members says that the StatefulSet exists already.
 	members bool
 	// claim is the first member's; nil while there is none. others are the claims of other members.
@@ -49,6 +52,20 @@ type restoring struct {
 	progress *backup.Progress
 }
 
+// asking is how far the operator is with asking a MySQL image for its version.
+type asking struct {
+	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	order     backup.VersionOrder
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	// version is the answer; empty while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	version string
+	state   backup.State
+	refused string
+	// ended is for how long this process has known that the Job has ended.
+	ended time.Duration
+}
+
 func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *backup.Client) (restoring, error) {
 	n, seen := namesOf(cluster), restoring{now: r.now()}
 	var err error
@@ -61,6 +78,7 @@ func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Uns
 	if err := r.observeSource(ctx, cluster, &seen); err != nil {
 		return seen, err
 	}
+	seen.server.order = versionOrderOf(cluster, r.agentImage)
 	err = r.observeJob(ctx, owner, n, transfers, &seen)
 	return seen, err
 }
@@ -107,7 +125,7 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring
 
 // observeJob reads the Job, how it goes, and what is left of Pods.
 func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *backup.Client, seen *restoring) error {
-	job, err := r.restoreJobOf(ctx, owner, n)
+	job, err := r.jobOf(ctx, owner, n, n.restoreJob())
 	if err != nil {
 		return err
 	}
@@ -115,6 +133,10 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 	if err != nil {
 		return err
 	}
+	if err := r.observeVersion(ctx, owner, n, all, seen); err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, backup.IsVersionPod)
 	seen.alive = countAlive(all)
 	if job == nil {
 		return nil
@@ -129,7 +151,8 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 		seen.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
 	}
 	if len(own) == 0 && seen.state.Phase == backup.Pending {
-		return r.observeJobRefusal(ctx, job, seen)
+		seen.refused, err = r.refusalOf(ctx, job)
+		return err
 	}
 	if seen.state.Phase == backup.Running && transfers != nil && seen.state.PodIP != "" {
 		// That it does not answer says nothing: it may have just begun, or be about to end.
@@ -140,6 +163,28 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 	return nil
 }
 
+// observeVersion reads the Job that asks the cluster's image for its version.
+func (r *reconciler) observeVersion(ctx context.Context, owner *unstructured.Unstructured, n names, all []corev1.Pod, seen *restoring) error {
+	job, err := r.jobOf(ctx, owner, n, n.versionJob())
+	if err != nil || job == nil {
+		return err
+	}
+	server := &seen.server
+	server.job, server.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, server.job); err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, server.job) })
+	server.version, server.state = backup.ObserveVersion(server.job, own)
+	if server.state.Phase == backup.Failed || server.state.Phase == backup.Succeeded {
+		server.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(server.job.UID), seen.now)
+	}
+	if len(own) == 0 && server.state.Phase == backup.Pending {
+		server.refused, err = r.refusalOf(ctx, job)
+	}
+	return err
+}
+
 func (n names) namespacedName() types.NamespacedName {
 	return types.NamespacedName{Namespace: n.namespace, Name: n.cluster}
 }
@@ -148,31 +193,32 @@ func isOf(pod corev1.Pod, job *batchv1.Job) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == job.UID })
 }
 
-// observeJobRefusal asks for the events of a Job that has no Pod: a quota, a policy or a missing ServiceAccount is told nowhere else.
-func (r *reconciler) observeJobRefusal(ctx context.Context, job *unstructured.Unstructured, seen *restoring) error {
+// refusalOf asks for the events of a Job that has no Pod: a quota, a policy or a missing ServiceAccount is told nowhere else. It is empty
+// where nothing is told.
+func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
 	items, err := r.api.Regarding(ctx, job)
 	if err != nil && !apierrors.IsForbidden(err) {
-		return err
+		return "", err
 	}
 	var last corev1.Event
 	for i := range items {
 		event, err := eventOf(&items[i])
 		if err != nil {
-			return err
+			return "", err
 		}
 		if tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
 			last = event
 		}
 	}
-	if last.Reason == eventNotMade {
-		seen.refused = strings.TrimPrefix(last.Message, "Error creating: ")
+	if last.Reason != eventNotMade {
+		return "", nil
 	}
-	return nil
+	return strings.TrimPrefix(last.Message, "Error creating: "), nil
 }
 
-// restoreJobOf reads the Job of a cluster's restore; nil when there is none, an error when it is somebody else's.
-func (r *reconciler) restoreJobOf(ctx context.Context, owner *unstructured.Unstructured, n names) (*unstructured.Unstructured, error) {
-	job, err := r.api.Get(ctx, jobs(), n.namespace, n.restoreJob())
+// jobOf reads a Job of a cluster's restore; nil when there is none, an error when it is somebody else's.
+func (r *reconciler) jobOf(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
+	job, err := r.api.Get(ctx, jobs(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
 	}
@@ -219,7 +265,7 @@ func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster,
 			return nil
 		}
 		order.Location, order.BackupUID, order.Checksum = *instance.Status.Location, string(instance.UID), instance.Status.Checksum
-		seen.dataSize = instance.Status.DataSize
+		seen.dataSize, seen.dataVersion = instance.Status.DataSize, instance.Status.ServerVersion
 	}
 	order.Location = overridden(order.Location, cluster.Spec.Restore)
 	lacking, versions, err := r.observeInputs(ctx, cluster.Namespace, order.Location)

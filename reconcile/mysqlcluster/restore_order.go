@@ -2,7 +2,6 @@ package mysqlcluster
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,12 +24,17 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) backup.Resto
 	order := backup.RestoreOrder{
 		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: namesOf(cluster).volume(0),
 		Location: v1.BackupLocation{URL: cluster.Spec.FromBackupURL}, AdoptOnly: adoptOnly,
-		Image: image, ServerImage: cluster.Spec.Image, ServerResources: cluster.Spec.Resources, ServerSettings: backup.DataSettings(cluster.Spec.Config),
+		Image: image, ServerResources: cluster.Spec.Resources, ServerSettings: backup.DataSettings(cluster.Spec.Config),
 	}
 	if cluster.Spec.Restore != nil {
 		order.BandwidthLimit = cluster.Spec.Restore.BandwidthLimit.Value()
 	}
 	return order
+}
+
+// versionOrderOf asks a cluster's image for its version.
+func versionOrderOf(cluster v1.MySQLCluster, image string) backup.VersionOrder {
+	return backup.VersionOrder{Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), Image: image, ServerImage: cluster.Spec.Image}
 }
 
 // overridden is a location with what the user says instead.
@@ -75,10 +79,7 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 
 // otherWays tells what else can be done while there is no backup.
 func otherWays(cluster v1.MySQLCluster, seen restoring) string {
-	claims := slices.Clone(seen.others)
-	if seen.claim != nil {
-		claims = slices.Insert(claims, 0, seen.claim.Name)
-	}
+	claims := claimsOf(seen)
 	switch {
 	case restoreBegun(cluster.Status):
 		return fmt.Sprintf("; the restore had begun from %s: if the data is still there, delete this MySQLCluster and apply it with spec.fromBackupURL", cluster.Status.Restore.URL)

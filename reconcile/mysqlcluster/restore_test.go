@@ -50,10 +50,23 @@ func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
 	order := orderOf(cluster, "operator:1", false)
 	order.Location, order.BackupUID, order.Checksum = *nightly().Status.Location, "nightly-uid", "sha256:1"
 	seen := restoring{now: restoreTime(), order: &order, dataSize: 300 << 20, inputs: "inputs"}
+	server("9.7.4", backup.State{Phase: backup.Succeeded})(&seen)
+	seen.server.order = versionOrderOf(cluster, "operator:1")
+	seen.server.job.Annotations = map[string]string{backup.AnnotationOrder: backup.Hash(seen.server.order)}
 	for _, apply := range change {
 		apply(&seen)
 	}
 	return seen
+}
+
+// server is what asking the cluster's image came to.
+func server(version string, state backup.State) func(*restoring) {
+	return func(seen *restoring) {
+		if seen.server.job == nil {
+			seen.server.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-version"}}
+		}
+		seen.server.version, seen.server.state = version, state
+	}
 }
 
 func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*restoring) {
@@ -140,7 +153,7 @@ func TestDecideRestore(t *testing.T) {
 		"a volume that has no class is told of": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(backup.State{Phase: backup.Pending, Reason: "VolumePending", Waiting: "unbound"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "NoDefaultStorageClass", stalled: true},
 		"an image that is not there needs somebody": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Reason: "ImagePullFailed", Message: "not found"})},
-			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "the operator's image"},
 		"an attempt that failed is told of, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "the last attempt ended with DestinationUnavailable: cut in the middle"},
 		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoring){bound, withJob(backup.State{Phase: backup.Pending}), func(s *restoring) { s.refused = "exceeded quota" }},
@@ -209,6 +222,28 @@ func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 	events := tell(cluster.Status, status)
 	if len(events) != 2 || events[1].Reason != "RestoreCompleted" || events[1].Note != "backup nightly is restored, in 1m0s" {
 		t.Errorf("told: %+v", events)
+	}
+}
+
+// Data that began as the backup and that a cluster has used since is not told as the backup.
+func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	cluster := fromNightly(begun(v1.RestoreRunning, 0))
+	adopted := &backup.Outcome{Reason: backup.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1", UID: "u", Message: "data that a cluster has used since"}
+	seen := tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), others("data-db-1"), withJob(backup.State{Phase: backup.Succeeded, Attempts: 1, Outcome: adopted}))
+	status := restoreStatus(cluster, decideRestore(cluster, seen))
+	if is := status.Restore; is.Phase != v1.RestoreCompleted || !is.Adopted || is.Checksum != "" {
+		t.Errorf("the status says %+v", is)
+	}
+	events := tell(cluster.Status, status)
+	if len(events) != 1 || events[0].Type != "Warning" || events[0].Reason != "RestoreAdopted" || !strings.Contains(events[0].Note, "the claims data-db-0, data-db-1, which destroys") || strings.Contains(events[0].Note, "is restored") {
+		t.Errorf("told: %+v", events)
+	}
+
+	adopted.Used = false // an earlier Pod of this restore did it, and could not tell
+	status = restoreStatus(cluster, decideRestore(cluster, seen))
+	if is := status.Restore; is.Phase != v1.RestoreCompleted || is.Adopted || is.Checksum != "sha256:1" {
+		t.Errorf("the status says %+v", is)
 	}
 }
 

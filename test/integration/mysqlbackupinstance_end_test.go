@@ -231,7 +231,8 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			d.succeeds(t, "locked")
 			d.remove(t, "secrets", "s3")
 			d.remove(t, "mysqlbackupinstances", "locked")
-			left(t, "locked", `Secret "s3"`, "s3://bucket/")
+			d.removes(t, "locked", backup.ExitRefused, d.outcome(t, "locked", backup.ReasonCredentialsNotFound, "read credentials: there are none"))
+			left(t, "locked", "there are none", "s3://bucket/")
 		},
 	})
 }

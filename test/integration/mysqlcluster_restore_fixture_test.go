@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
@@ -40,7 +41,52 @@ func newVault(t *testing.T) *vault {
 	t.Helper()
 	s := newSite(t)
 	define(t, s.Server, depotKinds()...)
-	return &vault{site: s, depot: &depot{s.place}, restored: map[types.UID]int{}}
+	v := &vault{site: s, depot: &depot{s.place}, restored: map[types.UID]int{}}
+	v.always(t, v.answers)
+	return v
+}
+
+// answers does what the Pods do that ask a cluster's image for its version: it is 9.7.4.
+func (v *vault) answers(ctx context.Context) {
+	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelVersion})
+	if err != nil {
+		return
+	}
+	for _, item := range found.Items {
+		if phase, _, _ := unstructured.NestedString(item.Object, "status", "phase"); phase == string(corev1.PodPending) {
+			_ = v.succeeds(ctx, item.GetName(), backup.CommandVersion, "9.7.4")
+		}
+	}
+}
+
+// succeeds ends a Pod well, with the termination message of one of its containers.
+func (v *vault) succeeds(ctx context.Context, pod, container, message string) error {
+	ended := map[string]any{"terminated": map[string]any{"exitCode": 0, "message": message, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}
+	status, err := json.Marshal(map[string]any{"status": map[string]any{
+		"phase": "Succeeded", "containerStatuses": []any{map[string]any{"name": container, "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": ended}},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = v.of("pods").Patch(ctx, pod, types.MergePatchType, status, metav1.PatchOptions{FieldManager: "kubelet"}, "status")
+	return err
+}
+
+// always does something again and again until the test ends.
+func (v *vault) always(t *testing.T, act func(context.Context)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var working sync.WaitGroup
+	working.Go(func() {
+		for ctx.Err() == nil {
+			act(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	t.Cleanup(func() { stop(); working.Wait() })
 }
 
 // backedUp makes an instance, and brings it to a phase; a completed one says where its data is.
@@ -69,7 +115,7 @@ func (v *vault) nightly(t *testing.T) {
 
 // restorePods are the Pods that restore a cluster, oldest first.
 func (v *vault) restorePods(ctx context.Context, cluster string) ([]corev1.Pod, error) {
-	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelRestore + "=" + cluster})
+	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelRestore + "=" + cluster + ",!" + backup.LabelVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +181,7 @@ func (v *vault) tryRestore(ctx context.Context, cluster, pod string) error {
 	if err != nil {
 		return err
 	}
-	ended := map[string]any{"terminated": map[string]any{"exitCode": 0, "message": string(content), "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}
-	status, err := json.Marshal(map[string]any{"status": map[string]any{
-		"phase": "Succeeded", "containerStatuses": []any{map[string]any{"name": "restore", "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": ended}},
-	}})
-	if err != nil {
-		return err
-	}
-	_, err = v.of("pods").Patch(ctx, pod, types.MergePatchType, status, metav1.PatchOptions{FieldManager: "kubelet"}, "status")
-	return err
+	return v.succeeds(ctx, pod, backup.CommandRestore, string(content))
 }
 
 // putOn puts the backup on a volume, unless it is there already.
@@ -180,23 +218,14 @@ func (v *vault) onceRestored(t *testing.T, volumes int) {
 // nodes let every Pod that restores do its work, until the test ends.
 func (v *vault) nodes(t *testing.T, cluster string) {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	var working sync.WaitGroup
-	working.Go(func() {
-		for ctx.Err() == nil {
-			pods, _ := v.restorePods(ctx, cluster)
-			for _, pod := range pods {
-				if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
-					_ = v.tryRestore(ctx, cluster, pod.Name)
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
+	v.always(t, func(ctx context.Context) {
+		pods, _ := v.restorePods(ctx, cluster)
+		for _, pod := range pods {
+			if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil {
+				_ = v.tryRestore(ctx, cluster, pod.Name)
 			}
 		}
 	})
-	t.Cleanup(func() { stop(); working.Wait() })
 }
 
 // phase waits until a cluster's restore is in a phase.

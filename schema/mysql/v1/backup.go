@@ -250,6 +250,8 @@ type RestoreStatus struct {
 	// Backup is the instance, or empty for a restore from a URL; URL is where it is.
 	Backup string `json:"backup,omitempty"`
 	URL    string `json:"url,omitempty"`
+	// Adopted says that nothing was restored: the volume began as the backup before, and a cluster has used it since.
+	Adopted bool `json:"adopted,omitempty"`
 	// Checksum is that of the manifest that was restored.
 	Checksum       string            `json:"checksum,omitempty"`
 	StartTime      *metav1.Time      `json:"startTime,omitempty"`

@@ -1,0 +1,80 @@
+package backup
+
+import (
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+)
+
+// Whoever makes a MySQLCluster chooses its image, and that image runs what its maker wants. So it is asked for its version in a Pod of its own,
+// which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a version or not at
+// all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
+
+// CommandVersion is the subcommand that asks, and the name of its container.
+const CommandVersion = "server-version"
+
+// versionRetries is small: what an image does not tell it will hardly tell later.
+const versionRetries = 1
+
+// VersionJob asks a MySQL image for its version.
+func VersionJob(order VersionOrder) *batchv1ac.JobApplyConfiguration {
+	made := job(transfer{
+		name: JobName(order.Cluster, "version"), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order),
+		labels: map[string]string{LabelRestore: LabelValue(order.Cluster), LabelVersion: "true"},
+		pod:    versionParts(order),
+	})
+	made.Spec.WithBackoffLimit(versionRetries)
+	return made
+}
+
+func versionParts(order VersionOrder) podParts {
+	program := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
+	install := restricted("probe", order.Image).WithArgs(CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
+	readOnly := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true)
+	return podParts{
+		command: CommandVersion, image: order.ServerImage, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault),
+		first:  []*corev1ac.ContainerApplyConfiguration{install},
+		mounts: []*corev1ac.VolumeMountApplyConfiguration{readOnly},
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("probe").
+			WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(probeSize)))},
+	}
+}
+
+// ObserveVersion reads how asking an image goes, and the version that it told; empty while there is none. A message that is no version is not
+// repeated, nor is anything else that a container of that Pod wrote.
+func ObserveVersion(job *batchv1.Job, pods []corev1.Pod) (version string, state State) {
+	silent := make([]corev1.Pod, len(pods))
+	for i := range pods {
+		silent[i] = *pods[i].DeepCopy()
+		for _, statuses := range [][]corev1.ContainerStatus{silent[i].Status.InitContainerStatuses, silent[i].Status.ContainerStatuses} {
+			for j := range statuses {
+				if end := statuses[j].State.Terminated; end != nil {
+					end.Message = ""
+				}
+			}
+		}
+	}
+	state = Observe(CommandVersion, job, silent)
+	if state.Phase != Succeeded {
+		return "", state
+	}
+	if at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == state.Pod }); at >= 0 {
+		if end := endOf(CommandVersion, pods[at]); end != nil {
+			version, _ = agent.ReadVersion(end.Message)
+		}
+	}
+	if state.Message = ""; version == "" {
+		state.Message = fmt.Sprintf("Pod %s ended well, and did not tell a version", state.Pod)
+	}
+	return version, state
+}
+
+// IsVersionPod tells the Pods that ask for a version from those that restore.
+func IsVersionPod(pod corev1.Pod) bool { return pod.Labels[LabelVersion] != "" }

@@ -1,0 +1,31 @@
+package mysqlbackupinstance
+
+import (
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// observeTimes measures how long the Job is as it is.
+func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *sight) {
+	waited := func(what string) time.Duration { return r.memory.sights.Waited(keyOf(instance), what, seen.now) }
+	uid := string(seen.job.UID)
+	seen.known = waited("job " + uid)
+	if isDoomed(*seen.job) {
+		seen.doomed = waited("doomed job " + uid)
+	}
+	if seen.transfer.Lingers {
+		seen.ended = waited("ended pod " + seen.transfer.Pod)
+	}
+}
+
+// isDoomed says that Kubernetes has decided to end a Job, and waits for its Pods.
+func isDoomed(job batchv1.Job) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
+		return condition.Type == batchv1.JobFailureTarget && condition.Status == corev1.ConditionTrue
+	})
+}
