@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
@@ -107,8 +108,23 @@ func versionChanges(has, wants *apiextensionsv1.CustomResourceDefinition, former
 	found := subresourceDifferences(former.Subresources, latter.Subresources)
 	found = append(found, selectableDifferences(former.SelectableFields, latter.SelectableFields)...)
 	found = append(found, schemaDifferences(rootOf(former), rootOf(*latter))...)
+	if hasStatus(&former) && hasStatus(latter) {
+		found = withStatusDefaults(found)
+	}
 	found = append(found, roleDifferences(has, wants, former, *latter)...)
 	return changesOf(former.Name, found)
+}
+
+// withStatusDefaults takes defaults that come in a status for harmless: where a status is a subresource nobody's manifest has one, so that no
+// manifest means something else.
+func withStatusDefaults(found []difference) []difference {
+	for i, one := range found {
+		inStatus := one.path == "status" || strings.HasPrefix(one.path, "status.")
+		if inStatus && one.added {
+			found[i].breaking = false
+		}
+	}
+	return found
 }
 
 // roleDifferences compares what a version that stays is there for.

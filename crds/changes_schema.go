@@ -20,6 +20,8 @@ const (
 type difference struct {
 	path, what           string
 	breaking, defaulting bool
+	// added says that there is a default where there was none.
+	added bool
 }
 
 // comparison walks two structural schemas side by side and collects what differs.

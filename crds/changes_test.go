@@ -251,6 +251,20 @@ func TestChangesOfVersions(t *testing.T) {
 			wants.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{
 				Status: &apiextensionsv1.CustomResourceSubresourceStatus{}, Scale: &apiextensionsv1.CustomResourceSubresourceScale{}}
 		}, "v1 scale subresource added (breaking)\nv1 status subresource added (breaking)"},
+		{"a status has a default from now on", func(t *testing.T, has, wants *definition) {
+			withStatus := &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}}
+			for at, status := range map[*definition]string{
+				has:   `{type: object, properties: {a: {type: integer}, b: {type: integer, default: 1}}}`,
+				wants: `{type: object, default: {a: -1}, properties: {a: {type: integer, default: -1}, b: {type: integer, default: 2}}}`,
+			} {
+				at.Spec.Versions[0] = versionWith("v1", parsedSchema(t, "{type: object, properties: {status: "+status+"}}"), true, true)
+				at.Spec.Versions[0].Subresources = withStatus
+			}
+		}, "v1 status: default {\"a\":-1} added\nv1 status.a: default -1 added\nv1 status.b: default 1 → 2 (breaking)"},
+		{"a status has a default from now on, and is a part of manifests", func(t *testing.T, has, wants *definition) {
+			has.Spec.Versions[0] = versionWith("v1", parsedSchema(t, "{type: object, properties: {status: {type: object}}}"), true, true)
+			wants.Spec.Versions[0] = versionWith("v1", parsedSchema(t, "{type: object, properties: {status: {type: object, default: {}}}}"), true, true)
+		}, "v1 status: default {} added (breaking)"},
 		{"the scale is elsewhere", func(_ *testing.T, has, wants *definition) {
 			has.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.a"}}
 			wants.Spec.Versions[0].Subresources = &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{SpecReplicasPath: ".spec.b"}}

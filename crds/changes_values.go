@@ -187,7 +187,7 @@ func (c *comparison) defaults(path string, has, wants *apiextensionsv1.JSON) {
 	case has == nil && wants == nil:
 		return
 	case has == nil:
-		changed.what = fmt.Sprintf("default %s added", short(canonical(*wants)))
+		changed.what, changed.added = fmt.Sprintf("default %s added", short(canonical(*wants))), true
 	case wants == nil:
 		changed.what = fmt.Sprintf("default %s removed", short(canonical(*has)))
 	case canonical(*has) == canonical(*wants):

@@ -41,6 +41,10 @@ func checkVersion(t *testing.T, version apiextensionsv1.CustomResourceDefinition
 	if version.Subresources == nil || version.Subresources.Status == nil {
 		t.Errorf("%s has no status subresource: the operator's status writes would change the generation", version.Name)
 	}
+	// Tools that go by kstatus take an object without a status for one that is as it is to be.
+	if status := version.Schema.OpenAPIV3Schema.Properties["status"]; status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
+		t.Errorf("%s: the default of status is %v, want an observedGeneration of -1", version.Name, status.Default)
+	}
 	for _, column := range version.AdditionalPrinterColumns {
 		if column.Description == "" {
 			t.Errorf("column %s has no description", column.Name)

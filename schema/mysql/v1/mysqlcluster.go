@@ -117,7 +117,7 @@ const (
 // MySQLClusterStatus is what the operator knows, and the record of truth it acts on: Primary, Epoch, Revision, InSync and RequiredAcks are
 // written, with a resourceVersion precondition, before the act they allow.
 type MySQLClusterStatus struct {
-	// ObservedGeneration is the metadata.generation this status is about.
+	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions is a map by type: Ready always, others while they apply.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

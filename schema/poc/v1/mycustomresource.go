@@ -34,6 +34,6 @@ type MyCustomResourceStatus struct {
 	Healthy bool `json:"Healthy,omitempty"`
 	// Conditions is a map by type.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ObservedGeneration is the metadata.generation this status is about.
+	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }

@@ -33,7 +33,7 @@ type PulsarConsumerSpec struct {
 
 // PulsarConsumerStatus is what the operator has seen and done.
 type PulsarConsumerStatus struct {
-	// ObservedGeneration is the metadata.generation this status is about.
+	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions is a map by type.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

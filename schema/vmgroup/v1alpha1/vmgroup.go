@@ -66,7 +66,7 @@ const (
 
 // VmGroupStatus is what the operator has seen and done.
 type VmGroupStatus struct {
-	// ObservedGeneration is the metadata.generation this status is about.
+	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Phase is the state of the group in a word.
 	Phase Phase `json:"phase,omitempty"`
