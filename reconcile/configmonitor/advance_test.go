@@ -1,6 +1,7 @@
 package configmonitor
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -209,4 +210,26 @@ func TestStuck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLooksAreSpacedOut: a restart of many workloads does not ask the API server more often than one of a few.
+func TestLooksAreSpacedOut(t *testing.T) {
+	t.Parallel()
+	many := func(count int, kind string, action v1.Action) []v1.RestartedWorkload {
+		return slices.Repeat([]v1.RestartedWorkload{{Kind: kind, Action: action}}, count)
+	}
+	for name, test := range map[string]struct {
+		workloads []v1.RestartedWorkload
+		want      time.Duration
+	}{
+		"a few":                    {many(3, kindStatefulSet, v1.ActionPending), 120 * time.Millisecond},
+		"a thousand":               {many(1000, "Deployment", v1.ActionRolling), 40 * time.Second},
+		"a thousand that are done": {append(many(1000, "Deployment", v1.ActionRolled), many(10, "Deployment", v1.ActionRolling)...), 400 * time.Millisecond},
+		"Pods, which are listed":   {many(1000, kindPod, v1.ActionPending), 0},
+	} {
+		if got := looksTake(&v1.Restart{Workloads: test.workloads}); got != test.want {
+			t.Errorf("%s: the looks take %s, want %s", name, got, test.want)
+		}
+	}
+	same(t, looksTake(nil), time.Duration(0))
 }

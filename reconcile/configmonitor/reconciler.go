@@ -16,6 +16,8 @@ const (
 	// stepEvery is how soon to look again at a restart under way; helpEvery at one that waits for somebody's help.
 	stepEvery = 2 * time.Second
 	helpEvery = 15 * time.Second
+	// lookEvery is the time between two looks at workloads on the average. Each is one request, and a restart may be of a thousand.
+	lookEvery = 40 * time.Millisecond
 )
 
 type reconciler struct {
@@ -103,9 +105,23 @@ func (r *reconciler) report(monitor v1.ConfigMonitor, status v1.ConfigMonitorSta
 	}
 	outcome := reconcile.Outcome{Status: status, Events: tell(monitor.Status, status)}
 	if isUnderWay(status.LastRestart) {
-		outcome.Again = stepEvery
+		outcome.Again = max(stepEvery, looksTake(status.LastRestart))
 	}
 	return outcome, err
+}
+
+// looksTake is how long the looks of one pass have to last, as there are more of them the more workloads are not done.
+func looksTake(restart *v1.Restart) time.Duration {
+	if restart == nil {
+		return 0
+	}
+	looks := 0
+	for _, entry := range restart.Workloads {
+		if entry.Kind != kindPod && !isDone(entry) {
+			looks++
+		}
+	}
+	return time.Duration(looks) * lookEvery
 }
 
 // failed ends a pass that could not see what it has to.
@@ -119,5 +135,8 @@ func (r *reconciler) failed(monitor v1.ConfigMonitor, err error) (reconcile.Outc
 // help ends a pass that came upon a problem.
 func (r *reconciler) help(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found problem, again time.Duration) (reconcile.Outcome, error) {
 	setProblem(&status, found, r.now())
+	if again > 0 {
+		again = max(again, looksTake(status.LastRestart))
+	}
 	return reconcile.Outcome{Status: status, Events: tell(monitor.Status, status), Again: again}, nil
 }
