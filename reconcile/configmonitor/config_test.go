@@ -2,6 +2,7 @@ package configmonitor
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,12 +137,14 @@ type lister []*unstructured.Unstructured
 
 func (l lister) Get(string, string) (*unstructured.Unstructured, bool) { return nil, false }
 func (l lister) Owned(types.UID) []*unstructured.Unstructured          { return nil }
-func (l lister) Indexed(string, string) []*unstructured.Unstructured   { return nil }
+func (l lister) List(string) []*unstructured.Unstructured {
+	panic("a change of one ConfigMap must not look at all monitors")
+}
 
-func (l lister) List(namespace string) []*unstructured.Unstructured {
+func (l lister) Indexed(_, key string) []*unstructured.Unstructured {
 	found := []*unstructured.Unstructured{}
 	for _, object := range l {
-		if object.GetNamespace() == namespace {
+		if slices.Contains(configMapKey(object), key) {
 			found = append(found, object)
 		}
 	}

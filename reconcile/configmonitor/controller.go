@@ -31,6 +31,7 @@ func Controller(kind schema.Kind) reconcile.Controller {
 	return reconcile.Controller{
 		Kind:      kind,
 		Watches:   []reconcile.Watch{{Resource: configMaps(), Transform: keepHash, Owners: monitorsOf}},
+		Indices:   map[string]reconcile.IndexFunc{indexConfigMap: configMapKey},
 		Childless: true, // it makes nothing
 		Rules:     rules(),
 		New: func(api *reconcile.Client) reconcile.Reconciler {
@@ -39,19 +40,27 @@ func Controller(kind schema.Kind) reconcile.Controller {
 	}
 }
 
+// indexConfigMap finds monitors by the ConfigMap that they watch.
+const indexConfigMap = "configmap"
+
+func configMapKey(monitor *unstructured.Unstructured) []string {
+	return []string{keyFor(monitor.GetNamespace(), watchedName(monitor))}
+}
+
+func keyFor(namespace, name string) string {
+	return types.NamespacedName{Namespace: namespace, Name: name}.String()
+}
+
 // monitorsOf returns the monitors that watch a ConfigMap.
 func monitorsOf(config *unstructured.Unstructured, monitors reconcile.Lister) []types.NamespacedName {
 	concerned := []types.NamespacedName{}
-	for _, monitor := range monitors.List(config.GetNamespace()) {
-		if watchedName(monitor) == config.GetName() {
-			concerned = append(concerned, types.NamespacedName{Namespace: monitor.GetNamespace(), Name: monitor.GetName()})
-		}
+	for _, monitor := range monitors.Indexed(indexConfigMap, keyFor(config.GetNamespace(), config.GetName())) {
+		concerned = append(concerned, types.NamespacedName{Namespace: monitor.GetNamespace(), Name: monitor.GetName()})
 	}
 	return concerned
 }
 
-// watchedName reads the name of the ConfigMap out of a cached monitor without decoding all of it: this is asked of every monitor of a
-// namespace at every change of a ConfigMap there.
+// watchedName reads the name of the ConfigMap out of a cached monitor without decoding all of it: the index asks at every change of a monitor.
 func watchedName(monitor *unstructured.Unstructured) string {
 	for _, spelling := range []string{"configMap", "configmap"} {
 		if name, found, _ := unstructured.NestedString(monitor.Object, "spec", spelling); found && name != "" {

@@ -101,8 +101,8 @@ func selectorOf(monitor v1.ConfigMonitor) labels.Selector {
 // a monitor acts on its plan only when the cache shows it.
 func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, error) {
 	found := []sibling{}
-	for _, object := range r.api.Cached(r.resource).List(monitor.Namespace) {
-		if object.GetUID() == monitor.UID || watchedName(object) != now.name {
+	for _, object := range r.api.Cached(r.resource).Indexed(indexConfigMap, keyFor(monitor.Namespace, now.name)) {
+		if object.GetUID() == monitor.UID {
 			continue
 		}
 		var other v1.ConfigMonitor

@@ -31,7 +31,6 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/schema"
-	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // Controller is the kind as the engine knows it. image is the operator's own, which backups' Pods run.
@@ -40,9 +39,10 @@ func Controller(kind schema.Kind, image string) reconcile.Controller {
 		Kind: kind,
 		Watches: []reconcile.Watch{
 			{Resource: jobs(), Selector: backup.Selector, Transform: backup.SlimJob, Owners: byLabel},
-			{Resource: pods(), Selector: backup.Selector, Transform: backup.SlimPod, Owners: byLabel},
+			{Resource: pods(), Selector: backup.Selector, Transform: backup.SlimPod, Owners: byLabel, Indices: map[string]reconcile.IndexFunc{indexLabel: podLabel}},
 			{Resource: clusters(kind), Owners: waitingFor},
 		},
+		Indices: indices(),
 		Rules:   rules(kind),
 		Metrics: func(instances reconcile.Lister) prometheus.Collector { return newMeasures(instances, time.Now) },
 		New: func(api *reconcile.Client) reconcile.Reconciler {
@@ -57,30 +57,21 @@ func byLabel(child *unstructured.Unstructured, instances reconcile.Lister) []typ
 	if value == "" {
 		return nil
 	}
-	if _, found := instances.Get(child.GetNamespace(), value); found {
-		return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: value}}
-	}
-	concerned := []types.NamespacedName{}
-	for _, instance := range instances.List(child.GetNamespace()) {
-		if backup.LabelValue(instance.GetName()) == value {
-			concerned = append(concerned, types.NamespacedName{Namespace: instance.GetNamespace(), Name: instance.GetName()})
-		}
-	}
-	return concerned
+	return keysOfAll(instances.Indexed(indexLabel, indexKey(child.GetNamespace(), value)))
 }
 
 // waitingFor finds the backups of a cluster that are not over. Those that are may be many, and the cluster concerns them no more.
 func waitingFor(cluster *unstructured.Unstructured, instances reconcile.Lister) []types.NamespacedName {
-	concerned := []types.NamespacedName{}
-	for _, instance := range instances.List(cluster.GetNamespace()) {
-		phase, _, _ := unstructured.NestedString(instance.Object, "status", "phase")
-		name, _, _ := unstructured.NestedString(instance.Object, "spec", "cluster")
-		if isOver(v1.BackupPhase(phase)) || name != "" && name != cluster.GetName() {
-			continue
-		}
-		concerned = append(concerned, types.NamespacedName{Namespace: instance.GetNamespace(), Name: instance.GetName()})
+	named := instances.Indexed(indexWaiting, indexKey(cluster.GetNamespace(), cluster.GetName()))
+	return keysOfAll(append(named, instances.Indexed(indexWaiting, indexKey(cluster.GetNamespace(), ""))...))
+}
+
+func keysOfAll(instances []*unstructured.Unstructured) []types.NamespacedName {
+	keys := make([]types.NamespacedName, 0, len(instances))
+	for _, instance := range instances {
+		keys = append(keys, types.NamespacedName{Namespace: instance.GetNamespace(), Name: instance.GetName()})
 	}
-	return concerned
+	return keys
 }
 
 // rules are what the kind needs beyond its own resource and what it watches. Secrets are read by name, never listed.

@@ -3,6 +3,7 @@ package mysqlbackupinstance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,15 @@ func (s shelf) List(string) []*unstructured.Unstructured { return s }
 func (s shelf) Owned(types.UID) []*unstructured.Unstructured { return nil }
 
 // Indexed implements reconcile.Lister.
-func (s shelf) Indexed(string, string) []*unstructured.Unstructured { return nil }
+func (s shelf) Indexed(index, key string) []*unstructured.Unstructured {
+	found := []*unstructured.Unstructured{}
+	for _, object := range s {
+		if slices.Contains(indices()[index](object), key) {
+			found = append(found, object)
+		}
+	}
+	return found
+}
 
 func put(t *testing.T, instances ...v1.MySQLBackupInstance) shelf {
 	t.Helper()

@@ -173,7 +173,7 @@ func isControlledBy(object *unstructured.Unstructured, instance v1.MySQLBackupIn
 // podsOf returns all Pods that bear the instance's name, of whichever Job.
 func (r *reconciler) podsOf(ctx context.Context, instance v1.MySQLBackupInstance, live bool) ([]corev1.Pod, error) {
 	value := backup.LabelValue(instance.Name)
-	objects := r.api.Cached(pods()).List(instance.Namespace)
+	objects := r.api.Cached(pods()).Indexed(indexLabel, indexKey(instance.Namespace, value))
 	if live {
 		var err error
 		if objects, err = r.api.List(ctx, pods(), instance.Namespace, backup.Selector+","+backup.LabelBackup+"="+value); err != nil {

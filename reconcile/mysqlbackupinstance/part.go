@@ -239,10 +239,8 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	if location.Claim == "" {
 		return nil
 	}
-	for _, object := range r.api.Cached(r.kind.GVR()).List(instance.Namespace) {
-		phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-		used, _, _ := unstructured.NestedString(object.Object, "status", "location", "claim")
-		seen.shared = seen.shared || object.GetUID() != instance.UID && used == location.Claim && !isOver(v1.BackupPhase(phase))
+	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
+		seen.shared = seen.shared || other.GetUID() != instance.UID
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 		Watches: []reconcile.Watch{
 			{Resource: deployments(), Selector: managedSelector, Transform: keepScaler},
 			{Resource: services(), Selector: managedSelector},
-			{Resource: autoscalers(), Transform: keepTarget, Owners: scaledBy},
+			{Resource: autoscalers(), Transform: keepTarget, Owners: scaledBy, Indices: map[string]reconcile.IndexFunc{indexTarget: targetKey}},
 		},
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"get", "create", "patch"}},

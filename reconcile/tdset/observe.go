@@ -21,9 +21,9 @@ import (
 func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	seen := look{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
-	for _, autoscaler := range r.api.Cached(autoscalers()).List(set.Namespace) {
+	for _, autoscaler := range r.api.Cached(autoscalers()).Indexed(indexTarget, keyFor(set.Namespace, set.Name)) {
 		switch target := targetOf(autoscaler); {
-		case target.name != set.Name || autoscaler.GetDeletionTimestamp() != nil:
+		case autoscaler.GetDeletionTimestamp() != nil:
 		case target.isDeployment():
 			seen.autoscaler = autoscaler.GetName()
 		case target.isSet():
@@ -151,6 +151,17 @@ func (t target) isSet() bool        { return t.group == schema.ScheduleGroup && 
 func targetOf(autoscaler *unstructured.Unstructured) target {
 	named, _, _ := unstructured.NestedStringMap(autoscaler.Object, "spec", "scaleTargetRef")
 	return target{group: apischema.FromAPIVersionAndKind(named["apiVersion"], named["kind"]).Group, kind: named["kind"], name: named["name"]}
+}
+
+// indexTarget finds autoscalers by the name of what they scale.
+const indexTarget = "target"
+
+func targetKey(autoscaler *unstructured.Unstructured) []string {
+	return []string{keyFor(autoscaler.GetNamespace(), targetOf(autoscaler).name)}
+}
+
+func keyFor(namespace, name string) string {
+	return types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
 // scaledBy returns the TDSet whose Deployment an autoscaler scales, or which it scales itself, if there is one.
