@@ -131,12 +131,17 @@ func (c *controller) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// open begins to queue, all objects first, and returns the queue.
-func (c *controller) open(provider workqueue.MetricsProvider) queue {
+// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest.
+func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Queue[types.NamespacedName]) queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffFirst, backoffCap)
+	name := c.Kind.Kind
+	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: name, MetricsProvider: provider, Queue: order})
 	opened := workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{
-		Name:            c.Kind.Kind,
+		Name:            name,
 		MetricsProvider: provider,
+		DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.NamespacedName]{
+			Name: name, MetricsProvider: provider, Queue: ordered,
+		}),
 	})
 	c.mu.Lock()
 	c.queue = opened

@@ -17,50 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestSlowPassesDoNotKeepOthersWaiting(t *testing.T) {
-	t.Parallel()
-	limits := newSlots(1)
-	limits.after = time.Millisecond
-	hang, hanging := make(chan struct{}), make(chan struct{}, slowPerWorker)
-	ended := make(chan struct{}, slowPerWorker)
-	for range slowPerWorker {
-		if !limits.take(t.Context()) {
-			t.Fatal("no slot, though the slow passes before should have left theirs")
-		}
-		go limits.use(func() {
-			hanging <- struct{}{}
-			<-hang
-			ended <- struct{}{}
-		})
-		<-hanging
-	}
-	quick := make(chan struct{})
-	if !limits.take(t.Context()) {
-		t.Fatal("no slot for the quick pass")
-	}
-	limits.use(func() { close(quick) })
-	<-quick
-	close(hang)
-	for range slowPerWorker {
-		<-ended
-	}
-}
-
-func TestSlotsGiveAllBack(t *testing.T) {
-	t.Parallel()
-	limits := newSlots(2)
-	limits.after = time.Millisecond
-	for _, lasts := range []time.Duration{0, 5 * time.Millisecond, 0, 5 * time.Millisecond} {
-		if !limits.take(t.Context()) {
-			t.Fatal("no slot")
-		}
-		limits.use(func() { <-time.After(lasts) })
-	}
-	if held := len(limits.quick) + len(limits.slow); held != 0 {
-		t.Errorf("%d slots are still held", held)
-	}
-}
-
 func TestTellerTellsNewsOnly(t *testing.T) {
 	t.Parallel()
 	ready := Event{Type: Normal, Reason: "Ready", Note: "3 of 3 members"}

@@ -55,7 +55,7 @@ type term struct {
 	reconciler  Reconciler
 	teller      *teller
 	metrics     *metrics
-	slots       *slots
+	line        *line
 	logger      logr.Logger
 	passTimeout time.Duration
 	unavailable func(error)
@@ -84,7 +84,7 @@ func newTerm(c *controller, m *Manager) *term {
 		reconciler:  c.New(client),
 		teller:      client.teller,
 		metrics:     m.metrics,
-		slots:       newSlots(m.config.Workers),
+		line:        newLine(m.config.Workers),
 		logger:      c.logger,
 		passTimeout: m.config.PassTimeout,
 		unavailable: m.serverUnavailable,
@@ -97,16 +97,22 @@ func newTerm(c *controller, m *Manager) *term {
 // run makes passes until stop ends; then it begins no more, and returns while some may still be running: wait for passes. work is the
 // context of the passes.
 func (t *term) run(stop, work context.Context) {
-	t.queue = t.controller.open(t.metrics.queue)
+	t.queue = t.controller.open(t.metrics.queue, t.line)
 	defer context.AfterFunc(stop, t.controller.close)()
 	defer t.controller.close()
-	for t.slots.take(stop) {
-		key, down := t.queue.Get()
-		if down {
-			t.slots.give()
+	for {
+		for stop.Err() == nil && t.line.mayBegin() {
+			key, down := t.queue.Get()
+			if down {
+				return
+			}
+			t.passes.Go(func() { t.line.use(key, func() { t.pass(work, key) }) })
+		}
+		select {
+		case <-t.line.ready:
+		case <-stop.Done():
 			return
 		}
-		t.passes.Go(func() { t.slots.use(func() { t.pass(work, key) }) })
 	}
 }
 
@@ -290,6 +296,7 @@ func (t *term) revisit(key types.NamespacedName) {
 func (t *term) forget(key types.NamespacedName) {
 	t.client.journal.forget(key)
 	t.teller.forget(key)
+	t.line.forget(key)
 	t.mu.Lock()
 	delete(t.visited, key)
 	t.mu.Unlock()

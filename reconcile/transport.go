@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,7 +23,7 @@ const verbWatch = "watch"
 // that. The first contact is not waited for here: who starts an operator with a wrong address must be told.
 type transport struct {
 	next    http.RoundTripper
-	slots   chan struct{}
+	slots   *requestSlots
 	metrics *metrics
 	// retry is how long a watch waits before it looks for the API server again.
 	retry   time.Duration
@@ -38,9 +37,9 @@ const lookAgain = time.Second
 func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
 	instrumented := rest.CopyConfig(config)
 	instrumented.QPS = -1
-	var slots chan struct{}
+	var slots *requestSlots
 	if atOnce > 0 {
-		slots = make(chan struct{}, atOnce)
+		slots = newRequestSlots(atOnce)
 	}
 	instrumented.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &transport{next: next, slots: slots, metrics: m, retry: lookAgain}
@@ -52,10 +51,11 @@ func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	wanted := describe(request)
 	if t.slots != nil && wanted.verb != verbWatch {
-		if err := t.take(request.Context()); err != nil {
+		give, err := t.slots.take(request.Context(), wanted)
+		if err != nil {
 			return nil, err
 		}
-		defer func() { <-t.slots }()
+		defer give()
 	}
 
 	for {
@@ -88,15 +88,6 @@ func (t *transport) send(request *http.Request, wanted asked) (*http.Response, e
 		t.metrics.latencies.WithLabelValues(wanted.verb).Observe(time.Since(began).Seconds())
 	}
 	return response, err
-}
-
-func (t *transport) take(ctx context.Context) error {
-	select {
-	case t.slots <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // asked is what a request asks for, in the words of RBAC but that an apply is told from other patches.

@@ -1,0 +1,141 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func in(namespace string, number int) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(number)}
+}
+
+// popAll begins passes as long as there is room, and returns whose.
+func (l *line) popAll() []types.NamespacedName {
+	popped := []types.NamespacedName{}
+	for l.mayBegin() {
+		popped = append(popped, l.Pop())
+	}
+	return popped
+}
+
+func TestNamespacesTakeTurns(t *testing.T) {
+	t.Parallel()
+	l := newLine(100)
+	for number := range 500 {
+		l.Push(in("crowded", number))
+	}
+	l.Push(in("calm", 1))
+	l.Push(in("quiet", 1))
+	popped := l.popAll()
+	same(t, popped[:4], []types.NamespacedName{in("crowded", 0), in("calm", 1), in("quiet", 1), in("crowded", 1)})
+	same(t, len(popped), 77) // three quarters of the places, and the two of others
+	same(t, l.Len(), 500-75)
+	l.Push(in("late", 1))
+	same(t, l.popAll(), []types.NamespacedName{in("late", 1)})
+}
+
+func TestNewObjectsGoFirst(t *testing.T) {
+	t.Parallel()
+	l := newLine(8)
+	for number := range 100 {
+		l.known[in("a", number)] = false
+		l.Push(in("a", number))
+	}
+	l.Push(in("a", 1000))
+	same(t, l.Pop(), in("a", 1000))
+}
+
+func TestNoGroupStarves(t *testing.T) {
+	t.Parallel()
+	l := newLine(8)
+	for number := range 100 {
+		l.Push(in("a", number))
+	}
+	l.known[in("b", 1)], l.known[in("b", 2)] = false, true
+	l.Push(in("b", 1))
+	l.Push(in("b", 2))
+	popped := map[types.NamespacedName]bool{}
+	for range 4 {
+		popped[l.Pop()] = true
+	}
+	same(t, popped[in("b", 1)] && popped[in("b", 2)], true)
+}
+
+func TestLineGivesAllPlacesBack(t *testing.T) {
+	t.Parallel()
+	l := newLine(2)
+	l.after = time.Millisecond
+	for round, lasts := range []time.Duration{0, 5 * time.Millisecond, 5 * time.Millisecond, 0, 0} {
+		l.Push(in("a", 1))
+		key := l.Pop()
+		l.use(key, func() { <-time.After(lasts) })
+		same(t, l.known[key], round == 1 || round == 2)
+	}
+	same(t, l.quick.taken+l.slow.taken, 0)
+	same(t, len(l.quick.of)+len(l.slow.of), 0)
+	l.forget(in("a", 1))
+	same(t, len(l.known), 0)
+}
+
+// hanging makes passes that hang in one namespace and end at once in all others.
+type hanging struct {
+	release, began, calm chan struct{}
+}
+
+// Reconcile implements Reconciler.
+func (h *hanging) Reconcile(ctx context.Context, object *unstructured.Unstructured) (Outcome, error) {
+	if object.GetNamespace() != "broken" {
+		h.calm <- struct{}{}
+		return Outcome{}, nil
+	}
+	h.began <- struct{}{}
+	select {
+	case <-h.release:
+	case <-ctx.Done():
+	}
+	return Outcome{}, nil
+}
+
+// Five hundred objects whose passes hang in one namespace: those of another begin at once, again and again.
+func TestBrokenObjectsDelayNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	h := &hanging{release: make(chan struct{}), began: make(chan struct{}, 500), calm: make(chan struct{})}
+	s := newStage(t, h)
+	s.line.after = time.Millisecond
+	for number := range 500 {
+		object := ownerAt("1", "10")
+		object.SetNamespace("broken")
+		object.SetName(fmt.Sprint(number))
+		s.shows(t, object)
+		s.visit(pass{key: keyOf(object), uid: "1"})
+	}
+	stop, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.run(stop, t.Context())
+	}()
+	for range s.line.slow.share + s.line.quick.share {
+		<-h.began
+	}
+	calm := ownerAt("1", "10")
+	s.shows(t, calm)
+	s.visit(pass{key: keyOf(calm), uid: "1"})
+	for range 20 {
+		s.controller.enqueue(keyOf(calm))
+		select {
+		case <-h.calm:
+		case <-time.After(5 * time.Second):
+			t.Fatal("an object waits for those of another namespace")
+		}
+	}
+	close(h.release)
+	cancel()
+	<-ended
+	s.passes.Wait()
+}

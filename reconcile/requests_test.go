@@ -1,0 +1,90 @@
+package reconcile
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+)
+
+// hangingWrites serves an API server whose writes of the named resources hang until the test ends, and returns a client of it.
+func hangingWrites(t *testing.T, resources ...string) (client *http.Client, address string, hang chan struct{}) {
+	t.Helper()
+	hang, end := make(chan struct{}, 1000), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+		for _, resource := range resources {
+			if request.Method != http.MethodGet && strings.Contains(request.URL.Path, resource) {
+				hang <- struct{}{}
+				<-end
+			}
+		}
+		_, _ = answer.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	m, err := newMetrics(prometheus.NewRegistry(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err = rest.HTTPClientFor(instrument(&rest.Config{Host: server.URL}, m, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	t.Cleanup(group.Wait)
+	t.Cleanup(func() { close(end) })
+	for _, resource := range resources {
+		for range 136 {
+			group.Go(func() { ask(t, client, http.MethodPatch, server.URL+"/apis/apps/v1/namespaces/a/"+resource+"/x") })
+		}
+	}
+	return client, server.URL, hang
+}
+
+func ask(t *testing.T, client *http.Client, method, url string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return // the test is over
+	}
+	_ = response.Body.Close()
+}
+
+// A webhook that hangs on one resource delays no request for another.
+func TestHangingWritesOfAResourceDelayNoOther(t *testing.T) {
+	t.Parallel()
+	client, address, hang := hangingWrites(t, "deployments")
+	for range 16 {
+		<-hang
+	}
+	began := time.Now()
+	for _, method := range []string{http.MethodGet, http.MethodPatch, http.MethodPost} {
+		ask(t, client, method, address+"/apis/cr.mysqloperator.grtl.github.com/v1/namespaces/a/mysqlclusters/db")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("three requests for another resource took %s", took)
+	}
+}
+
+// Where all writes hang, what is there can be read.
+func TestHangingWritesDelayNoReads(t *testing.T) {
+	t.Parallel()
+	client, address, hang := hangingWrites(t, "deployments", "statefulsets", "services")
+	for range 24 {
+		<-hang
+	}
+	began := time.Now()
+	ask(t, client, http.MethodGet, address+"/apis/cr.mysqloperator.grtl.github.com/v1/namespaces/a/mysqlclusters/db")
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("a read took %s", took)
+	}
+}
