@@ -149,15 +149,13 @@ func (s *informers) shared(key informerKey) (cache.SharedIndexInformer, error) {
 }
 
 // contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:
-// such an object is cached as it is. What the transform leaves is compacted.
+// such an object is cached as it is.
 func (s *informers) contained(key informerKey, transform cache.TransformFunc) cache.TransformFunc {
 	return func(item any) (any, error) {
 		var kept any
 		err := contained(func() error {
 			var err error
-			if kept, err = transform(item); err == nil {
-				kept = compact(kept)
-			}
+			kept, err = transform(item)
 			return err
 		})
 		if err != nil {
