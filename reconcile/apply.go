@@ -35,6 +35,20 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
 	}
+	if _, isDigested := digestIn(live, ManagerChildren); isDigested && live.GetDeletionTimestamp() == nil {
+		if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, live, child) {
+			return Unchanged, nil
+		}
+		if live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName()); err != nil {
+			if IsGone(err) {
+				return c.create(ctx, resource, child)
+			}
+			return Unchanged, err
+		}
+		if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
+			return Unchanged, err
+		}
+	}
 	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen})
 }
 
@@ -77,7 +91,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Unchanged, nil
 	}
 
-	wanted := fingerprint(what.desired.Object)
+	wanted := wantedDigest(what.desired)
 	// With the UID the apply can neither create the object anew nor hit another that took its place.
 	what.desired.SetUID(live.GetUID())
 	if what.seen != "" {
@@ -89,7 +103,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), served(err))
 	}
 	owned, _ := ownedBy(written, what.manager)
-	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(owned)})
+	c.journal.remember(ctx, child, applied{desired: wanted, stored: digestOf(written.Object, owned)})
 	c.journal.wrote(ctx, resource, written)
 	if written.GetResourceVersion() == live.GetResourceVersion() {
 		return Unchanged, nil
@@ -111,10 +125,22 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	// The API server may store something else than was applied and have it owned all the same: defaults within an atomic field, the
 	// work of an admission plugin. Applying it again would bring nothing.
 	last, ok := c.journal.lastApplied(ctx, child)
-	if ok && last == (applied{desired: fingerprint(what.desired.Object), owned: fingerprint(owned)}) {
+	if ok && last == (applied{desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)}) {
 		return ""
 	}
 	return where
+}
+
+// fitsDigest says whether an apply would change nothing in an object of which the cache has a digest.
+func (c *Client) fitsDigest(ctx context.Context, live, desired *unstructured.Unstructured) bool {
+	canonicalise(desired)
+	present, _ := digestIn(live, ManagerChildren)
+	wanted := wantedDigest(desired)
+	if present == wanted {
+		return true
+	}
+	last, ok := c.journal.lastApplied(ctx, appliedTo{manager: ManagerChildren, uid: live.GetUID()})
+	return ok && present != "" && last == applied{desired: wanted, stored: present}
 }
 
 // create applies an object that did not exist a moment ago. Without force, and nobody can have applied it as this manager: whatever
@@ -126,7 +152,7 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
-	what := applied{desired: fingerprint(child.Object), owned: fingerprint(owned)}
+	what := applied{desired: wantedDigest(child), stored: digestOf(created.Object, owned)}
 	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, uid: created.GetUID()}, what)
 	c.journal.wrote(ctx, resource, created)
 	logChange(ctx, Created, created)

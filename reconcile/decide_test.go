@@ -257,7 +257,8 @@ func TestStateOf(t *testing.T) {
 func TestTrimMetadata(t *testing.T) {
 	t.Parallel()
 	object := child("a", "1", nil)
-	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"})
+	own := schema.MySQLGroup + "/expired"
+	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "others.example.com/note": "no", own: "yes"})
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{
 		{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate},
 		{Manager: ManagerChildren, Operation: metav1.ManagedFieldsOperationApply},
@@ -270,7 +271,7 @@ func TestTrimMetadata(t *testing.T) {
 		if _, err := TrimMetadata(object); err != nil {
 			t.Fatal(err)
 		}
-		same(t, object.GetAnnotations(), map[string]string{"kept": "yes"})
+		same(t, object.GetAnnotations(), map[string]string{own: "yes"})
 		managers := []string{}
 		for _, entry := range object.GetManagedFields() {
 			managers = append(managers, entry.Manager)

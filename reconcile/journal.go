@@ -53,10 +53,10 @@ type appliedTo struct {
 	uid     types.UID
 }
 
-// applied is a fingerprint of what was applied last (desired) and of the ownership the API server recorded for it (owned). While
-// both are the same, nothing of ours changed: whoever changes one of our fields takes its ownership from us.
+// applied has a digest of what was applied last (desired) and of what the API server stored for it (stored). While both are the same,
+// nothing of ours changed.
 type applied struct {
-	desired, owned uint64
+	desired, stored string
 }
 
 func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time.Time) *journal {

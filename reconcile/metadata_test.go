@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 func podsResource() apischema.GroupVersionResource {
@@ -24,7 +26,7 @@ func podMetadata(namespace, name, version string) *metav1.PartialObjectMetadata 
 	pod.APIVersion, pod.Kind = metadataVersion, metadataKind
 	pod.Namespace, pod.Name, pod.UID, pod.ResourceVersion = namespace, name, types.UID("uid-of-"+namespace+"-"+name), version
 	pod.Labels = map[string]string{"app": "web"}
-	pod.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"}
+	pod.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", schema.MySQLGroup + "/kept": "yes"}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}, {Manager: ManagerChildren, Operation: metav1.ManagedFieldsOperationApply}}
 	return pod
 }
@@ -59,7 +61,7 @@ func TestTrimMetadataOfMetadata(t *testing.T) {
 		if _, err := TrimMetadata(pod); err != nil {
 			t.Fatal(err)
 		}
-		same(t, pod.Annotations, map[string]string{"kept": "yes"})
+		same(t, pod.Annotations, map[string]string{schema.MySQLGroup + "/kept": "yes"})
 		same(t, len(pod.ManagedFields), 0)
 		same(t, pod.Labels, map[string]string{"app": "web"})
 	}

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"reflect"
 	"strings"
 
@@ -204,15 +203,4 @@ func find(live []any, key any) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-// fingerprint is a hash of anything that JSON can express; equal content has an equal fingerprint.
-func fingerprint(content any) uint64 {
-	document, err := json.Marshal(content)
-	if err != nil {
-		return 0
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write(document)
-	return hash.Sum64()
 }

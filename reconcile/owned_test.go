@@ -176,6 +176,14 @@ func TestDifferenceFindsWhatAnApplyWouldChange(t *testing.T) {
 				test.desired(t, desired)
 			}
 			canonicalise(desired)
+			kept, err := KeepDigest()(live.DeepCopy())
+			if err != nil {
+				t.Fatal(err)
+			}
+			digested, _ := kept.(*unstructured.Unstructured)
+			if got, _ := digestIn(digested, ManagerChildren); (got == wantedDigest(desired)) != (test.want == "") {
+				t.Errorf("the digest of the live object fits: %t, though an apply would change %q", got == wantedDigest(desired), test.want)
+			}
 			for _, from := range []string{"the API server", "a cache"} {
 				owned, ok := ownedBy(live, ManagerChildren)
 				if !ok {

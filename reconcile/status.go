@@ -30,8 +30,8 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 	}
 
 	child := appliedTo{manager: ManagerStatus, uid: object.GetUID()}
-	wanted := fingerprint(desired)
-	if last, ok := c.journal.lastApplied(ctx, child); ok && last == (applied{desired: wanted, owned: fingerprint(present)}) {
+	wanted := digest(desired)
+	if last, ok := c.journal.lastApplied(ctx, child); ok && last == (applied{desired: wanted, stored: digest(present)}) {
 		// The definition defaults part of this status: writing it again would bring nothing.
 		return nil
 	}
@@ -41,7 +41,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 		return fmt.Errorf("write the status: %w", served(err))
 	}
 	stored, _, _ := unstructured.NestedMap(written.Object, "status")
-	c.journal.remember(ctx, child, applied{desired: wanted, owned: fingerprint(stored)})
+	c.journal.remember(ctx, child, applied{desired: wanted, stored: digest(stored)})
 	c.journal.wrote(ctx, resource, written)
 	return nil
 }

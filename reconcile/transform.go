@@ -2,37 +2,94 @@ package reconcile
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// What a cache keeps of an object's annotations and labels at most, whoever wrote them: one tenant's objects must not fill the memory that
+// all clusters need. A length is in bytes.
+const (
+	maxAnnotations      = 16
+	maxAnnotationLength = 1024
+	maxLabels           = 64
 )
 
 // TrimMetadata drops what nobody reads from an object on its way into a cache: the managedFields of others (often more than half of
-// an object's memory) and kubectl's copy of the last applied configuration. The entries of the operator's own field managers stay,
-// because Client.Apply and Client.ApplyFields tell by them whether a write would change anything; of metadata alone nobody can tell
-// that, so that there none stays. Anything but an unstructured object or metadata is returned as it is.
+// an object's memory), the annotations of others, and labels beyond the first maxLabels. The entries of the operator's own field managers
+// stay, because Client.Apply and Client.ApplyFields tell by them whether a write would change anything; of metadata alone nobody can tell
+// that, so that there none stays. Annotations stay if the operator applied them, or if their names begin with an API group of the
+// operator's or the object's own. Anything but an unstructured object or metadata is returned as it is.
 func TrimMetadata(item any) (any, error) {
 	switch object := item.(type) {
 	case *unstructured.Unstructured:
 		trimManagedFields(object)
-		trimAnnotations(object)
+		trimAnnotations(object, object.GroupVersionKind().Group, appliedAnnotations(object))
+		trimLabels(object)
 	case *metav1.PartialObjectMetadata:
 		if len(object.ManagedFields) > 0 { // else it may be in the cache already, where others read it
 			object.SetManagedFields(nil)
 		}
-		trimAnnotations(object)
+		trimAnnotations(object, object.GroupVersionKind().Group, nil)
+		trimLabels(object)
 	}
 	return item, nil
 }
 
-func trimAnnotations(object metav1.Object) {
+// trimAnnotations changes nothing where there is nothing to drop: the object may be in the cache already.
+func trimAnnotations(object metav1.Object, group string, applied sets.Set[string]) {
 	annotations := object.GetAnnotations()
-	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		object.SetAnnotations(annotations)
+	kept := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		domain, _, _ := strings.Cut(name, "/")
+		isOwn := domain == schema.MySQLGroup || domain == schema.ScheduleGroup || group != "" && domain == group
+		if (isOwn || applied.Has(name)) && len(kept) < maxAnnotations {
+			kept[name] = cut(annotations[name], maxAnnotationLength)
+		}
 	}
+	if !maps.Equal(kept, annotations) {
+		object.SetAnnotations(kept)
+	}
+}
+
+// trimLabels keeps the recommended labels of Kubernetes and the operator's own of an object that has too many.
+func trimLabels(object metav1.Object) {
+	set := object.GetLabels()
+	if len(set) <= maxLabels {
+		return
+	}
+	kept := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		domain, _, _ := strings.Cut(name, "/")
+		if (domain == "app.kubernetes.io" || domain == schema.MySQLGroup) && len(kept) < maxLabels {
+			kept[name] = set[name]
+		}
+	}
+	object.SetLabels(kept)
+}
+
+// appliedAnnotations returns the names of the annotations that the operator applied.
+func appliedAnnotations(object *unstructured.Unstructured) sets.Set[string] {
+	applied := sets.Set[string]{}
+	metadata, _ := object.Object[metadataField].(map[string]any)
+	entries, _ := metadata[managedFieldsField].([]any)
+	for _, item := range entries {
+		entry, _ := item.(map[string]any)
+		manager, _ := entry["manager"].(string)
+		owned, _ := ownedBy(object, manager)
+		fields, _ := owned["f:"+metadataField].(map[string]any)
+		annotations, _ := fields["f:annotations"].(map[string]any)
+		for name := range annotations {
+			applied.Insert(strings.TrimPrefix(name, "f:"))
+		}
+	}
+	return applied
 }
 
 // trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of

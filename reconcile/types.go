@@ -108,7 +108,8 @@ type Watch struct {
 	// Transform is applied to every object before it is cached. It must keep the metadata, and the managedFields entries that
 	// TrimMetadata keeps if the resource is written through Client.Apply or Client.ApplyFields. It must be quick, tolerate any
 	// type of object, and give the same result when applied twice. With MetadataOnly it is given a
-	// *metav1.PartialObjectMetadata, and need not keep managedFields. Nil means TrimMetadata.
+	// *metav1.PartialObjectMetadata, and need not keep managedFields. Nil means TrimMetadata; KeepDigest is for what only Client.Apply
+	// reads.
 	Transform cache.TransformFunc
 	// Owners tells which objects of the kind a change to child concerns; objects lists the kind's cached objects (with Indexed, not List,
 	// where there may be many of either). Nil means the controller owner (metadata.ownerReferences) if it is of the kind.

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+func TestTrimMetadataBoundsWhatOthersWrite(t *testing.T) {
+	t.Parallel()
+	annotations := map[string]string{"evil.example.com/x": strings.Repeat("x", 250_000), schema.MySQLGroup + "/expired": strings.Repeat("y", 250_000)}
+	many := map[string]string{"app.kubernetes.io/instance": "db", schema.MySQLGroup + "/backup-schedule": "nightly"}
+	for number := range 1000 {
+		annotations[fmt.Sprintf("%s/%d", schema.MySQLGroup, number)] = "z"
+		many[fmt.Sprint("evil.example.com/", number)] = "z"
+	}
+	forged := parse(t, set)
+	forged.SetAnnotations(annotations)
+	for story, object := range map[string]*unstructured.Unstructured{
+		"an object":                         child("a", "1", nil),
+		"one that says it is an operator's": applyAs(t, forged, nil),
+	} {
+		object.SetAnnotations(annotations)
+		object.SetLabels(many)
+		trimmed, err := TrimMetadata(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, _ := trimmed.(*unstructured.Unstructured)
+		bytes := 0
+		for name, value := range kept.GetAnnotations() {
+			bytes += len(name) + len(value)
+		}
+		if bytes > 20_000 || len(kept.GetAnnotations()) > maxAnnotations {
+			t.Errorf("%s: %d annotations of %d bytes are kept", story, len(kept.GetAnnotations()), bytes)
+		}
+		same(t, kept.GetLabels(), map[string]string{"app.kubernetes.io/instance": "db", schema.MySQLGroup + "/backup-schedule": "nightly"})
+	}
+}
