@@ -16,11 +16,11 @@ func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
-			{Resource: statefulSets(), Selector: managedSelector},
-			{Resource: services(), Selector: managedSelector},
-			{Resource: configs(), Selector: managedSelector},
-			{Resource: accounts(), Selector: managedSelector},
-			{Resource: budgets(), Selector: managedSelector},
+			{Resource: statefulSets(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.replicas", "spec.volumeClaimTemplates", "status")},
+			{Resource: services(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.selector")},
+			{Resource: configs(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
+			{Resource: accounts(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
+			{Resource: budgets(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
 			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance, Indices: byCluster()},
 		},

@@ -31,7 +31,7 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 		Kind: kind,
 		Watches: []reconcile.Watch{
 			{Resource: deployments(), Selector: managedSelector, Transform: keepScaler},
-			{Resource: services(), Selector: managedSelector},
+			{Resource: services(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: autoscalers(), Transform: keepTarget, Owners: scaledBy, Indices: map[string]reconcile.IndexFunc{indexTarget: targetKey}},
 		},
 		Rules: []rbacv1.PolicyRule{
