@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,8 @@ type measured struct {
 	// restart is how long an operator took from its start until it had looked at all clusters; restartWrites is how often it wrote.
 	restart       time.Duration
 	restartWrites float64
+	// What was written at rest and at the restart; empty where nothing was.
+	wroteAtRest, wroteAtRestart string
 }
 
 func (m measured) name() string {
@@ -50,6 +53,11 @@ func (m measured) name() string {
 
 func (m measured) print(out io.Writer) {
 	name := m.name()
+	for when, wrote := range map[string]string{"at rest": m.wroteAtRest, "at the restart": m.wroteAtRestart} {
+		if wrote != "" {
+			fmt.Fprintf(out, "%s, written %s: %s\n", name, when, wrote)
+		}
+	}
 	figure.Print(out, name+"_anon", m.anonymous/mebibyte, "MiB")
 	fmt.Fprintf(out, "figure %s_cpu_rest %.2f percent\n", name, m.cpu)
 	figure.Print(out, name+"_requests_rest", m.requests, "/s")
@@ -169,6 +177,7 @@ func (m *measured) measureRest(ctx context.Context, o options, operator *testbed
 	m.cpu = (after.cpu - before.cpu).Seconds() / seconds * 100
 	m.requests = (requests(after.metrics) - requests(before.metrics)) / seconds
 	m.writes = (writes(after.metrics) - writes(before.metrics)) / seconds
+	m.wroteAtRest = written(before.metrics, after.metrics)
 	m.passes = (passes(after.metrics) - passes(before.metrics)) / seconds
 	m.p50 = quantile(0.50, durations(before.metrics), durations(after.metrics)) * 1000
 	m.p99 = quantile(0.99, durations(before.metrics), durations(after.metrics)) * 1000
@@ -214,7 +223,7 @@ func (m *measured) measureRestart(ctx context.Context, bed *testbed.Bed) (err er
 		all, unread = operator.Metrics(ctx)
 		return unread == nil && passes(all) >= float64(m.clusters) && all[`mysql_operator_queue_depth{kind="MySQLCluster"}`] == 0
 	})
-	m.restart, m.restartWrites = time.Since(operator.Began), writes(all)
+	m.restart, m.restartWrites, m.wroteAtRestart = time.Since(operator.Began), writes(all), written(nil, all)
 	if err != nil {
 		return fmt.Errorf("%w%s", err, operator.Tail())
 	}
@@ -233,14 +242,29 @@ func requests(all map[string]float64) float64 {
 
 // writes counts the requests that may change something; asking for rights does not.
 func writes(all map[string]float64) float64 {
-	return sum(all, requestsMetric, func(labels string) bool {
-		for _, verb := range []string{"get", "list", "watch"} {
-			if strings.Contains(labels, `verb="`+verb+`"`) {
-				return false
-			}
+	return sum(all, requestsMetric, isWrite)
+}
+
+func isWrite(labels string) bool {
+	for _, verb := range []string{"get", "list", "watch"} {
+		if strings.Contains(labels, `verb="`+verb+`"`) {
+			return false
 		}
-		return !strings.Contains(labels, `resource="leases`) && !strings.Contains(labels, `resource="selfsubject`)
-	})
+	}
+	return !strings.Contains(labels, `resource="leases`) && !strings.Contains(labels, `resource="selfsubject`)
+}
+
+// written lists what was written between two moments; before may be nil.
+func written(before, after map[string]float64) string {
+	var all []string
+	for series, value := range after {
+		labels, found := strings.CutPrefix(series, requestsMetric)
+		if times := value - before[series]; found && times > 0 && isWrite(labels) {
+			all = append(all, fmt.Sprintf("%.0f × %s", times, strings.TrimSuffix(labels, "}")))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
 }
 
 func passes(all map[string]float64) float64 {
