@@ -23,6 +23,8 @@ const (
 	// tells of the end of the trouble, watchedLimit where one does.
 	unwatchedLimit = 30 * time.Second
 	watchedLimit   = time.Minute
+	// startingLooks is how many looks an agent that runs gets to answer before the time doubles: no watch tells when it begins to.
+	startingLooks = 30
 
 	// secretsEvery is how often the Secrets, which are never watched, are looked at while the cluster is Ready.
 	secretsEvery = 5 * time.Minute
@@ -58,7 +60,7 @@ func (p prospect) next() time.Duration {
 		wait = calmEvery
 	case p.heard:
 	case p.asked:
-		wait = doubled(first, p.idle, calmEvery)
+		wait = doubled(first, p.idle-startingLooks, calmEvery)
 	case p.unwatched:
 		wait = doubled(first, p.idle, unwatchedLimit)
 	default:

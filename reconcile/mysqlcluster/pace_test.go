@@ -21,7 +21,7 @@ func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
 		"Ready":                                   {prospect{ready: true, heard: true, asked: true}, []time.Duration{10, 10, 10, 10, 10}},
 		"a member answers":                        {prospect{heard: true, asked: true}, []time.Duration{1, 1, 1, 1, 1}},
 		"a member answers, and help is needed":    {prospect{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
-		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 2, 4, 8, 10}},
+		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
 		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 2, 4, 8, 60}},
 		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 10, 20, 40, 60}},
 		"a Secret is missing":                     {prospect{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
