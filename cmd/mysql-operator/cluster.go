@@ -45,6 +45,9 @@ type self struct {
 	// identity tells it from all others, also from a Pod of the same name, but not from the process before it in the same Pod: that one has
 	// ended for certain, and its lease need not be waited for.
 	identity string
+	// namespace and labels select its Pods, for policies of the network; the namespace is empty where they cannot be selected.
+	namespace string
+	labels    map[string]string
 }
 
 // ownPod reads the Pod this process runs in: a Pod's host name is its name.
@@ -62,7 +65,21 @@ func ownPod(ctx context.Context, c connection) (self, error) {
 		return self{}, fmt.Errorf("read the operator's image from its Pod %s/%s: %w: outside of a Pod, or with hostNetwork, name the image with --agent-image", c.namespace, name, err)
 	}
 	image, err := imageOf(pod)
-	return self{image: image, identity: pod.Name + "_" + string(pod.UID)}, err
+	own := self{image: image, identity: pod.Name + "_" + string(pod.UID)}
+	if !pod.Spec.HostNetwork {
+		own.namespace, own.labels = pod.Namespace, lastingLabels(pod.Labels)
+	}
+	return own, err
+}
+
+// lastingLabels returns the one label that names the program, which its next release has as well; nil if there is none.
+func lastingLabels(labels map[string]string) map[string]string {
+	for _, name := range []string{"app.kubernetes.io/name", "k8s-app", "app", "run"} {
+		if value, found := labels[name]; found {
+			return map[string]string{name: value}
+		}
+	}
+	return nil
 }
 
 // imageOf returns the image of the operator's container: the only one, or the one that has its name.

@@ -25,20 +25,26 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// makeController makes the controller of a kind. agentImage is the image for what the operator puts into Pods: its own.
-type makeController func(kind schema.Kind, agentImage string) reconcile.Controller
+// makeController makes the controller of a kind. own is the operator itself: what it puts into Pods has its image.
+type makeController func(kind schema.Kind, own self) reconcile.Controller
 
 // makers are the controllers by kind: a new kind is one row. vmGroups are the settings of one of them.
 func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	return map[string]makeController{
-		"MySQLCluster":        mysqlcluster.Controller,
-		"MySQLBackupSchedule": func(kind schema.Kind, _ string) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
-		"MySQLBackupInstance": mysqlbackupinstance.Controller,
-		"ConfigMonitor":       func(kind schema.Kind, _ string) reconcile.Controller { return configmonitor.Controller(kind) },
-		"MyCustomResource":    func(kind schema.Kind, _ string) reconcile.Controller { return mycustomresource.Controller(kind) },
-		"TDSet":               func(kind schema.Kind, _ string) reconcile.Controller { return tdset.Controller(kind) },
-		"PulsarConsumer":      pulsarconsumer.Controller,
-		"VmGroup": func(kind schema.Kind, _ string) reconcile.Controller {
+		"MySQLCluster": func(kind schema.Kind, own self) reconcile.Controller {
+			return mysqlcluster.Controller(kind, mysqlcluster.Operator{Image: own.image, Namespace: own.namespace, Labels: own.labels})
+		},
+		"MySQLBackupSchedule": func(kind schema.Kind, _ self) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
+		"MySQLBackupInstance": func(kind schema.Kind, own self) reconcile.Controller {
+			return mysqlbackupinstance.Controller(kind, own.image)
+		},
+		"ConfigMonitor":    func(kind schema.Kind, _ self) reconcile.Controller { return configmonitor.Controller(kind) },
+		"MyCustomResource": func(kind schema.Kind, _ self) reconcile.Controller { return mycustomresource.Controller(kind) },
+		"TDSet":            func(kind schema.Kind, _ self) reconcile.Controller { return tdset.Controller(kind) },
+		"PulsarConsumer": func(kind schema.Kind, own self) reconcile.Controller {
+			return pulsarconsumer.Controller(kind, own.image)
+		},
+		"VmGroup": func(kind schema.Kind, _ self) reconcile.Controller {
 			return vmgroup.Controller(kind, vmGroups)
 		},
 	}
@@ -53,14 +59,14 @@ func vmGroupSettings(vCenters vcenter.API, namespace string) vmgroup.Settings {
 }
 
 // controllers returns the controllers of the kinds.
-func controllers(kinds []schema.Kind, agentImage string, vmGroups vmgroup.Settings) ([]reconcile.Controller, error) {
+func controllers(kinds []schema.Kind, own self, vmGroups vmgroup.Settings) ([]reconcile.Controller, error) {
 	made, known := []reconcile.Controller{}, makers(vmGroups)
 	for _, kind := range kinds {
 		maker, found := known[kind.Kind]
 		if !found {
 			return nil, fmt.Errorf("reconcile %s: this build has no controller for it: choose other kinds with --kinds", kind.Kind)
 		}
-		made = append(made, maker(kind, agentImage))
+		made = append(made, maker(kind, own))
 	}
 	return made, nil
 }
@@ -82,7 +88,7 @@ func (g grants) contained() bool { return len(g.namespaces) > 0 && !g.migrate }
 // rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
 func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
-	made, err := controllers(kinds, "", vmgroup.Settings{})
+	made, err := controllers(kinds, self{}, vmgroup.Settings{})
 	if err != nil {
 		return needed, err
 	}

@@ -19,7 +19,7 @@ import (
 func TestEveryKindIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds() {
-		made, err := controllers([]schema.Kind{kind}, "image", vmgroup.Settings{})
+		made, err := controllers([]schema.Kind{kind}, self{image: "image"}, vmgroup.Settings{})
 		if err != nil {
 			t.Error(err)
 			continue

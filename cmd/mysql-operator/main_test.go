@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -80,6 +81,23 @@ func TestLogLines(t *testing.T) {
 	}
 	if len(lines) != 3 || lines[0]["kind"] != "MySQLCluster" || lines[1]["level"] != "debug" || lines[2]["error"] != "cause" {
 		t.Errorf("logged %v", lines)
+	}
+}
+
+func TestLastingLabels(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct{ labels, want map[string]string }{
+		"a Deployment's":           {map[string]string{"app.kubernetes.io/name": "mysql-operator", "app.kubernetes.io/version": "1", "pod-template-hash": "x"}, map[string]string{"app.kubernetes.io/name": "mysql-operator"}},
+		"kubectl run's":            {map[string]string{"run": "mysql-operator"}, map[string]string{"run": "mysql-operator"}},
+		"those of a release alone": {map[string]string{"pod-template-hash": "x", "version": "1"}, nil},
+		"none":                     {nil, nil},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			if got := lastingLabels(test.labels); !maps.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -156,7 +156,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return ignoreStop(ctx, err)
 	}
 	vCenters := newVCenters()
-	made, err := controllers(o.kinds, own.image, vmGroupSettings(vCenters, o.cluster.namespace))
+	made, err := controllers(o.kinds, own, vmGroupSettings(vCenters, o.cluster.namespace))
 	if err != nil {
 		return err
 	}

@@ -45,11 +45,14 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
 		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
 	}
+	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
+		children = append(children, networkPolicy(n, cluster, r.operator))
+	}
 	if decision.Scale > 0 {
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
 			return false, err
 		}
-		spec := setSpec{agentImage: r.agentImage, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
+		spec := setSpec{agentImage: r.operator.Image, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
 	last, all := reconcile.Unchanged, true
@@ -63,6 +66,12 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		r.memory.noteMade(keyOf(cluster), of)
 	}
 	return last != reconcile.Unchanged, nil
+}
+
+// hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.
+func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names) bool {
+	made, found := r.api.Cached(networkPolicies()).Get(n.namespace, n.cluster)
+	return found && reconcile.Claim(owner, made, networkPolicies(), n.labels()) == nil
 }
 
 // routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are at

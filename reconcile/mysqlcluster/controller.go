@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it. agentImage is the image of the members' agents: the operator's own.
-func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
+// Controller is the kind as the engine knows it.
+func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
@@ -21,13 +21,14 @@ func Controller(kind schema.Kind, agentImage string) reconcile.Controller {
 			{Resource: configs(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: accounts(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: budgets(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
+			{Resource: networkPolicies(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
 			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
-				api: api, resource: kind.GVR(), agentImage: agentImage, now: time.Now,
+				api: api, resource: kind.GVR(), operator: operator, now: time.Now,
 				memory: newMemory(),
 			}
 		},
@@ -69,6 +70,7 @@ func rules() []rbacv1.PolicyRule {
 		rule("apps", []string{"statefulsets"}, "get", "create", "patch"),
 		rule("", []string{"services", "configmaps", "serviceaccounts"}, "get", "create", "patch"),
 		rule("policy", []string{"poddisruptionbudgets"}, "get", "create", "patch"),
+		rule("networking.k8s.io", []string{"networkpolicies"}, "get", "create", "patch"),
 		rule("", []string{"pods", "persistentvolumeclaims"}, "get", "patch"),
 		// A restore makes the first member's claim before there is a StatefulSet to make it.
 		rule("", []string{"persistentvolumeclaims"}, "create"),

@@ -43,7 +43,7 @@ func newShop(tb testing.TB, clusters int) *shopOf {
 	server := httptest.NewServer(s)
 	tb.Cleanup(server.Close)
 	kind := schema.Kinds()[0]
-	controller := Controller(kind, "agent:1")
+	controller := Controller(kind, Operator{Image: "agent:1"})
 	made := make(chan *reconciler, 1)
 	build := controller.New
 	controller.New = func(api *reconcile.Client) reconcile.Reconciler {

@@ -45,6 +45,10 @@ func budgets() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 }
 
+func networkPolicies() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}
+}
+
 func jobs() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 }

@@ -92,6 +92,7 @@ func (r *reconciler) versions(n names) string {
 	one(configs(), n.config())
 	one(services(), n.pods(), n.cluster, n.read())
 	one(budgets(), n.cluster)
+	one(networkPolicies(), n.cluster)
 	one(statefulSets(), n.cluster)
 	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
 		for _, object := range r.api.Cached(resource).Indexed(indexCluster, n.key()) {

@@ -25,11 +25,11 @@ import (
 )
 
 type reconciler struct {
-	api        *reconcile.Client
-	resource   apischema.GroupVersionResource
-	agentImage string
-	now        func() time.Time
-	memory     *memory
+	api      *reconcile.Client
+	resource apischema.GroupVersionResource
+	operator Operator
+	now      func() time.Time
+	memory   *memory
 }
 
 // Forget drops what is remembered of a cluster that is gone.

@@ -78,7 +78,7 @@ func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Uns
 	if err := r.observeSource(ctx, cluster, &seen); err != nil {
 		return seen, err
 	}
-	seen.server.order = versionOrderOf(cluster, r.agentImage)
+	seen.server.order = versionOrderOf(cluster, r.operator.Image)
 	err = r.observeJob(ctx, owner, n, transfers, &seen)
 	return seen, err
 }
@@ -255,7 +255,7 @@ func countAlive(all []corev1.Pod) int {
 
 // observeSource finds out what is to be restored, and whether everything is there that it takes.
 func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
-	order := orderOf(cluster, r.agentImage, len(seen.others) > 0)
+	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
 	if cluster.Spec.FromBackup != "" {
 		instance, err := r.instance(ctx, cluster)
 		if err != nil {

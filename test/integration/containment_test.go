@@ -41,7 +41,7 @@ func TestAnOperatorOfANamespaceReachesNoOther(t *testing.T) {
 	here.grant(t, nil)
 	account := deploy.Account{Namespace: here.namespace, Name: deploy.Name}
 	registry{Server: here.Server, t: t}.applyObjects(deploy.RBAC(account, []string{here.namespace}, deploy.Rights{
-		Objects: rulesOf(mysqlcluster.Controller(mysqlClusters(), "")), Definitions: crds.Rules(defined),
+		Objects: rulesOf(mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{})), Definitions: crds.Rules(defined),
 	}))
 	here.operate(t, nil)
 	here.apply(t, "db", "secret: root")

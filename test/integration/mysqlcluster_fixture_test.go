@@ -47,7 +47,7 @@ func newSiteOn(t *testing.T, server *apiserver.Server) *site {
 
 // operatorRules are what the manifests grant an operator in a namespace.
 func operatorRules() []rbacv1.PolicyRule {
-	return rulesOf(mysqlcluster.Controller(mysqlClusters(), ""))
+	return rulesOf(mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{}))
 }
 
 // password makes, or changes, a Secret with root's password.
@@ -186,7 +186,7 @@ func (s *site) told(t *testing.T, cluster string, kind [2]string, note string) {
 // operate starts an operator for MySQLClusters.
 func (s *site) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	return s.place.operate(t, configure, mysqlcluster.Controller(mysqlClusters(), "operator:test"))
+	return s.place.operate(t, configure, mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{Image: "operator:test", Namespace: "operators"}))
 }
 
 // patience bounds every wait of these tests. It is for a machine that does much else; what waits for a timer of minutes fails.

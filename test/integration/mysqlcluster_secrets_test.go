@@ -144,5 +144,5 @@ func (s *site) nothingMade(t *testing.T, cluster string) {
 
 // childResources are what a cluster's children are.
 func childResources() []string {
-	return []string{"serviceaccounts", "configmaps", "secrets", "services", "poddisruptionbudgets", "statefulsets", "pods", "persistentvolumeclaims"}
+	return []string{"serviceaccounts", "configmaps", "secrets", "services", "poddisruptionbudgets", "networkpolicies", "statefulsets", "pods", "persistentvolumeclaims"}
 }

@@ -75,6 +75,8 @@ func childResource(name string) apischema.GroupVersionResource {
 	switch name {
 	case "poddisruptionbudgets":
 		return budgets()
+	case "networkpolicies":
+		return apischema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: name}
 	case "deployments", "replicasets":
 		return appsResource(name)
 	case "horizontalpodautoscalers":

@@ -43,6 +43,8 @@ type MySQLClusterSpec struct {
 	Config map[string]string `json:"config,omitempty"`
 	// TLS says how clients connect.
 	TLS TLS `json:"tls,omitzero"`
+	// Network says who may reach the members; nil lets everybody, without a NetworkPolicy.
+	Network *Network `json:"network,omitempty"`
 	// Durability says what becomes of commits when too few replicas are there to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
 	// Paused makes the operator look but not touch.
@@ -59,6 +61,24 @@ type Resources struct {
 type TLS struct {
 	// Required refuses connections over the network without TLS.
 	Required bool `json:"required,omitempty"`
+}
+
+// Network is who may reach a cluster's members.
+type Network struct {
+	// AllowFrom may connect to MySQL; empty means everybody.
+	AllowFrom []NetworkPeer `json:"allowFrom,omitempty"`
+	// MetricsFrom may connect to the agents' port; empty means the operator and the members only.
+	MetricsFrom []NetworkPeer `json:"metricsFrom,omitempty"`
+}
+
+// NetworkPeer is Pods by labels, or addresses.
+type NetworkPeer struct {
+	// PodLabels select Pods, in the cluster's namespace unless NamespaceLabels select others.
+	PodLabels map[string]string `json:"podLabels,omitempty"`
+	// NamespaceLabels select namespaces: all their Pods, or those that PodLabels select.
+	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
+	// CIDR is a range of addresses, with neither of the others.
+	CIDR string `json:"cidr,omitempty"`
 }
 
 // WhenReplicasLost is what a primary does when no replica is left that could acknowledge a commit.
