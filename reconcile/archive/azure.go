@@ -57,9 +57,6 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 		return err
 	}
 	endpoint := place.option("endpoint")
-	if err := checkEndpoint(endpoint); err != nil {
-		return err
-	}
 	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
 	options := azcore.ClientOptions{
 		Transport: discreet{client}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
@@ -201,6 +198,9 @@ func (b azureBucket) list(ctx context.Context) ([]object, error) {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if page.Segment == nil {
+			return nil, errNoListing
 		}
 		for _, found := range page.Segment.BlobItems {
 			if found.Name == nil || found.Properties == nil || found.Properties.ContentLength == nil {

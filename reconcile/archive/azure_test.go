@@ -36,7 +36,7 @@ func newFakeAzure(t *testing.T) (*fakeAzure, Location) {
 	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "SharedKey account:"}
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
-	keys := map[string]string{keyAccount: "account", keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
+	keys := map[string]string{keyAccount: "account", keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test")), keyEndpoint: server.URL}
 	return fake, Location{URL: "azblob://backups/azure?endpoint=" + server.URL, CredentialsDir: secretDir(t, keys)}
 }
 
@@ -159,7 +159,7 @@ func TestAzureWithThePodsIdentity(t *testing.T) {
 	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "Bearer " + testToken}
 	server := httptest.NewTLSServer(fake)
 	t.Cleanup(server.Close)
-	ca := secretDir(t, map[string]string{"ca.crt": string(pemOf(server.Certificate().Raw))})
+	ca := secretDir(t, map[string]string{"ca.crt": string(pemOf(server.Certificate().Raw)), keyEndpoint: server.URL})
 	conforms(t, opened(t, Location{URL: "azblob://backups/azure?storage_account=account&endpoint=" + server.URL, CredentialsDir: ca}))
 }
 
@@ -220,5 +220,16 @@ func TestAzureRefuses(t *testing.T) {
 				t.Errorf("begin: %v", err)
 			}
 		})
+	}
+}
+
+func TestAzureListingWithoutAList(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerXML(w, "EnumerationResults", "") }))
+	t.Cleanup(server.Close)
+	keys := map[string]string{keyAccount: "account", keyAccountKey: "YQ==", keyEndpoint: server.URL}
+	store := opened(t, Location{URL: "azblob://backups/azure?endpoint=" + server.URL, CredentialsDir: secretDir(t, keys)})
+	if found, err := store.list(t.Context()); err == nil {
+		t.Errorf("it lists %v", found)
 	}
 }

@@ -16,6 +16,10 @@ const (
 	// KindUntrusted: the certificate of the store is nobody's that is trusted, or for another name. Trying again is no use before that is put
 	// right.
 	KindUntrusted Kind = "Untrusted"
+	// KindEndpoint: the credentials may not be sent to the endpoint of the URL. Trying again is no use before the Secret says that they may.
+	KindEndpoint Kind = "Endpoint"
+	// KindRedirected: what answers points to another address, which is not followed. Trying again is of use once the store itself answers.
+	KindRedirected Kind = "Redirected"
 	// KindFull: no space, or a quota is used up. Trying again is of use once there is space.
 	KindFull Kind = "Full"
 	// KindClockSkew: this machine's clock and the store's are too far apart for signed requests. Trying again is of use once they agree.
@@ -52,6 +56,10 @@ func (k Kind) remedy() string {
 		return "make the bucket, or correct its name in the URL"
 	case KindUntrusted:
 		return "put the certificates to trust into ca.crt of the destination's Secret, or correct the endpoint in the URL to a name that the certificate is for"
+	case KindEndpoint:
+		return "if the server is yours, add the key \"endpoint\" with its URL to the destination's Secret; else correct the endpoint in the destination's URL"
+	case KindRedirected:
+		return "correct the endpoint, or the region, in the destination's URL so that the store itself answers"
 	case KindFull:
 		return "make room: enlarge the volume or the quota, or delete backups"
 	case KindClockSkew:

@@ -94,7 +94,7 @@ func (g gateway) location(t *testing.T, endpoint, folder string) Location {
 	t.Helper()
 	return Location{
 		URL:            fmt.Sprintf("s3://%s/%s?region=us-east-1&use_path_style=true&endpoint=%s", gatewayBucket, folder, endpoint),
-		CredentialsDir: secretDir(t, map[string]string{keyAccess: gatewayAccess, keySecret: gatewaySecret + "\n"}),
+		CredentialsDir: secretDir(t, map[string]string{keyAccess: gatewayAccess, keySecret: gatewaySecret + "\n", keyEndpoint: endpoint}),
 	}
 }
 

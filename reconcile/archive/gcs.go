@@ -26,15 +26,12 @@ func openGCS(ctx context.Context, store *Store, location Location, place place) 
 		return err
 	}
 	endpoint := firstOf(place.option("endpoint"), gcsEndpoint)
-	if err := checkEndpoint(endpoint); err != nil {
-		return err
-	}
 	tokens, err := googleTokens(ctx, location, client)
 	if err != nil {
 		return err
 	}
 	settings := aws.Config{Region: "auto", Credentials: aws.AnonymousCredentials{}}
-	s3Requests(&settings, store.tuning, &http.Client{Transport: bearer{tokens: tokens, base: client.Transport}})
+	s3Requests(&settings, store.tuning, unredirected(bearer{tokens: tokens, base: client.Transport}))
 	store.bucket = newS3Bucket(s3.NewFromConfig(settings, func(options *s3.Options) {
 		options.UsePathStyle, options.BaseEndpoint, options.ContinueHeaderThresholdBytes = true, &endpoint, continueFrom
 	}), place, store.tuning.piece)

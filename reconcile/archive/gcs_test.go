@@ -26,11 +26,15 @@ func TestGCS(t *testing.T) {
 	gateway := startGateway(t)
 	issuer := httptest.NewServer(http.HandlerFunc(issueToken))
 	t.Cleanup(issuer.Close)
-	asGoogle := newProxy(t, gateway.url, func(s3 http.Handler) *httptest.Server { return httptest.NewServer(demandToken(s3)) }, resign(t))
+	asGoogle := newProxy(t, gateway.url, func(s3 http.Handler) *httptest.Server { return httptest.NewTLSServer(demandToken(s3)) }, resign(t))
+	secret := func(account string) string {
+		ca := string(pemOf(asGoogle.server.Certificate().Raw))
+		return secretDir(t, map[string]string{keyServiceAccount: account, keyEndpoint: asGoogle.server.URL, "ca.crt": ca})
+	}
 	location := func(issuerURL string) Location {
 		return Location{
 			URL:            "gs://" + gatewayBucket + "/google?endpoint=" + asGoogle.server.URL,
-			CredentialsDir: secretDir(t, map[string]string{keyServiceAccount: serviceAccountKey(t, issuerURL)}),
+			CredentialsDir: secret(serviceAccountKey(t, issuerURL)),
 		}
 	}
 	t.Run("conforms", func(t *testing.T) {
@@ -53,7 +57,7 @@ func TestGCS(t *testing.T) {
 	t.Run("no key", func(t *testing.T) {
 		t.Parallel()
 		broken := location(issuer.URL)
-		broken.CredentialsDir = secretDir(t, map[string]string{keyServiceAccount: "{}"})
+		broken.CredentialsDir = secret("{}")
 		var failed *StoreError
 		if _, err := Open(t.Context(), broken); !errors.As(err, &failed) || failed.Kind != KindInvalid {
 			t.Errorf("open: %v", err)

@@ -22,6 +22,7 @@ func (e *credentialsError) Unwrap() error { return e.cause }
 
 // httpKind reads what a store's client returned.
 func httpKind(err error) Kind {
+	var endpoint *endpointError
 	var credentials *credentialsError
 	var token *oauth2.RetrieveError
 	var azure *azidentity.AuthenticationFailedError
@@ -29,11 +30,16 @@ func httpKind(err error) Kind {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	switch {
+	case errors.As(err, &endpoint):
+		return KindEndpoint
 	case errors.As(err, &credentials), errors.As(err, &azure):
 		return KindRefused
 	case errors.As(err, &token):
-		if token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError {
+		switch {
+		case token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError:
 			return KindUnavailable
+		case token.Response != nil && isRedirect(token.Response.StatusCode):
+			return KindRedirected
 		}
 		return KindRefused
 	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &name):
@@ -66,17 +72,24 @@ func kindOf(code string, status int) Kind {
 		return KindNotFound
 	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed", "InvalidSecurity", "XAdminUserNotFound":
 		return KindRefused
-	case "PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed", "InvalidBucketName", "InvalidResourceName", "InvalidURI", "InvalidRequest":
+	case "PermanentRedirect", "AuthorizationHeaderMalformed", "InvalidBucketName", "InvalidResourceName", "InvalidURI", "InvalidRequest":
 		return KindInvalid
 	}
 	if status == http.StatusInsufficientStorage || strings.Contains(code, "Quota") || strings.Contains(code, "StorageFull") || strings.Contains(code, "NoSpace") {
 		return KindFull
 	}
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	switch {
+	case isRedirect(status):
+		return KindRedirected
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return KindRefused
-	case http.StatusMovedPermanently, http.StatusNotImplemented, http.StatusMethodNotAllowed:
+	case status == http.StatusNotImplemented, status == http.StatusMethodNotAllowed:
 		return KindInvalid
 	}
 	return KindUnavailable
+}
+
+// isRedirect says whether an answer is that something is elsewhere.
+func isRedirect(status int) bool {
+	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest && status != http.StatusNotModified
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -31,6 +32,11 @@ const (
 	faultNoBucket fault = "no bucket" // the bucket is gone
 	// faultGarbledList is faultGarbled for lists of pieces, too.
 	faultGarbledList fault = "garbled list"
+	faultHalved      fault = "halved"       // the store keeps half of what it is sent, and says that all is well
+	faultErrorIn200  fault = "error in 200" // an error comes with the status of success
+	faultPage        fault = "page"         // a page for people is the answer to everything
+	faultEmpty       fault = "empty"        // there is nothing but the status of success
+	faultRedirected  fault = "redirected"   // everything is elsewhere
 )
 
 // faults are all, and the kind of error each comes to when it lasts.
@@ -56,6 +62,8 @@ type proxy struct {
 	// fault happens to request number from and those after it, up to number until.
 	fault       fault
 	from, until int
+	// broken is the method of the last request that it happened to; elsewhere is where redirects lead.
+	broken, elsewhere string
 }
 
 // newProxy starts a proxy; prepare may change what is sent on.
@@ -96,7 +104,7 @@ func (p *proxy) requests() int {
 	return p.count
 }
 
-func (p *proxy) next() fault {
+func (p *proxy) next(method string) fault {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	number := p.count
@@ -104,11 +112,19 @@ func (p *proxy) next() fault {
 	if p.fault == "" || number < p.from || number >= p.until {
 		return ""
 	}
+	p.broken = method
 	return p.fault
 }
 
+// lastBroken is the method of the last request that the fault happened to.
+func (p *proxy) lastBroken() string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.broken
+}
+
 func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
-	switch f := p.next(); f {
+	switch f := p.next(r.Method); f {
 	case "":
 		p.behind.ServeHTTP(w, r)
 	case faultRefused:
@@ -134,6 +150,18 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 			r.Body = io.NopCloser(&garbling{from: r.Body, lists: f == faultGarbledList})
 		}
 		p.behind.ServeHTTP(w, r)
+	case faultHalved:
+		halve(r)
+		p.behind.ServeHTTP(w, r)
+	case faultErrorIn200:
+		refuse(w, http.StatusOK, "InternalError")
+	case faultPage:
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<!DOCTYPE html><html><body>Log in to continue.</body></html>") // the client may be gone
+	case faultEmpty:
+		w.WriteHeader(http.StatusOK)
+	case faultRedirected:
+		http.Redirect(w, r, p.elsewhere+r.URL.RequestURI(), http.StatusTemporaryRedirect)
 	case faultFull:
 		refuse(w, http.StatusInsufficientStorage, "QuotaExceeded")
 	case faultDenied:
@@ -146,6 +174,16 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	case faultNoBucket:
 		refuse(w, http.StatusNotFound, "NoSuchBucket")
 	}
+}
+
+// halve leaves half of what is sent, and nothing that would tell.
+func halve(r *http.Request) {
+	for _, name := range []string{"Content-Md5", "X-Amz-Content-Sha256", "X-Ms-Content-Crc64"} {
+		r.Header.Del(name)
+	}
+	r.ContentLength /= 2
+	r.Header.Set("Content-Length", fmt.Sprint(r.ContentLength))
+	r.Body = readCloser{io.LimitReader(r.Body, r.ContentLength), r.Body}
 }
 
 // cutAnswer sends half of an answer that announces all of itself.

@@ -301,6 +301,8 @@ func flippedBits(t *testing.T, bed *faultBed) {
 // credentials: wrong ones are told, and those that have been corrected are taken up.
 func credentials(t *testing.T, bed *faultBed) {
 	t.Helper()
+	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
+	ca := string(pemOf(through.server.Certificate().Raw))
 	for name, keys := range map[string]map[string]string{
 		"wrong secret":   {keyAccess: gatewayAccess, keySecret: "another"},
 		"wrong name":     {keyAccess: "nobody", keySecret: gatewaySecret},
@@ -310,7 +312,8 @@ func credentials(t *testing.T, bed *faultBed) {
 		if name == "none, anywhere" && os.Getenv("AWS_ACCESS_KEY_ID") != "" {
 			continue
 		}
-		location := bed.location(t, bed.url, "credentials")
+		keys[keyEndpoint], keys["ca.crt"] = through.server.URL, ca
+		location := bed.location(t, through.server.URL, "credentials")
 		location.CredentialsDir = secretDir(t, keys)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		var failed *StoreError

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -76,9 +77,6 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	if (keys[keyAccess] == "") != (keys[keySecret] == "") {
 		return aws.Config{}, fmt.Errorf("read credentials: of %s and %s there is only one", keyAccess, keySecret)
 	}
-	if err := checkEndpoint(place.option("endpoint")); err != nil {
-		return aws.Config{}, err
-	}
 	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region := firstOf(place.option("region"), keys[keyRegion]); region != "" {
 		options = append(options, config.WithRegion(region))
@@ -90,10 +88,13 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	if loaded.Region == "" && place.option("endpoint") == "" {
 		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", keyRegion)
 	}
+	if strings.Contains(loaded.Region, ".") && place.option("endpoint") == "" {
+		return aws.Config{}, fmt.Errorf("region=%s: it is no name of a region", loaded.Region) // it becomes part of the names of hosts
+	}
 	loaded.Region = firstOf(loaded.Region, defaultRegion)
 	s3Requests(&loaded, store.tuning, client)
 	if keys[keyAccess] != "" {
-		loaded.Credentials = aws.NewCredentialsCache(secretFiles{dir: location.CredentialsDir})
+		loaded.Credentials = aws.NewCredentialsCache(secretFiles{location: location, place: place})
 	}
 	loaded.Credentials = explainedCredentials{loaded.Credentials}
 	return loaded, nil
@@ -154,7 +155,7 @@ func checkEndpoint(endpoint string) error {
 		return nil
 	}
 	parsed, err := url.Parse(endpoint)
-	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || strings.ContainsAny(endpoint, "?#@") {
 		return fmt.Errorf("endpoint=%s: it is no URL like https://storage.example.com", endpoint)
 	}
 	return nil
@@ -171,12 +172,18 @@ func firstOf(texts ...string) string {
 }
 
 // secretFiles are credentials in files, read anew when they have been used for a while.
-type secretFiles struct{ dir string }
+type secretFiles struct {
+	location Location
+	place    place
+}
 
 // Retrieve implements aws.CredentialsProvider.
 func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
-	keys, err := readKeys(s.dir, keyAccess, keySecret, keySession)
+	keys, err := readKeys(s.location.CredentialsDir, keyAccess, keySecret, keySession)
 	if err != nil {
+		return aws.Credentials{}, err
+	}
+	if err := s.location.mayReach(s.place); err != nil {
 		return aws.Credentials{}, err
 	}
 	if keys[keyAccess] == "" || keys[keySecret] == "" {

@@ -22,12 +22,13 @@ func TestSignaturesAreNotTold(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	server := httptest.NewServer(http.HandlerFunc(cut))
+	server := httptest.NewTLSServer(http.HandlerFunc(cut))
 	t.Cleanup(server.Close)
-	for name, endpoint := range map[string]string{"refused": "http://" + closedPort(t), "cut": server.URL} {
+	ca := string(pemOf(server.Certificate().Raw))
+	for name, endpoint := range map[string]string{"refused": "https://" + closedPort(t), "cut": server.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys := map[string]string{keyAccount: "account", keySAS: "?sv=2025-01-05&sig=" + signature}
+			keys := map[string]string{keyAccount: "account", keySAS: "?sv=2025-01-05&sig=" + signature, keyEndpoint: endpoint, "ca.crt": ca}
 			store := opened(t, Location{URL: "azblob://backups/azure?endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)})
 			_, _, err := Load(t.Context(), store)
 			if err == nil || strings.Contains(err.Error(), signature) {

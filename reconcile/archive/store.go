@@ -17,7 +17,8 @@ type Location struct {
 	// azblob://container/folder?storage_account=…, or file:///folder.
 	URL string
 	// CredentialsDir has the destination's Secret as files: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION;
-	// service-account.json (gs); AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN; ca.crt (a custom CA, for any).
+	// service-account.json (gs); AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN; for any of them ca.crt (a custom CA),
+	// endpoint and endpoints (see CheckEndpoint).
 	// Empty, or a folder without them, uses the identity of the Pod.
 	CredentialsDir string
 	// VolumeDir is the directory that a file URL is relative to; empty means the root of the file system.
@@ -70,23 +71,49 @@ func open(ctx context.Context, location Location, tuning tuning) (*Store, error)
 		return nil, &StoreError{Kind: KindInvalid, Op: "read the destination's URL", Err: err}
 	}
 	store := &Store{url: place.String(), tuning: tuning}
-	switch place.scheme {
-	case "file":
-		err = openVolume(store, location, place)
-	case "s3":
-		err = openS3(ctx, store, location, place)
-	case "gs":
-		err = openGCS(ctx, store, location, place)
-	case "azblob":
-		err = openAzure(ctx, store, location, place)
-	}
-	if _, ok := errors.AsType[*StoreError](err); ok {
-		return nil, err
-	}
-	if err != nil {
-		return nil, &StoreError{Kind: KindInvalid, Op: "open " + store.url, Err: err}
+	if err := openPlace(ctx, store, location, place); err != nil {
+		return nil, opening(err, store.url)
 	}
 	return store, nil
+}
+
+// openPlace fills in how a kind of store is reached.
+func openPlace(ctx context.Context, store *Store, location Location, place place) error {
+	if place.scheme == "file" {
+		return openVolume(store, location, place)
+	}
+	if err := location.mayReach(place); err != nil {
+		return err
+	}
+	switch place.scheme {
+	case "s3":
+		return openS3(ctx, store, location, place)
+	case "gs":
+		return openGCS(ctx, store, location, place)
+	default:
+		return openAzure(ctx, store, location, place)
+	}
+}
+
+// mayReach is CheckEndpoint, with what the Secret has now.
+func (l Location) mayReach(place place) error {
+	keys, err := readKeys(l.CredentialsDir, endpointKeys()...)
+	if err != nil {
+		return err
+	}
+	return checkAudience(place, keys)
+}
+
+// opening says what an error of opening a store means.
+func opening(err error, url string) error {
+	if _, ok := errors.AsType[*StoreError](err); ok {
+		return err
+	}
+	kind := KindInvalid
+	if _, ok := errors.AsType[*endpointError](err); ok {
+		kind = KindEndpoint
+	}
+	return &StoreError{Kind: kind, Op: "open " + url, Err: err}
 }
 
 // URL is the folder's, without the options.

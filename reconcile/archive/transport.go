@@ -28,7 +28,8 @@ const (
 )
 
 // httpClient speaks to a store: through the environment's proxy, trusting those that authorities names, and giving
-// up a connection that moves no byte for the time of a stall. There is no limit to how long a request takes that does move.
+// up a connection that moves no byte for the time of a stall. There is no limit to how long a request takes that does move. It follows no
+// redirect: credentials and data are for the address that the URL names.
 func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	pool, err := authorities(location)
 	if err != nil {
@@ -37,7 +38,7 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	dialer := &net.Dialer{Timeout: min(dialLimit, tuning.stall)}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true) // one request, one connection: a stall is the request's own
-	return &http.Client{Transport: &http.Transport{
+	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
@@ -54,7 +55,13 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 		ExpectContinueTimeout: continueLimit,
 		ReadBufferSize:        wireBuffer,
 		WriteBufferSize:       wireBuffer,
-	}}, nil
+	}
+	return unredirected(answers{transport}), nil
+}
+
+// unredirected is a client that takes a redirect for the answer.
+func unredirected(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
 // discreet sends requests whose URLs have credentials among their options, and does not tell these when one fails.

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	"golang.org/x/oauth2"
 )
@@ -39,17 +40,21 @@ func words(err error) string {
 		return tokenWords(body, refused.RawResponse.StatusCode)
 	}
 	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return said(refused.ErrorCode, azureWords(refused), refused.StatusCode)
+		return said(refused.ErrorCode, azureWords(refused), refused.StatusCode) + elsewhere(refused.RawResponse)
 	}
 	if refused, ok := errors.AsType[smithy.APIError](err); ok {
 		_, status := answer(err)
-		return said(refused.ErrorCode(), refused.ErrorMessage(), status)
+		told := said(refused.ErrorCode(), refused.ErrorMessage(), status)
+		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.HTTPResponse() != nil {
+			told += elsewhere(response.HTTPResponse().Response)
+		}
+		return told
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		return server(failed.URL) + ": " + words(failed.Err)
 	}
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
-		return "get a token: " + tokenWords(refused.Body, refused.Response.StatusCode)
+		return "get a token: " + tokenWords(refused.Body, refused.Response.StatusCode) + elsewhere(refused.Response)
 	}
 	return settled(err.Error())
 }
@@ -71,6 +76,18 @@ func said(code, message string, status int) string {
 		return text
 	}
 	return fmt.Sprintf("%s (HTTP %d)", text, status)
+}
+
+// elsewhere tells of a redirect, and where to as far as that is a plain name of a host.
+func elsewhere(response *http.Response) string {
+	if response == nil || !isRedirect(response.StatusCode) {
+		return ""
+	}
+	to, err := response.Location()
+	if err != nil || !regexp.MustCompile(`^https?://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?$`).MatchString(to.Scheme+"://"+to.Host) {
+		return "; it is a redirect, and is not followed"
+	}
+	return "; it is a redirect to " + to.Scheme + "://" + to.Host + ", and is not followed"
 }
 
 // tokenWords read the answer of who gives out tokens (RFC 6749, section 5.2).

@@ -57,12 +57,34 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{keyAccount: "account", keyAccountKey: "YQ=="},
 			answer: cut, want: "list azblob://bucket/folder: SERVER: EOF; ",
 		},
+		"s3, a redirect": {
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			answer: pointing("https://login.example/?from=%d"), want: "list s3://bucket/folder: Found (HTTP 302); it is a redirect to https://login.example, and is not followed; ",
+		},
+		"s3, a redirect to no host": {
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			answer: pointing("https://say=this!/%d"), want: "list s3://bucket/folder: Found (HTTP 302); it is a redirect, and is not followed; ",
+		},
+		"gs, a redirect of the token": {
+			url: "gs://bucket/folder?endpoint=", secret: map[string]string{keyServiceAccount: "SERVER"},
+			answer: pointing("http://10.0.0.1:8080/%d"),
+			want:   "list gs://bucket/folder: SERVER: get a token: HTTP 302 Found; it is a redirect to http://10.0.0.1:8080, and is not followed; ",
+		},
+		"azblob, a redirect": {
+			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{keyAccount: "account", keyAccountKey: "YQ=="},
+			answer: pointing("https://login.example/?from=%d"), want: "list azblob://bucket/folder: HTTP 302 Found; it is a redirect to https://login.example, and is not followed; ",
+		},
+		"s3, a page in the place of a listing": {
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			answer: refusing(http.StatusOK, "<!DOCTYPE html><html><p>Log in, %d!</html>"), want: "list s3://bucket/folder: SERVER: the answer to a listing is none: ",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(test.answer)
+			server := httptest.NewTLSServer(test.answer)
 			t.Cleanup(server.Close)
+			test.secret[keyEndpoint], test.secret["ca.crt"] = server.URL, string(pemOf(server.Certificate().Raw))
 			if test.secret[keyServiceAccount] != "" {
 				test.secret[keyServiceAccount] = serviceAccountKey(t, server.URL)
 			}
@@ -74,6 +96,15 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// pointing answers with a redirect; the number of the request is in where to.
+func pointing(to string) http.HandlerFunc {
+	var requests atomic.Int64
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", fmt.Sprintf(to, requests.Add(1)))
+		w.WriteHeader(http.StatusFound)
 	}
 }
 
@@ -139,7 +170,7 @@ func TestCertificatesThatAreNotTrusted(t *testing.T) {
 		for _, url := range []string{"s3://bucket/folder?use_path_style=true&endpoint=", "azblob://bucket/folder?endpoint="} {
 			t.Run(name+" "+url, func(t *testing.T) {
 				t.Parallel()
-				location := Location{URL: url + test.endpoint, CredentialsDir: secretDir(t, map[string]string{keyAccess: "a", keySecret: "b", keyAccount: "account", keyAccountKey: "YQ=="})}
+				location := Location{URL: url + test.endpoint, CredentialsDir: secretDir(t, map[string]string{keyAccess: "a", keySecret: "b", keyAccount: "account", keyAccountKey: "YQ==", keyEndpoint: test.endpoint})}
 				if test.ca != "" {
 					if err := os.WriteFile(filepath.Join(location.CredentialsDir, "ca.crt"), []byte(test.ca), 0o600); err != nil {
 						t.Fatal(err)

@@ -79,7 +79,8 @@ func judgeStore(err error) (string, bool) {
 	switch store.Kind {
 	case archive.KindInvalid:
 		return ReasonDestinationRefused, true
-	case archive.KindRefused, archive.KindNotFound, archive.KindClockSkew, archive.KindUntrusted:
+	case archive.KindRefused, archive.KindNotFound, archive.KindClockSkew, archive.KindUntrusted, archive.KindEndpoint,
+		archive.KindRedirected:
 		return ReasonDestinationRefused, false
 	case archive.KindFull:
 		return ReasonDestinationFull, false

@@ -182,6 +182,8 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		"no such bucket":             {store(archive.KindNotFound), ReasonDestinationRefused, ExitRetry},
 		"clocks apart":               {store(archive.KindClockSkew), ReasonDestinationRefused, ExitRetry},
 		"a certificate of nobody's":  {store(archive.KindUntrusted), ReasonDestinationRefused, ExitRetry},
+		"an endpoint not named":      {store(archive.KindEndpoint), ReasonDestinationRefused, ExitRetry},
+		"a redirect":                 {store(archive.KindRedirected), ReasonDestinationRefused, ExitRetry},
 		"full":                       {store(archive.KindFull), ReasonDestinationFull, ExitRetry},
 		"cut off":                    {store(archive.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
 		"no backup":                  {&archive.NotFoundError{}, ReasonBackupNotFound, ExitRefused},

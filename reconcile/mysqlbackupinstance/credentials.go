@@ -1,6 +1,7 @@
 package mysqlbackupinstance
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,6 +15,8 @@ import (
 const (
 	// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
 	keyAuthorities = "ca.crt"
+	// keyEndpoint is the key with the server that the credentials may go to, see archive.CheckEndpoint.
+	keyEndpoint = "endpoint"
 	// keyAzureAccount is the key with the name of Azure's storage account.
 	keyAzureAccount = "AZURE_STORAGE_ACCOUNT"
 )
@@ -30,15 +33,15 @@ type storeKeys struct {
 func keysOf(destination *url.URL) storeKeys {
 	switch destination.Scheme {
 	case "s3":
-		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities}}
+		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities, keyEndpoint}}
 	case "gs":
-		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities}}
+		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities, keyEndpoint}}
 	case "azblob":
 		if destination.Query().Get("storage_account") != "" {
-			return storeKeys{sets: [][]string{{"AZURE_STORAGE_KEY"}, {"AZURE_STORAGE_SAS_TOKEN"}}, beside: []string{keyAzureAccount, keyAuthorities}}
+			return storeKeys{sets: [][]string{{"AZURE_STORAGE_KEY"}, {"AZURE_STORAGE_SAS_TOKEN"}}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
 		}
 		sets := [][]string{{keyAzureAccount, "AZURE_STORAGE_KEY"}, {keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}}
-		return storeKeys{sets: sets, beside: []string{keyAzureAccount, keyAuthorities}}
+		return storeKeys{sets: sets, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
 	}
 	return storeKeys{}
 }
@@ -68,11 +71,11 @@ func (k storeKeys) String() string {
 	return strings.Join(append(wanted, strings.Join(k.beside, " or ")+" alone to use the identity of the Pod"), ", or ")
 }
 
-// credentialsObstacle looks at the Secret for the destination.
+// credentialsObstacle looks at the Secret for the destination, and at where its credentials, or the identity of the Pod, would go.
 func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	name := seen.location.Secret
 	if name == "" {
-		return nil
+		return endpointObstacle(seen)
 	}
 	if !seen.credentials.found {
 		return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), true}
@@ -83,9 +86,19 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	}
 	keys := keysOf(parsed)
 	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
-		return nil
+		return endpointObstacle(seen)
 	}
 	return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
+}
+
+// endpointObstacle looks whether credentials may go where the URL says. What else is wrong with a URL, the backup's Pod says.
+func endpointObstacle(seen sight) *problem {
+	err := archive.CheckEndpoint(seen.location.URL, seen.credentials.data)
+	store, ok := errors.AsType[*archive.StoreError](err)
+	if !ok || store.Kind != archive.KindEndpoint {
+		return nil
+	}
+	return &problem{backup.ReasonDestinationRefused, fmt.Sprintf("destination.url: %v", err), true}
 }
 
 // keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.

@@ -22,6 +22,7 @@ func TestKeysOfDestinations(t *testing.T) {
 		"s3: certificates, the Pod's identity":                          {"s3://bucket", []string{keyAuthorities}, true},
 		"s3: a region, the Pod's identity":                              {"s3://bucket", []string{"AWS_REGION"}, true},
 		"s3: a region and certificates":                                 {"s3://bucket", []string{"AWS_REGION", keyAuthorities}, true},
+		"s3: an endpoint, the Pod's identity":                           {"s3://bucket", []string{keyEndpoint}, true},
 		"s3: half a pair and a region":                                  {"s3://bucket", []string{id, "AWS_REGION"}, false},
 		"s3: half a pair":                                               {"s3://bucket", []string{id}, false},
 		"s3: half a pair and certificates":                              {"s3://bucket", []string{key, keyAuthorities}, false},

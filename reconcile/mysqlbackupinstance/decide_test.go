@@ -81,6 +81,13 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			s.credentials = secret{found: found, data: data}
 		})
 	}
+	elsewhere := func(endpoint string) sight {
+		return calm(func(s *sight) {
+			s.location = v1.BackupLocation{URL: "s3://bucket/shop?endpoint=https://store.example", Secret: "s3"}
+			keys := map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "AWS_SECRET_ACCESS_KEY": []byte("b"), keyEndpoint: []byte(endpoint)}
+			s.credentials = secret{found: true, data: keys}
+		})
+	}
 	encrypted := func(data map[string][]byte, found bool) sight {
 		return calm(func(s *sight) { s.location.EncryptionSecret, s.key = "age", secret{found: found, data: data} })
 	}
@@ -118,6 +125,18 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			instance: fresh(), seen: s3(map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "ca.crt": []byte("c")}, true),
 			want: stepWait, reason: backup.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" lacks keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		},
+		"a Secret that does not name the endpoint": {
+			instance: fresh(), seen: elsewhere(""), want: stepWait, reason: backup.ReasonDestinationRefused, stalled: true,
+			says: []string{"destination.url", "endpoint=https://store.example", `add the key "endpoint" with its URL to the destination's Secret`},
+		},
+		"the identity of a Pod, and an endpoint": {
+			instance: fresh(), want: stepWait, reason: backup.ReasonDestinationRefused, stalled: true,
+			seen: calm(func(s *sight) {
+				s.location = v1.BackupLocation{URL: "gs://bucket/shop?endpoint=https://store.example", ServiceAccountName: "cloudy"}
+			}),
+			says: []string{"endpoint=https://store.example"},
+		},
+		"a Secret that names the endpoint": {instance: fresh(), seen: elsewhere("https://store.example"), want: stepBegin},
 		"a key that does not exist": {
 			instance: fresh(), seen: encrypted(nil, false), want: stepWait, reason: backup.ReasonEncryptionKeyNotFound, stalled: true,
 			says: []string{`Secret "age" does not exist`, "recipient"},

@@ -113,13 +113,14 @@ func (b *bucket) url(folder string) string {
 	return fmt.Sprintf("s3://%s/%s?%s", bucketName, folder, query.Encode())
 }
 
-// secret is the manifest of the Secret with the server's credentials and CA.
+// secret is the manifest of the Secret with the server's credentials, its address and its CA.
 func (b *bucket) secret(name, key string) string {
 	indented := ""
 	for line := range strings.SplitSeq(strings.TrimSpace(b.ca), "\n") {
 		indented += "    " + line + "\n"
 	}
-	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData:\n  AWS_ACCESS_KEY_ID: %s\n  AWS_SECRET_ACCESS_KEY: %s\n  ca.crt: |\n%s", name, bucketUser, key, indented)
+	return fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData:\n  AWS_ACCESS_KEY_ID: %s\n  AWS_SECRET_ACCESS_KEY: %s\n  endpoint: %s\n  ca.crt: |\n%s",
+		name, bucketUser, key, b.endpoint, indented)
 }
 
 // machineAddress is this machine's, as Pods reach it: where the API server listens.

@@ -1,0 +1,103 @@
+package archive
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+const (
+	// keyEndpoint is the Secret's key with the one server, beside the provider's own, that the credentials may go to.
+	keyEndpoint = "endpoint"
+	// keyEndpoints with the value anyEndpoint lets the Secret's own credentials go to every server that a URL names, over HTTPS.
+	keyEndpoints = "endpoints"
+	anyEndpoint  = "any"
+)
+
+// endpointError says that credentials do not go to the endpoint of a URL, because nobody who owns them has said that they may.
+type endpointError struct{ endpoint string }
+
+func (e *endpointError) Error() string {
+	return fmt.Sprintf("credentials are not sent to endpoint=%s, which is none of the provider's own servers and is not named by the Secret", e.endpoint)
+}
+
+// CheckEndpoint says whether credentials may be sent where a URL says. Whoever writes the URL need not be who owns the credentials: without this
+// the one could have those of the other sent to a server of their own. So they go
+//   - to the provider's own servers, over HTTPS;
+//   - to the endpoint that the Secret names by its key "endpoint". Over plain HTTP only what is signed with them goes, never a token;
+//   - with "endpoints: any" in the Secret to every endpoint, over HTTPS. This does not count for the identity of the Pod.
+//
+// The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not name the
+// endpoint.
+func CheckEndpoint(destination string, secret map[string][]byte) error {
+	place, err := parseURL(destination)
+	if err != nil {
+		return opening(err, "the destination")
+	}
+	keys := map[string]string{}
+	for name, value := range secret {
+		keys[name] = strings.TrimSpace(string(value))
+	}
+	if err := checkAudience(place, keys); err != nil {
+		return opening(err, place.String())
+	}
+	return nil
+}
+
+// endpointKeys are the keys of a Secret that checkAudience looks at.
+func endpointKeys() []string {
+	return []string{keyEndpoint, keyEndpoints, keyAccess, keySession, keyServiceAccount, keyAccount, keyAccountKey, keySAS}
+}
+
+// checkAudience is CheckEndpoint.
+func checkAudience(place place, keys map[string]string) error {
+	own, shown := credentialsOf(place.scheme, keys)
+	account := keys[keyAccount]
+	if named := place.option(optionAccount); keys[keySAS] != "" && account != "" && named != "" && named != account {
+		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+	}
+	endpoint := place.option("endpoint")
+	if endpoint == "" {
+		return nil
+	}
+	if err := checkEndpoint(endpoint); err != nil {
+		return err
+	}
+	isPlain := !strings.HasPrefix(strings.ToLower(endpoint), "https://")
+	if isPlain && shown {
+		return fmt.Errorf("endpoint=%s: tokens and shared access signatures are not sent over plain HTTP, where anybody on the way could read them", endpoint)
+	}
+	isNamed := keys[keyEndpoint] != "" && origin(keys[keyEndpoint]) == origin(endpoint)
+	isAnyAllowed := own && keys[keyEndpoints] == anyEndpoint
+	if isNamed || (!isPlain && (isAnyAllowed || isProviders(place.scheme, normalHost(endpoint)))) {
+		return nil
+	}
+	return &endpointError{endpoint: endpoint}
+}
+
+// credentialsOf says of the credentials for a kind of store whether they are the Secret's own or the identity of the Pod, and whether they are
+// shown to the server. A key stays here, and only signs what is sent.
+func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
+	switch scheme {
+	case "s3":
+		own = keys[keyAccess] != ""
+		return own, !own || keys[keySession] != ""
+	case "gs":
+		return keys[keyServiceAccount] != "", true
+	case "azblob":
+		return keys[keyAccountKey] != "" || keys[keySAS] != "", keys[keyAccountKey] == ""
+	}
+	return false, false
+}
+
+// origin is an endpoint as it is compared: without a scheme it is one of HTTPS.
+func origin(endpoint string) string {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Host == "" {
+		return ""
+	}
+	return parsed.Scheme + "://" + normalHost(endpoint)
+}

@@ -1,0 +1,159 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// secretsOf are Secrets for each kind of store; those whose credentials are shown to the server are marked.
+func secretsOf() map[string]struct {
+	url   string
+	keys  map[string]string
+	shown bool
+} {
+	return map[string]struct {
+		url   string
+		keys  map[string]string
+		shown bool
+	}{
+		"s3: a key":                {"s3://b/f?region=r", map[string]string{keyAccess: "a", keySecret: "b"}, false},
+		"s3: a session":            {"s3://b/f?region=r", map[string]string{keyAccess: "a", keySecret: "b", keySession: "c"}, true},
+		"s3: the Pod's identity":   {"s3://b/f?region=r", map[string]string{}, true},
+		"gs: an account":           {"gs://b/f?", map[string]string{keyServiceAccount: "{}"}, true},
+		"gs: the Pod's identity":   {"gs://b/f?", map[string]string{}, true},
+		"azblob: a key":            {"azblob://b/f?storage_account=mine", map[string]string{keyAccountKey: "a"}, false},
+		"azblob: a signature":      {"azblob://b/f?storage_account=mine", map[string]string{keySAS: "a"}, true},
+		"azblob: the Pod's":        {"azblob://b/f?storage_account=mine", map[string]string{}, true},
+		"azblob: both, key counts": {"azblob://b/f?storage_account=mine", map[string]string{keySAS: "a", keyAccountKey: "a"}, false},
+	}
+}
+
+// Credentials go to the provider, or where their owner says; and in clear they go nowhere.
+func TestWhereCredentialsGo(t *testing.T) {
+	t.Parallel()
+	const yours, plain, owner = "https://store.example:9000", "http://store.example:9000", "your own words"
+	for name, secret := range secretsOf() {
+		scheme, _, _ := strings.Cut(secret.url, ":")
+		isOwn := len(secret.keys) > 0
+		providers := map[string]string{"s3": "https://s3.eu-central-1.amazonaws.com", "gs": "https://storage.googleapis.com", "azblob": "https://mine.blob.core.windows.net"}[scheme]
+		for _, test := range []struct {
+			endpoint        string
+			named, anywhere string
+			want            bool
+		}{
+			{"", "", "", true},
+			{providers, "", "", true},
+			{providers, "", owner, true},
+			{strings.Replace(providers, "https", "http", 1), "", "", false},
+			{providers + ".attacker.example", "", "", false},
+			{providers + ":444", "", "", false},
+			{yours, "", "", false},
+			{yours, "https://other.example", "", false},
+			{yours, "http://store.example:9000", "", false},
+			{yours, "https://store.example", "", false},
+			{yours, yours, "", true},
+			{yours + "/", "store.example:9000", "", true},
+			{"https://STORE.example:9000", yours + "/", "", true},
+			{yours, "", anyEndpoint, isOwn},
+			{yours, "", "ANY", false},
+			{plain, "", "", false},
+			{plain, "", anyEndpoint, false},
+			{plain, yours, "", false},
+			{plain, "store.example:9000", "", false},
+			{plain, plain, "", !secret.shown},
+			{"http://127.0.0.1:9000", "", "", false},
+		} {
+			keys := map[string][]byte{keyEndpoint: []byte(test.named + "\n"), keyEndpoints: []byte(test.anywhere)}
+			for key, value := range secret.keys {
+				keys[key] = []byte(value)
+			}
+			url := secret.url
+			if test.endpoint != "" {
+				url += "&endpoint=" + test.endpoint
+			}
+			err := CheckEndpoint(url, keys)
+			if (err == nil) != test.want {
+				t.Errorf("%s, endpoint %q, the Secret names %q, endpoints %q: %v", name, test.endpoint, test.named, test.anywhere, err)
+			}
+		}
+	}
+}
+
+func TestSignatureForAnotherAccount(t *testing.T) {
+	t.Parallel()
+	keys := map[string][]byte{keyAccount: []byte("mine"), keySAS: []byte("sig=a")}
+	if err := CheckEndpoint("azblob://b/f?storage_account=yours", keys); err == nil {
+		t.Error("a signature for one account goes to another")
+	}
+	if err := CheckEndpoint("azblob://b/f?storage_account=mine", keys); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a stranger's server would see of the Secret that a URL is used with: nothing at all.
+func TestAStrangersServerSeesNoCredentials(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int32
+	look := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen.Add(1) })
+	secure, plain := httptest.NewTLSServer(look), httptest.NewServer(look)
+	t.Cleanup(secure.Close)
+	t.Cleanup(plain.Close)
+	for name, secret := range secretsOf() {
+		for _, endpoint := range []string{secure.URL, plain.URL} {
+			keys := maps.Clone(secret.keys)
+			keys["ca.crt"] = string(pemOf(secure.Certificate().Raw))
+			store, err := open(t.Context(), Location{URL: secret.url + "&endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)}, impatient())
+			if err == nil {
+				_, err = store.list(t.Context())
+			}
+			told, ok := errors.AsType[*StoreError](err)
+			wants := KindEndpoint
+			if endpoint == plain.URL && secret.shown {
+				wants = KindInvalid
+			}
+			if !ok || told.Kind != wants {
+				t.Errorf("%s to %s: %v", name, endpoint, err)
+			}
+			if remedy := fmt.Sprint(err); wants == KindEndpoint && !strings.Contains(remedy, `add the key "endpoint" with its URL to the destination's Secret`) {
+				t.Errorf("no remedy: %s", remedy)
+			}
+		}
+	}
+	if seen := seen.Load(); seen > 0 {
+		t.Errorf("it saw %d requests", seen)
+	}
+}
+
+// A Secret that changes is taken up: also one that no longer names the endpoint.
+func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
+	t.Parallel()
+	location := Location{URL: "s3://b/f?endpoint=https://store.example", CredentialsDir: secretDir(t, map[string]string{keyAccess: "a", keySecret: "b", keyEndpoint: "store.example"})}
+	place, err := parseURL(location.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := secretFiles{location: location, place: place}
+	if _, err := source.Retrieve(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	source.location.CredentialsDir = secretDir(t, map[string]string{keyAccess: "a", keySecret: "b"})
+	_, err = explainedCredentials{source}.Retrieve(t.Context())
+	if err == nil || httpKind(err) != KindEndpoint {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// A region is part of the names of hosts that tokens are sent to.
+func TestRegionsAreNoHosts(t *testing.T) {
+	t.Parallel()
+	_, err := open(t.Context(), Location{URL: "s3://b/f?region=s3.us-east-1"}, impatient())
+	if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindInvalid {
+		t.Errorf("open: %v", err)
+	}
+}
