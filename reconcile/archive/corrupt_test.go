@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -366,3 +367,53 @@ func (r recorderSink) Write(file clone.File, offset int64, data []byte) error {
 }
 func (r recorderSink) Rename(from, to string) error { return r.rename(from, to) }
 func (r recorderSink) Remove(name string) error     { return r.remove(name) }
+
+// counting is a clone.Sink that counts the bytes it gets.
+type counting struct {
+	nowhere
+	bytes int64
+}
+
+func (c *counting) Write(_ clone.File, _ int64, data []byte) error {
+	c.bytes += int64(len(data))
+	return nil
+}
+
+// A stream that is longer than the manifest says ends where that is: the space for it was looked for by what the manifest says.
+func TestAStreamThatIsLongerThanTheManifestSays(t *testing.T) {
+	t.Parallel()
+	store := volumeAt(t, t.TempDir())
+	_, manifest := backedUp(t, store, WriteOptions{PartSize: 1 << 30}, 24<<20)
+	lying := manifest
+	lying.Parts = slices.Clone(manifest.Parts)
+	lying.Parts[0].Raw = manifest.Data.Raw / 3
+	lying.Data.Raw = lying.Parts[0].Raw
+	sink := &counting{}
+	var corrupt *CorruptError
+	if err := Extract(t.Context(), store, lying, ReadOptions{}, sink); !errors.As(err, &corrupt) {
+		t.Errorf("extract: %v", err)
+	}
+	if sink.bytes == 0 || sink.bytes > lying.Data.Raw {
+		t.Errorf("%d bytes were written, and the manifest says %d", sink.bytes, lying.Data.Raw)
+	}
+}
+
+// How much memory names take does not depend on how many a stream has.
+func TestAStreamWithTooManyFiles(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]*tar.Header{
+		"a file":   {Typeflag: tar.TypeReg, Name: "data/d"},
+		"a rename": {Typeflag: tar.TypeReg, Name: "changes/000000000001-rename/a", Size: 1, PAXRecords: map[string]string{"comment": "d"}},
+	} {
+		headers := []*tar.Header{last}
+		for _, file := range []string{"data/c", "data/b", "data/a"} {
+			headers = append([]*tar.Header{{Typeflag: tar.TypeReg, Name: file}}, headers...)
+		}
+		stream := tarOf(t, headers)
+		p := &player{sink: tree{}, tar: tar.NewReader(stream), sizes: map[fileKey]int64{}, names: 3, buffer: make([]byte, 1024)}
+		var malformed *streamError
+		if err := p.playAll(); !errors.As(err, &malformed) || !strings.Contains(err.Error(), "more than 3 files") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

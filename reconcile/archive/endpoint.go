@@ -49,13 +49,21 @@ func endpointKeys() []string {
 	return []string{keyEndpoint, keyEndpoints, keyAccess, keySession, keyServiceAccount, keyAccount, keyAccountKey, keySAS}
 }
 
+// checkSigned refuses a signature for one storage account that is used with a URL of another.
+func checkSigned(place place, keys map[string]string) error {
+	named, signed := place.option(optionAccount), keys[keyAccount]
+	if keys[keySAS] == "" || signed == "" || named == "" || named == signed {
+		return nil
+	}
+	return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+}
+
 // checkAudience is CheckEndpoint.
 func checkAudience(place place, keys map[string]string) error {
-	own, shown := credentialsOf(place.scheme, keys)
-	account := keys[keyAccount]
-	if named := place.option(optionAccount); keys[keySAS] != "" && account != "" && named != "" && named != account {
-		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+	if err := checkSigned(place, keys); err != nil {
+		return err
 	}
+	own, shown := credentialsOf(place.scheme, keys)
 	endpoint := place.option("endpoint")
 	if endpoint == "" {
 		return nil
@@ -67,9 +75,9 @@ func checkAudience(place place, keys map[string]string) error {
 	if isPlain && shown {
 		return fmt.Errorf("endpoint=%s: tokens and shared access signatures are not sent over plain HTTP, where anybody on the way could read them", endpoint)
 	}
-	isNamed := keys[keyEndpoint] != "" && origin(keys[keyEndpoint]) == origin(endpoint)
 	isAnyAllowed := own && keys[keyEndpoints] == anyEndpoint
-	if isNamed || (!isPlain && (isAnyAllowed || isProviders(place.scheme, normalHost(endpoint)))) {
+	isTrusted := isAnyAllowed || isProviders(place.scheme, normalHost(endpoint))
+	if origin(keys[keyEndpoint]) == origin(endpoint) || (isTrusted && !isPlain) {
 		return nil
 	}
 	return &endpointError{endpoint: endpoint}

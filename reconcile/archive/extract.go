@@ -54,7 +54,7 @@ func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadO
 		}
 		pool.finish()
 	})
-	stream := &unpacker{ctx: ctx, pool: pool, url: store.url, limiter: newLimiter(options.Limit), progress: options.Progress}
+	stream := &unpacker{ctx: ctx, pool: pool, limiter: newLimiter(options.Limit), progress: options.Progress, left: manifest.Data.Raw}
 	err = replay(stream, sink)
 	if err == nil {
 		err = stream.expectEnd(manifest.Data.Raw)
@@ -196,12 +196,13 @@ func (r *hashedReader) Read(p []byte) (int, error) {
 type unpacker struct {
 	ctx      context.Context //nolint:containedctx // io.Reader has none
 	pool     *pool
-	url      string
 	limiter  *limiter
 	progress func(int64)
 	current  *chunk
 	rest     []byte
 	read     int64
+	// left is how many bytes may still come, as the manifest says: it, not the stream, says how much space is taken.
+	left int64
 }
 
 // Read implements io.Reader.
@@ -242,7 +243,11 @@ func (u *unpacker) next() error {
 	case err != nil:
 		return &streamError{reason: err.Error()}
 	}
-	u.current, u.rest = one, one.raw
+	u.current, u.left = one, u.left-int64(len(one.raw))
+	if u.left < 0 {
+		return &streamError{reason: "the stream has more bytes than the manifest says"}
+	}
+	u.rest = one.raw
 	return nil
 }
 

@@ -111,14 +111,14 @@ func (f *fakeS3) put(w http.ResponseWriter, name, upload, number string, body []
 
 // listedPiece is what the client says it has sent.
 type listedPiece struct {
-	PartNumber int
-	ETag       string
+	PartNumber int    `xml:"PartNumber"`
+	ETag       string `xml:"ETag"`
 }
 
 func (f *fakeS3) complete(w http.ResponseWriter, name, upload string, body []byte) {
 	var wanted struct {
-		XMLName xml.Name `xml:"CompleteMultipartUpload"`
-		Part    []listedPiece
+		XMLName xml.Name      `xml:"CompleteMultipartUpload"`
+		Part    []listedPiece `xml:"Part"`
 	}
 	pieces, begun := f.uploads[upload]
 	switch err := xml.Unmarshal(body, &wanted); {

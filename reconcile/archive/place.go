@@ -12,8 +12,8 @@ import (
 // The key has the scheme, the endpoint's host, the bucket and the folder. It has no endpoint where that is one of the provider's own, and no
 // region and no storage account, because a Secret may name these instead of the URL. So two places that differ in nothing else have one key.
 // For a file URL the key does not say which volume it is in. The error is about a URL that Open refuses, too.
-func PlaceOf(url string) (string, error) {
-	place, err := parseURL(url)
+func PlaceOf(address string) (string, error) {
+	place, err := parseURL(address)
 	if err != nil {
 		return "", err
 	}

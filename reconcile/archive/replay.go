@@ -83,17 +83,27 @@ func parseChange(head string) (entry, error) {
 type player struct {
 	sink clone.Sink
 	tar  *tar.Reader
-	// sizes has every name there ever was, with its announced size; absent ones have gone.
+	// sizes has every name there ever was, with its announced size; absent ones have gone. There are at most names of them.
 	sizes  map[fileKey]int64
+	names  int
 	number int64
 	buffer []byte
 }
 
-const absentFile = -1
+const (
+	absentFile = -1
+	// namesLimit is more files than a data directory has, and how many fit into the memory of a Pod.
+	namesLimit = 2_000_000
+)
 
 // replay reads a tar stream to its end.
 func replay(from io.Reader, sink clone.Sink) error {
-	p := &player{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, buffer: make([]byte, 256<<10)}
+	p := &player{sink: sink, tar: tar.NewReader(from), sizes: map[fileKey]int64{}, names: namesLimit, buffer: make([]byte, 256<<10)}
+	return p.playAll()
+}
+
+// playAll does what all entries say.
+func (p *player) playAll() error {
 	for {
 		header, err := p.tar.Next()
 		if isEnd(err) {
@@ -159,6 +169,9 @@ func (p *player) fits(one entry, header *tar.Header) error {
 	switch one.verb {
 	case verbData:
 		fits = !used
+		if err := p.room(one.name); err != nil {
+			return err
+		}
 	case verbCreate:
 		fits = used && size == absentFile
 	case verbChange, verbRename, verbRemove:
@@ -166,6 +179,14 @@ func (p *player) fits(one entry, header *tar.Header) error {
 	}
 	if !fits {
 		return &streamError{reason: fmt.Sprintf("entry %q does not fit what came before", header.Name)}
+	}
+	return nil
+}
+
+// room says whether one more name can be kept.
+func (p *player) room(name string) error {
+	if _, used := p.sizes[keyOf(name)]; !used && len(p.sizes) >= p.names {
+		return &streamError{reason: fmt.Sprintf("it has more than %d files", p.names)}
 	}
 	return nil
 }
@@ -200,6 +221,9 @@ func (p *player) rename(from string, header *tar.Header) error {
 	to := string(content)
 	if err := checkName(to); err != nil || to == from {
 		return &streamError{reason: fmt.Sprintf("entry %q: the new name %q is not a plain path, or the old one", header.Name, to)}
+	}
+	if err := p.room(to); err != nil {
+		return err
 	}
 	p.sizes[keyOf(to)] = p.sizes[keyOf(from)]
 	p.sizes[keyOf(from)] = absentFile

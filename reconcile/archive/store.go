@@ -105,7 +105,7 @@ func (l Location) mayReach(place place) error {
 }
 
 // opening says what an error of opening a store means.
-func opening(err error, url string) error {
+func opening(err error, where string) error {
 	if _, ok := errors.AsType[*StoreError](err); ok {
 		return err
 	}
@@ -113,7 +113,7 @@ func opening(err error, url string) error {
 	if _, ok := errors.AsType[*endpointError](err); ok {
 		kind = KindEndpoint
 	}
-	return &StoreError{Kind: kind, Op: "open " + url, Err: err}
+	return &StoreError{Kind: kind, Op: "open " + where, Err: err}
 }
 
 // URL is the folder's, without the options.

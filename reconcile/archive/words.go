@@ -84,7 +84,7 @@ func elsewhere(response *http.Response) string {
 		return ""
 	}
 	to, err := response.Location()
-	if err != nil || !regexp.MustCompile(`^https?://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?$`).MatchString(to.Scheme+"://"+to.Host) {
+	if err != nil || !regexp.MustCompile(`^https?://[A-Za-z0-9.-]{1,253}(:\d{1,5})?$`).MatchString(to.Scheme+"://"+to.Host) {
 		return "; it is a redirect, and is not followed"
 	}
 	return "; it is a redirect to " + to.Scheme + "://" + to.Host + ", and is not followed"
