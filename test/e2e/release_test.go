@@ -90,7 +90,7 @@ func (r release) remove() {
 func (r release) refuses(image, reason string) {
 	r.t.Helper()
 	r.run("set", "image", "deployment/mysql-operator", "mysql-operator="+image, "--namespace", r.operator.Namespace)
-	const refused = `jsonpath={range .items[?(@.spec.containers[0].image=="%s")]}{.metadata.name} {.status.containerStatuses[0].lastState.terminated.exitCode}{"\n"}{end}`
+	const refused = `jsonpath={range .items[?(@.spec.containers[0].image=="%s")]}{.metadata.name} {.status.containerStatuses[?(@.name=="mysql-operator")].lastState.terminated.exitCode}{"\n"}{end}`
 	r.wait("the Pod of "+image+" to end with the reason", changeLimit, func(ctx context.Context) (bool, string) {
 		pods, err := r.kubectl.Run(ctx, "get", "pods", "--namespace", r.operator.Namespace, "-o", fmt.Sprintf(refused, image))
 		name, code, _ := strings.Cut(strings.TrimSpace(pods), " ")

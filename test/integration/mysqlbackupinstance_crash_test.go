@@ -53,10 +53,14 @@ func (m *mill) turn(ctx context.Context, d *depot, instance string) {
 		return
 	}
 	for _, pod := range found.Items {
+		name := "backup"
+		if strings.Contains(pod.GetName(), "-delete-") {
+			name = "backup-delete"
+		}
 		m.mu.Lock()
 		m.made[pod.GetName()] = true
 		m.mu.Unlock()
-		content := `{"status":{"phase":"Running","containerStatuses":[{"name":"backup","image":"none","imageID":"none","ready":true,"restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}}`
+		content := `{"status":{"phase":"Running","containerStatuses":[{"name":"NAME","image":"none","imageID":"none","ready":true,"restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}}`
 		switch phase, _, _ := unstructured.NestedString(pod.Object, "status", "phase"); phase {
 		case "Succeeded":
 			continue
@@ -66,8 +70,9 @@ func (m *mill) turn(ctx context.Context, d *depot, instance string) {
 				continue
 			}
 			outcome := fmt.Sprintf(`{\"reason\":\"Completed\",\"source\":\"db-1\",\"checksum\":\"sha256:abc\",\"dataSize\":2,\"size\":1,\"uid\":\"%s\"}`, made.UID)
-			content = `{"status":{"phase":"Succeeded","containerStatuses":[{"name":"backup","image":"none","imageID":"none","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":0,"message":"` + outcome + `"}}}]}}`
+			content = `{"status":{"phase":"Succeeded","containerStatuses":[{"name":"NAME","image":"none","imageID":"none","ready":false,"restartCount":0,"state":{"terminated":{"exitCode":0,"message":"` + outcome + `"}}}]}}`
 		}
+		content = strings.Replace(content, "NAME", name, 1)
 		_, _ = d.of("pods").Patch(ctx, pod.GetName(), "application/merge-patch+json", []byte(content), metav1.PatchOptions{}, "status")
 	}
 }

@@ -215,7 +215,7 @@ func (d *depot) pod(t *testing.T, instance, what string) string {
 // becomes writes what kubelet would about a Pod with one container.
 func (d *depot) becomes(t *testing.T, pod, phase, address string, state map[string]any) {
 	t.Helper()
-	container := map[string]any{"name": "backup", "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": state}
+	container := map[string]any{"name": programOf(t, d.get(t, "pods", pod)), "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": state}
 	status := map[string]any{"phase": phase, "containerStatuses": []any{container}, "podIP": address, "podIPs": []any{map[string]any{"ip": address}}}
 	if address == "" {
 		delete(status, "podIP")
@@ -226,6 +226,16 @@ func (d *depot) becomes(t *testing.T, pod, phase, address string, state map[stri
 		t.Fatal(err)
 	}
 	d.patch(t, "pods", pod, string(content), "status")
+}
+
+// programOf is the name of a Pod's one container.
+func programOf(t *testing.T, pod *unstructured.Unstructured) string {
+	t.Helper()
+	var typed corev1.Pod
+	if err := schema.Decode(pod, &typed); err != nil || len(typed.Spec.Containers) != 1 {
+		t.Fatalf("Pod %s has the containers %v (%v)", pod.GetName(), typed.Spec.Containers, err)
+	}
+	return typed.Spec.Containers[0].Name
 }
 
 // runs starts a Pod at an address; it may be empty for one that cannot be asked.

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
@@ -46,25 +45,55 @@ func newVault(t *testing.T) *vault {
 	return v
 }
 
-// answers does what the Pods do that ask a cluster's image for its version: it is 9.7.4.
+// theSecret is what an image knows that nobody else may read.
+const theSecret = "S3cr3t-of-another-team"
+
+// told is what images say when they are asked for their version; others are of 9.7.4.
+func told(image string) string {
+	switch {
+	case strings.HasPrefix(image, "mysql:8.4"):
+		return "8.4.6"
+	case strings.HasPrefix(image, "evil:"), strings.HasPrefix(image, "broken:"):
+		return theSecret
+	}
+	return "9.7.4"
+}
+
+// answers does what the Pods do that ask a cluster's image for its version.
 func (v *vault) answers(ctx context.Context) {
 	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelVersion})
 	if err != nil {
 		return
 	}
 	for _, item := range found.Items {
-		if phase, _, _ := unstructured.NestedString(item.Object, "status", "phase"); phase == string(corev1.PodPending) {
-			_ = v.succeeds(ctx, item.GetName(), backup.CommandVersion, "9.7.4")
+		var pod corev1.Pod
+		if err := schema.Decode(&item, &pod); err != nil || pod.Status.Phase != corev1.PodPending {
+			continue
 		}
+		image := pod.Spec.Containers[0].Image
+		if strings.HasPrefix(image, "broken:") {
+			ended := map[string]any{"terminated": map[string]any{"exitCode": backup.ExitRefused, "message": told(image)}}
+			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(backup.CommandVersion, ended))
+			continue
+		}
+		_ = v.succeeds(ctx, pod.Name, backup.CommandVersion, told(image))
 	}
 }
 
 // succeeds ends a Pod well, with the termination message of one of its containers.
-func (v *vault) succeeds(ctx context.Context, pod, container, message string) error {
+func (v *vault) succeeds(ctx context.Context, pod, program, message string) error {
 	ended := map[string]any{"terminated": map[string]any{"exitCode": 0, "message": message, "reason": "Completed", "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}
-	status, err := json.Marshal(map[string]any{"status": map[string]any{
-		"phase": "Succeeded", "containerStatuses": []any{map[string]any{"name": container, "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": ended}},
-	}})
+	return v.becomes(ctx, pod, corev1.PodSucceeded, container(program, ended))
+}
+
+// container is what kubelet says of a container.
+func container(name string, state map[string]any) any {
+	return map[string]any{"name": name, "image": "none", "imageID": "none", "ready": false, "restartCount": 0, "state": state}
+}
+
+// becomes writes what kubelet would about a Pod.
+func (v *vault) becomes(ctx context.Context, pod string, phase corev1.PodPhase, containers ...any) error {
+	status, err := json.Marshal(map[string]any{"status": map[string]any{"phase": phase, "containerStatuses": containers}})
 	if err != nil {
 		return err
 	}
