@@ -211,7 +211,7 @@ func remedy(reason string, seen restoring) string {
 func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
 	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
-	status.Checksum, status.ServerVersion = told.Checksum, told.ServerVersion
+	status.Checksum, status.ServerVersion = told.Checksum, brief(told.ServerVersion, longestWord)
 	status.GTIDExecuted = brief(told.GTIDExecuted, longestGTIDs)
 	if seen.order != nil {
 		status.Checksum = cmp.Or(status.Checksum, seen.order.Checksum)

@@ -102,9 +102,9 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 		}
 		return described
 	}
-	described.State, described.Message = string(member.Status.State), brief(steadyMessage(*member.Status), longestMessage)
+	described.State, described.Message = brief(string(member.Status.State), longestWord), brief(steadyMessage(*member.Status), longestMessage)
 	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
-	described.LagSeconds, described.Version = member.Status.LagSeconds, member.Status.Version
+	described.LagSeconds, described.Version = member.Status.LagSeconds, brief(member.Status.Version, longestWord)
 	return described
 }
 
@@ -113,6 +113,8 @@ const (
 	// than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
 	longestMessage = 4096
 	longestGTIDs   = 16384
+	// longestWord bounds what is one word, such as a version.
+	longestWord = 128
 )
 
 // brief cuts a text that is too long.
@@ -149,7 +151,7 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 	status.ReadyReplicas = int32(serving)
 	status.ReadySummary = fmt.Sprintf("%d/%d", serving, wanted)
 	if primary != nil && primary.Version != "" {
-		status.Version = primary.Version
+		status.Version = brief(primary.Version, longestWord)
 	}
 	writing := primary != nil && primary.State == replication.StateWriting
 	found := r.worst(writing, serving == wanted)

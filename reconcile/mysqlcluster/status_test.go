@@ -337,3 +337,18 @@ func TestProblemsOfErrorsThatNameTheirRemedy(t *testing.T) {
 		t.Errorf("no error: %+v", got)
 	}
 }
+
+// The record of truth is written together with what members say of themselves: none of that may make it too large to be written.
+func TestWhatMembersSayIsCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("9", 900_000)
+	forged := func(s *replication.Status) { s.Version, s.State, s.Message = long, replication.State(long), long }
+	status := healthy(t, 2).member(0, true, forged).member(1, true, forged).report(nil, nil).status()
+	content, err := json.Marshal(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(content) > 64<<10 {
+		t.Errorf("the status has %d bytes", len(content))
+	}
+}
