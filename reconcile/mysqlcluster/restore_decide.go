@@ -127,11 +127,11 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 		made = seen.dataVersion
 	}
 	act, found := decideVersion(cluster, seen, made)
-	if found == nil || !found.stalled {
-		going := watched(cluster, seen)
-		found = &going
+	going := watched(cluster, seen)
+	if found != nil && found.stalled && !going.stalled {
+		going = *found
 	}
-	return restoreStep{act, status, *found}
+	return restoreStep{act, status, going}
 }
 
 // decideUntold asks the volume, by another Pod, what was restored to it. That two of them have nothing to say is no accident.
