@@ -53,8 +53,9 @@ func keyFor(namespace, name string) string {
 
 // monitorsOf returns the monitors that watch a ConfigMap.
 func monitorsOf(config *unstructured.Unstructured, monitors reconcile.Lister) []types.NamespacedName {
-	concerned := []types.NamespacedName{}
-	for _, monitor := range monitors.Indexed(indexConfigMap, keyFor(config.GetNamespace(), config.GetName())) {
+	found := monitors.Indexed(indexConfigMap, keyFor(config.GetNamespace(), config.GetName()))
+	concerned := make([]types.NamespacedName, 0, len(found))
+	for _, monitor := range found {
 		concerned = append(concerned, types.NamespacedName{Namespace: monitor.GetNamespace(), Name: monitor.GetName()})
 	}
 	return concerned

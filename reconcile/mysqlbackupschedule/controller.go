@@ -69,17 +69,17 @@ func clusterOf(schedule *unstructured.Unstructured) []string {
 }
 
 func scheduleKey(made *unstructured.Unstructured) []string {
-	keys := []string{}
-	for _, schedule := range scheduleOf(made, nil) {
-		keys = append(keys, schedule.String())
-	}
-	return keys
+	return keysOf(scheduleOf(made, nil))
 }
 
 func sourceKeys(cluster *unstructured.Unstructured) []string {
-	keys := []string{}
-	for _, source := range sourcesOf(cluster) {
-		keys = append(keys, source.String())
+	return keysOf(sourcesOf(cluster))
+}
+
+func keysOf(names []types.NamespacedName) []string {
+	keys := make([]string, 0, len(names))
+	for _, name := range names {
+		keys = append(keys, name.String())
 	}
 	return keys
 }
