@@ -15,8 +15,12 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it.
-const freshFor = 2 * time.Second
+// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it. One that took long
+// to list is used for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists.
+const (
+	freshFor  = 2 * time.Second
+	listShare = 4
+)
 
 // listsAtOnce is how many resources are listed at once for the passes of a namespace.
 const listsAtOnce = 4
@@ -24,6 +28,7 @@ const listsAtOnce = 4
 // snapshot is a namespace of a resource as a live list found it. As long as the watch is behind the list, the view reads the snapshot.
 type snapshot struct {
 	at      time.Time
+	took    time.Duration
 	version string
 	// objects is nil if the cache held all that the list found.
 	objects cache.Indexer
@@ -140,14 +145,15 @@ func (v *view) refresh(ctx context.Context, namespace string, now time.Time) err
 	v.mu.RLock()
 	last := v.snapshots[namespace]
 	v.mu.RUnlock()
-	if last != nil && now.Sub(last.at) < freshFor {
+	if last != nil && now.Sub(last.at) < max(freshFor, listShare*last.took) {
 		return nil
 	}
+	began := time.Now()
 	items, version, err := v.list(ctx, namespace)
 	if err != nil {
 		return err
 	}
-	taken := &snapshot{at: now, version: version}
+	taken := &snapshot{at: now, took: time.Since(began), version: version}
 	if !v.storeReached(namespace, version) && !holds(store, namespace, items, version) {
 		taken.objects = cache.NewIndexer(cache.MetaNamespaceKeyFunc, store.GetIndexers())
 		if err := taken.objects.Replace(items, version); err != nil {
