@@ -111,18 +111,18 @@ func (s *settled) nothingToDo(members []replication.Member, decision replication
 }
 
 // settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
-func (found report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
-	cluster, seen := found.cluster, found.seen
-	if found.problem != nil || found.changed || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
+func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
+	cluster, seen := r.cluster, r.seen
+	if r.problem != nil || r.changed || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}
 	s := &settled{
 		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
-		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: found.decision.ReadFromPrimary,
+		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
 		until: known.looked.Add(secretsEvery),
 	}
-	if !s.nothingToDo(seen.members, found.decision) {
+	if !s.nothingToDo(seen.members, r.decision) {
 		return nil
 	}
 	s.view.Members = slices.Clone(seen.members)

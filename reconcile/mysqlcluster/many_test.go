@@ -56,7 +56,7 @@ func newShop(tb testing.TB, clusters int) *shopOf {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(tb.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	tb.Cleanup(func() {

@@ -2,11 +2,11 @@ package mysqlcluster
 
 import (
 	"hash/fnv"
-	"math/rand/v2"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -54,22 +54,22 @@ func (p prospect) next() time.Duration {
 	if p.stalled {
 		first = helpEvery
 	}
-	wait := first
+	after := first
 	switch {
 	case p.ready:
-		wait = calmEvery
+		after = calmEvery
 	case p.heard:
 	case p.asked:
-		wait = doubled(first, p.idle-startingLooks, calmEvery)
+		after = doubled(first, p.idle-startingLooks, calmEvery)
 	case p.unwatched:
-		wait = doubled(first, p.idle, unwatchedLimit)
+		after = doubled(first, p.idle, unwatchedLimit)
 	default:
-		wait = doubled(first, p.idle, watchedLimit)
+		after = doubled(first, p.idle, watchedLimit)
 	}
 	if p.due > 0 {
-		wait = min(wait, p.due)
+		after = min(after, p.due)
 	}
-	return wait
+	return after
 }
 
 // secretsAfter is how long after the last look the Secrets are looked at again. wanted says that a Pod may wait for them, looks counts how
@@ -88,9 +88,9 @@ func secretsAfter(ready, wanted bool, looks int) time.Duration {
 
 // doubled is a time that has doubled so many times, but for a limit.
 func doubled(first time.Duration, times int, limit time.Duration) time.Duration {
-	for wait := first; wait < limit; wait *= 2 {
+	for after := first; after < limit; after *= 2 {
 		if times <= 0 {
-			return wait
+			return after
 		}
 		times--
 	}
@@ -98,14 +98,15 @@ func doubled(first time.Duration, times int, limit time.Duration) time.Duration 
 }
 
 // jittered makes longer times a little shorter, so that clusters that were made at once are not looked at at once for ever.
-func jittered(wait time.Duration) time.Duration {
-	if wait <= stepEvery {
-		return wait
+func jittered(longest time.Duration) time.Duration {
+	if longest <= stepEvery {
+		return longest
 	}
-	return wait - rand.N(wait/8)
+	const part = 8
+	return wait.Jitter(longest-longest/part, 1.0/(part-1))
 }
 
-// prospectOf is what a pass over a cluster's members leads to expect, but for how long nothing changed.
+// prospect is what a pass over a cluster's members leads to expect, but for how long nothing changed.
 func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 	ahead := prospect{
 		ready:     meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady),

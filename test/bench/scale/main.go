@@ -66,7 +66,7 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	if err := machine.Proc.Introduce(ctx, out); err != nil {
 		return err
 	}
-	var all []measured
+	all := make([]measured, 0, 2*len(o.sizes))
 	binary := &builder{}
 	defer binary.remove()
 	for _, unready := range []bool{true, false} {

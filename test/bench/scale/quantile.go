@@ -13,7 +13,7 @@ type bucket struct{ highest, count float64 }
 // durations are the buckets of how long passes over MySQLClusters took, in order.
 func durations(all map[string]float64) []bucket {
 	const begins, ends = `mysql_operator_reconcile_duration_seconds_bucket{kind="MySQLCluster",le="`, `"}`
-	var found []bucket
+	found := make([]bucket, 0, len(all))
 	for series, count := range all {
 		text, isBucket := strings.CutPrefix(series, begins)
 		text, whole := strings.CutSuffix(text, ends)

@@ -256,7 +256,7 @@ func isWrite(labels string) bool {
 
 // written lists what was written between two moments; before may be nil.
 func written(before, after map[string]float64) string {
-	var all []string
+	all := make([]string, 0, len(after))
 	for series, value := range after {
 		labels, found := strings.CutPrefix(series, requestsMetric)
 		if times := value - before[series]; found && times > 0 && isWrite(labels) {
