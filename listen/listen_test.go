@@ -179,7 +179,7 @@ func header() []byte {
 // TestStrangersTakeLittleMemory: the process that serves may have as little as 128 MiB.
 func TestStrangersTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	signer := newAuthority(t)
-	for name, story := range map[string]struct {
+	for name, story := range map[string]struct { //nolint:paralleltest // the same
 		security *tls.Config
 		header   []byte
 	}{
@@ -313,7 +313,7 @@ func TestLargeBodiesOfStrangersAreNotAwaited(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer connection.Close()
+		t.Cleanup(func() { _ = connection.Close() })
 		fmt.Fprintf(connection, "PUT / HTTP/1.1\r\nHost: x\r\n%s", body)
 		line, err := bufio.NewReader(connection).ReadString('\n')
 		if (want == "") != (err != nil) || !strings.Contains(line, want) {

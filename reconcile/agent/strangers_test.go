@@ -17,7 +17,7 @@ import (
 func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	const strangers, limit = 300, 128
 	header := []byte("GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 4000)+"\r\n", 240))
-	for name, sends := range map[string][]byte{"idle": nil, "large headers": header} {
+	for name, sends := range map[string][]byte{"idle": nil, "large headers": header} { //nolint:paralleltest // the same
 		t.Run(name, func(t *testing.T) {
 			s := serve(t)
 			security := s.ca.client("")

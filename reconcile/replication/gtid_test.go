@@ -263,11 +263,11 @@ func TestSetsWithManyGapsAreQuick(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			began := time.Now()
+			began := time.Now() //nolint:forbidigo // it measures
 			if !do() {
 				t.Error("the result is wrong")
 			}
-			if took := time.Since(began); took > time.Second {
+			if took := time.Since(began); took > time.Second { //nolint:forbidigo // it measures
 				t.Errorf("it took %s", took)
 			}
 		})
