@@ -78,7 +78,7 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	b := bootstrap("root's-cleartext")
 	b.Agent.Password, b.Replication.Password, b.Clone.Password = "agents-cleartext", "replications-cleartext", "clones-cleartext"
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
-	own := primary.start(t, sqlOf(t, b), b.Agent)
+	primary.start(t, sqlOf(t, b), b.Agent)
 	follower := replica.start(t, sqlOf(t, b), b.Agent)
 	source := Source{Host: "127.0.0.1", Port: primary.port, Account: b.Replication, Certificates: Certificates{
 		CA: filepath.Join(certificates, "ca.pem"), Certificate: filepath.Join(certificates, "cert.pem"), Key: filepath.Join(certificates, "key.pem"),
@@ -103,7 +103,7 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	start(startBoth)
 	// The receiver connects again by itself with what it has in memory.
 	primary.stop(t)
-	own = primary.start(t, sqlOf(t, b), b.Agent)
+	own := primary.start(t, sqlOf(t, b), b.Agent)
 	awaitReplication(t, follower, replica)
 	// A replica that starts anew has nothing in memory.
 	replica.stop(t)
