@@ -37,9 +37,12 @@ func Operator(account Account, image string, arguments []string) []any {
 }
 
 func podSpec(account Account, image string, arguments []string) corev1.PodSpec {
-	nonRoot, user := true, int64(operatorUser)
+	nonRoot, user, mounted, links := true, int64(operatorUser), true, false
 	return corev1.PodSpec{
 		ServiceAccountName: account.Name,
+		// It is the one Pod of ours that speaks to the API server, whatever the default of its account or its namespace is.
+		AutomountServiceAccountToken: &mounted,
+		EnableServiceLinks:           &links,
 		SecurityContext: &corev1.PodSecurityContext{
 			RunAsNonRoot: &nonRoot, RunAsUser: &user, RunAsGroup: &user,
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
