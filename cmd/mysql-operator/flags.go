@@ -107,6 +107,16 @@ func checkSecrets(secrets string, namespaces []string) error {
 	return oneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
 }
 
+// vmTrust are the flags that say what VmGroups may use of the operator's.
+type vmTrust struct {
+	namespaces, hosts []string
+}
+
+func (o *vmTrust) register(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&o.namespaces, "vm-namespaces", nil, "namespaces whose VmGroups may use the operator's own vCenter account, or all (default: its own namespace)")
+	flags.StringSliceVar(&o.hosts, "vcenter-hosts", nil, "vCenters, as HOST or HOST:PORT, that vc-creds of other namespaces may lead to (default: any)")
+}
+
 // definitionOptions are the flags of run that say what may be done about definitions.
 type definitionOptions struct {
 	mode string

@@ -54,8 +54,8 @@ func makers(vmGroups vmgroup.Settings) map[string]makeController {
 func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.Beside(), time.Now) }
 
 // vmGroupSettings are for VmGroups. namespace is the operator's own.
-func vmGroupSettings(vCenters vcenter.API, namespace string) vmgroup.Settings {
-	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, Environment: os.Getenv}
+func vmGroupSettings(vCenters vcenter.API, namespace string, trusted vmTrust) vmgroup.Settings {
+	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, LendTo: trusted.namespaces, Hosts: trusted.hosts, Environment: os.Getenv}
 }
 
 // controllers returns the controllers of the kinds.

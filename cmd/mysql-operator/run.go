@@ -24,6 +24,7 @@ type runOptions struct {
 	kinds, namespaces             []string
 	kubeconfig, agentImage        string
 	secrets                       string
+	vms                           vmTrust
 	definitions                   definitionOptions
 	leaderElect                   bool
 	metricsAddress, healthAddress string
@@ -35,6 +36,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	kindsFlag(flags, &o.kinds)
 	namespacesFlag(flags, &o.namespaces)
 	secretsFlag(flags, &o.secrets)
+	o.vms.register(flags)
 	o.definitions.register(flags)
 	kubeconfigFlag(flags, &o.kubeconfig)
 	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several operators do not work at once")
@@ -156,7 +158,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return ignoreStop(ctx, err)
 	}
 	vCenters := newVCenters()
-	made, err := controllers(o.kinds, own, vmGroupSettings(vCenters, o.cluster.namespace))
+	made, err := controllers(o.kinds, own, vmGroupSettings(vCenters, o.cluster.namespace, o.options.vms))
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// SecretName is the Secret with the account: in the group's namespace, else in the operator's. Where there is none the operator's environment
-// has the same keys.
+// SecretName is the Secret with the account: in the group's namespace, else, for namespaces that the operator lends its account to, in the
+// operator's. Where there is none the operator's environment has the same keys.
 const SecretName = "vc-creds"
 
 // The keys of the Secret.
@@ -155,8 +155,9 @@ func (r *reconciler) usedBy(key types.NamespacedName) *known {
 
 func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
 	var hidden error
+	lent := r.settings.lends(namespace)
 	for _, place := range []string{namespace, r.settings.Namespace} {
-		if place == "" {
+		if place == "" || place != namespace && !lent {
 			continue
 		}
 		object, err := r.api.Get(ctx, secrets(), place, SecretName)
@@ -178,7 +179,13 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		if len(missing) > 0 {
 			return known{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
 		}
+		if place == namespace && place != r.settings.Namespace && !r.settings.mayReach(found.account.Host) {
+			return known{}, strayed(namespace), nil
+		}
 		return known{access: found, from: place}, nil, nil
+	}
+	if !lent {
+		return known{}, unlent(namespace), nil
 	}
 	found, missing := accessFrom(r.settings.Environment)
 	if len(missing) > 0 {
@@ -190,7 +197,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 // nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there
 // is none.
 func nowhere(namespace, own string, hidden error) *problem {
-	command := fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
+	command := creation(namespace)
 	if hidden != nil {
 		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
 	}

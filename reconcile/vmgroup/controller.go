@@ -28,6 +28,11 @@ type Settings struct {
 	VCenter vcenter.API
 	// Namespace is the operator's own, whose Secret is for groups in namespaces without one. Empty means there is none.
 	Namespace string
+	// LendTo are the namespaces whose groups may use the operator's own account, that of its Secret or environment; "all" for every one.
+	// Groups of its own namespace always may.
+	LendTo []string
+	// Hosts are the vCenters, as HOST or HOST:PORT, that Secrets of other namespaces than the operator's may lead to; none for any.
+	Hosts []string
 	// Environment reads the operator's environment variables, which are for where there is no Secret.
 	Environment func(name string) string
 	// Pace is how soon groups are looked at again; the zero value means DefaultPace.
