@@ -17,6 +17,8 @@ type Limits struct {
 	Kinds []schema.GroupResource
 	// Webhook is the Service of its conversion webhook; empty if its kinds need none.
 	Webhook string
+	// ReadsSecrets says that its kinds need rights on Secrets.
+	ReadsSecrets bool
 	// Restarts says that it stamps the Pod templates of workloads that are not its own (ConfigMonitor).
 	Restarts bool
 	// PlainPods says that it makes Deployments whose Pods are not restricted (TDSet).

@@ -17,6 +17,12 @@ func (l Limits) workloads() restraint {
 	check := func(expression, message string) admissionv1.Validation {
 		return validation(unchanged+"("+expression+")", message)
 	}
+	secrets := []admissionv1.Validation{}
+	if l.ReadsSecrets {
+		// Else a Pod would read for the operator what it may not read itself.
+		secrets = append(secrets, check("!("+usesSecrets()+") || authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()",
+			"the operator makes Pods with Secrets only in namespaces where it may read Secrets"))
+	}
 	return restraint{
 		name: "workloads",
 		on:   append(onWrites("apps", "statefulsets", "deployments", "daemonsets"), onWrites("batch", "jobs")...),
@@ -24,7 +30,7 @@ func (l Limits) workloads() restraint {
 			{Name: "pod", Expression: "object.spec.template.spec"},
 			{Name: "containers", Expression: "object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])"},
 		},
-		rules: []admissionv1.Validation{
+		rules: append(secrets, []admissionv1.Validation{
 			check(ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)", "!variables.pod.?hostIPC.orValue(false)",
 				ofContainers("!c.?securityContext.?privileged.orValue(false)", "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0)",
 					"c.?securityContext.?procMount.orValue('Default') == 'Default'", "c.?securityContext.?capabilities.?add.orValue([]).size() == 0")),
@@ -40,7 +46,7 @@ func (l Limits) workloads() restraint {
 				"c.?securityContext.?seccompProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'",
 				"c.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'"),
 				"the containers of the operator's Pods are restricted (Pod Security Standards)"),
-		},
+		}...),
 	}
 }
 
@@ -52,6 +58,12 @@ func ofContainers(conditions ...string) string {
 
 // volumes is an expression: every volume is of a kind that the operator uses.
 func volumes() string {
-	return "variables.pod.?volumes.orValue([]).all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || has(v.persistentVolumeClaim) || " +
+	return "variables.pod.?volumes.orValue([]).all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || has(v.persistentVolumeClaim) || has(v.downwardAPI) || " +
 		"(has(v.projected) && v.projected.?sources.orValue([]).all(s, !has(s.serviceAccountToken) && !has(s.clusterTrustBundle) && !has(s.podCertificate))))"
+}
+
+// usesSecrets is an expression: a Pod gets a Secret's content as files or in its environment.
+func usesSecrets() string {
+	return "variables.pod.?volumes.orValue([]).exists(v, has(v.secret) || has(v.projected)) || variables.containers.exists(c, " +
+		"c.?envFrom.orValue([]).exists(e, has(e.secretRef)) || c.?env.orValue([]).exists(e, e.?valueFrom.?secretKeyRef.hasValue()))"
 }

@@ -19,6 +19,11 @@ func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) 
 		return slices.ContainsFunc(kinds, func(kind schema.Kind) bool { return kind.Kind == name })
 	}
 	one := deploy.Limits{Account: account, Restarts: serves("ConfigMonitor"), PlainPods: serves("TDSet")}
+	needed, err := rights(kinds, grants{})
+	if err != nil {
+		return deploy.Limits{}, err
+	}
+	one.ReadsSecrets = len(needed.SecretsApart().Secrets) > 0
 	if names, _ := converted(defined); len(names) > 0 {
 		one.Webhook = webhookName
 	}

@@ -2,10 +2,14 @@ package integration
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -80,6 +84,20 @@ func TestSecretsOfANamespaceAreGrantedThere(t *testing.T) {
 	s.apply(t, "db", "secret: root")
 	s.stalled(t, s.until(t, "db", "Forbidden"), "kubectl create rolebinding "+deploy.SecretsRole+" --namespace="+s.namespace+
 		" --clusterrole="+deploy.SecretsRole+" --serviceaccount="+s.namespace+":mysql-operator")
+	// What it may not read it may not have a Pod read either.
+	reader := object(t, job(restrictedPod+", volumes: [{name: s, secret: {secretName: root}}]"))
+	fromEnvironment := object(t, job(strings.Replace(restrictedPod, "image: none,", "image: none, env: [{name: E, valueFrom: {secretKeyRef: {name: root, key: password}}}],", 1)))
+	s.grant(t, append(slices.Clone(apart.Objects), rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create"}}))
+	jobs := s.asOperator(t).Resource(childResource("jobs")).Namespace(s.namespace)
+	for _, made := range []*unstructured.Unstructured{reader, fromEnvironment} {
+		soon(t, func(ctx context.Context) string {
+			_, err := jobs.Create(ctx, made, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "only in namespaces where it may read Secrets") {
+				return errorText(err)
+			}
+			return ""
+		})
+	}
 
 	account := deploy.Account{Namespace: s.namespace, Name: deploy.Name}
 	registry{Server: s.Server, t: t}.applyObjects(deploy.RBAC(account, []string{s.namespace}, deploy.Rights{Secrets: apart.Secrets}))

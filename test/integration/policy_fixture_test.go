@@ -31,7 +31,7 @@ func (p *place) hold(t *testing.T) {
 		kinds = append(kinds, kind.GVR().GroupResource())
 	}
 	for _, of := range []deploy.Limits{
-		{Account: deploy.Account{Namespace: "held", Name: heldAccount}, Kinds: kinds},
+		{Account: deploy.Account{Namespace: "held", Name: heldAccount}, Kinds: kinds, ReadsSecrets: true},
 		{Account: deploy.Account{Namespace: "wide", Name: wideAccount}, Kinds: kinds, Restarts: true, PlainPods: true},
 	} {
 		objects := deploy.Policy(of)
