@@ -109,7 +109,7 @@ func decideRemoval(seen remains) (what parting, because string) {
 	case backup.Succeeded:
 		return partDone, ""
 	case backup.Failed:
-		if seen.state.Lingers && !seen.state.Refused && seen.removing <= patience {
+		if isRepeated(seen) {
 			return partClear, "deletes its data; the last attempt failed and is made again by another Job: " + cleanMessage(seen.state.Message)
 		}
 		return partLeave, cleanMessage(seen.state.Message)
@@ -127,6 +127,11 @@ func decideRemoval(seen remains) (what parting, because string) {
 		return partWait, "deletes its data; the last attempt failed and is made again: " + cleanMessage(seen.state.Message)
 	}
 	return partWait, "deletes its data; " + cleanMessage(seen.state.Message)
+}
+
+// isRepeated says whether an attempt that failed beside a container that runs on is made again, by another Job.
+func isRepeated(seen remains) bool {
+	return seen.state.Lingers && !seen.state.Refused && seen.removing <= patience
 }
 
 // unreachable says why data cannot be reached; empty if it can. A Secret that is missing may come back: the Job that deletes waits for it, and is

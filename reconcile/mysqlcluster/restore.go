@@ -101,7 +101,8 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 		if err := r.confirmRestore(ctx, owner); err != nil {
 			return err
 		}
-		if _, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs)); unlessExists(err) != nil {
+		_, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs))
+		if err = unlessExists(err); err != nil {
 			return err
 		}
 		return r.askVersion(ctx, owner, seen.server)

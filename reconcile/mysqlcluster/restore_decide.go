@@ -121,6 +121,11 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 	case state.Phase == backup.Failed:
 		return decideFailed(cluster, seen, status)
 	}
+	return underWayStep(cluster, seen, status)
+}
+
+// underWayStep follows a Job that has not ended, and the one that asks the image.
+func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	status.Progress = steadyProgress(status.Progress, seen.progress)
 	made := ""
 	if status.Progress != nil && status.Progress.Bytes > 0 { // before that, the Pod may find that there is nothing to restore

@@ -154,13 +154,18 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 		seen.refused, err = r.refusalOf(ctx, job)
 		return err
 	}
+	observeProgress(ctx, n, transfers, seen)
+	return nil
+}
+
+// observeProgress asks the Pod that restores how far it is.
+func observeProgress(ctx context.Context, n names, transfers *backup.Client, seen *restoring) {
 	if seen.state.Phase == backup.Running && transfers != nil && seen.state.PodIP != "" {
 		// That it does not answer says nothing: it may have just begun, or be about to end.
 		if progress, err := transfers.Progress(ctx, seen.state.PodIP, backup.Host(n.namespace, n.cluster)); err == nil {
 			seen.progress = &progress
 		}
 	}
-	return nil
 }
 
 // observeVersion reads the Job that asks the cluster's image for its version.

@@ -2,6 +2,7 @@ package mysqlcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,7 +80,7 @@ func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 	order.Location = overridden(v1.BackupLocation{URL: "s3://mine/mine"}, cluster.Spec.Restore)
 	for _, one := range []batchv1.Job{as[batchv1.Job](t, backup.RestoreJob(order)), as[batchv1.Job](t, backup.VersionJob(versionOrderOf(cluster, "operator:1")))} {
 		pod := one.Spec.Template.Spec
-		containers, volumes := append(pod.InitContainers, pod.Containers...), fmt.Sprint(pod.Volumes, pod.ServiceAccountName)
+		containers, volumes := slices.Concat(pod.InitContainers, pod.Containers), fmt.Sprint(pod.Volumes, pod.ServiceAccountName)
 		runs := false
 		for _, container := range containers {
 			runs = runs || container.Image == cluster.Spec.Image
