@@ -21,7 +21,9 @@ func admissionType(kind string) metav1.TypeMeta {
 func binding(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
 	return &admissionv1.ValidatingAdmissionPolicyBinding{
 		TypeMeta: admissionType("ValidatingAdmissionPolicyBinding"), ObjectMeta: meta("", name),
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
 	}
 }
 

@@ -90,7 +90,8 @@ func (l Limits) children() restraint {
 	return restraint{
 		name: "children",
 		on: slices.Concat(on("", "configmaps", "secrets", "serviceaccounts", "services", "persistentvolumeclaims"),
-			on("apps", "statefulsets", "deployments", "daemonsets"), on("batch", "jobs"), on("policy", "poddisruptionbudgets"), on("networking.k8s.io", "networkpolicies")),
+			on("apps", "statefulsets", "deployments", "daemonsets"), on("batch", "jobs"),
+			on("policy", "poddisruptionbudgets"), on("networking.k8s.io", "networkpolicies")),
 		variables: variables,
 		rules: []admissionv1.Validation{
 			validation(l.outsideKubernetes(), "the operator has nothing to do in the namespaces of Kubernetes itself"),
@@ -106,10 +107,13 @@ func (l Limits) contents() restraint {
 		name: "contents",
 		on:   onWrites("", "secrets", "services", "serviceaccounts"),
 		rules: []admissionv1.Validation{
-			validation("request.resource.resource != 'secrets' || object.?type.orValue('Opaque') == 'Opaque'", "the operator makes Secrets of type Opaque only"),
-			validation("request.resource.resource != 'services' || (object.spec.?type.orValue('ClusterIP') == 'ClusterIP' && object.spec.?externalIPs.orValue([]).size() == 0)",
+			validation("request.resource.resource != 'secrets' || object.?type.orValue('Opaque') == 'Opaque'",
+				"the operator makes Secrets of type Opaque only"),
+			validation("request.resource.resource != 'services' || (object.spec.?type.orValue('ClusterIP') == 'ClusterIP' && "+
+				"object.spec.?externalIPs.orValue([]).size() == 0)",
 				"the operator makes Services inside the cluster only"),
-			validation("request.resource.resource != 'serviceaccounts' || (oldObject == null ? object.metadata.?annotations.orValue({}).size() == 0 : "+same("annotations")+")",
+			validation("request.resource.resource != 'serviceaccounts' || (oldObject == null ? "+
+				"object.metadata.?annotations.orValue({}).size() == 0 : "+same("annotations")+")",
 				"the operator gives service accounts no annotations, which clouds take for identities"),
 		},
 	}
@@ -125,8 +129,10 @@ func (l Limits) pods() restraint {
 		name: "pods",
 		on:   on("", "pods"),
 		rules: []admissionv1.Validation{
-			validation("("+l.outsideKubernetes()+") && request.operation == 'UPDATE' && ("+own+")", "the operator changes Pods of its own workloads only, and neither makes nor deletes any"),
-			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+same("annotations")+" && "+same("ownerReferences")+" && "+same("finalizers")+")",
+			validation("("+l.outsideKubernetes()+") && request.operation == 'UPDATE' && ("+own+")",
+				"the operator changes Pods of its own workloads only, and neither makes nor deletes any"),
+			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+same("annotations")+
+				" && "+same("ownerReferences")+" && "+same("finalizers")+")",
 				"the operator changes the labels of Pods only"),
 		},
 	}
@@ -145,7 +151,8 @@ func (l Limits) kinds() restraint {
 		name: "kinds", on: rules,
 		rules: []admissionv1.Validation{
 			validation("request.operation != 'UPDATE' || object.?spec.orValue({}) == oldObject.?spec.orValue({})", "the operator never writes spec"),
-			validation("request.operation != 'UPDATE' || ("+same("ownerReferences")+" && "+same("labels")+")", "the operator changes neither labels nor owners of what people made"),
+			validation("request.operation != 'UPDATE' || ("+same("ownerReferences")+" && "+same("labels")+")",
+				"the operator changes neither labels nor owners of what people made"),
 			validation("request.operation != 'CREATE' || "+scheduled("object"), "the operator makes MySQLBackupInstances of schedules only"),
 			validation("request.operation != 'DELETE' || "+scheduled("oldObject"), "the operator deletes MySQLBackupInstances of schedules only"),
 		},
@@ -158,7 +165,8 @@ func (l Limits) definitions() restraint {
 	kept := "(oldObject != null && object.spec.?conversion.orValue({}) == oldObject.spec.?conversion.orValue({}))"
 	allowed := none + " || " + kept
 	if l.Webhook != "" {
-		allowed += fmt.Sprintf(" || (object.spec.conversion.webhook.clientConfig.?service.?namespace.orValue('') == '%s' && object.spec.conversion.webhook.clientConfig.service.name == '%s')",
+		allowed += fmt.Sprintf(" || (object.spec.conversion.webhook.clientConfig.?service.?namespace.orValue('') == '%s' && "+
+			"object.spec.conversion.webhook.clientConfig.service.name == '%s')",
 			l.Account.Namespace, l.Webhook)
 	}
 	return restraint{
@@ -179,6 +187,7 @@ func (l Limits) controlled(object string) string {
 	for _, kind := range l.Kinds {
 		groups = append(groups, "'"+kind.Group+"'")
 	}
-	return fmt.Sprintf("(%s != null && %s.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] in [%s]))",
+	return fmt.Sprintf("(%s != null && %s.metadata.?ownerReferences.orValue([]).exists(owner, "+
+		"owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] in [%s]))",
 		object, object, strings.Join(unique(groups), ", "))
 }

@@ -20,7 +20,8 @@ func (l Limits) workloads() restraint {
 	secrets := []admissionv1.Validation{}
 	if l.ReadsSecrets {
 		// Else a Pod would read for the operator what it may not read itself.
-		secrets = append(secrets, check("!("+usesSecrets()+") || authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()",
+		secrets = append(secrets, check("!("+usesSecrets()+") || "+
+			"authorizer.group('').resource('secrets').namespace(request.namespace).check('get').allowed()",
 			"the operator makes Pods with Secrets only in namespaces where it may read Secrets"))
 	}
 	return restraint{
@@ -31,17 +32,21 @@ func (l Limits) workloads() restraint {
 			{Name: "containers", Expression: "object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])"},
 		},
 		rules: append(secrets, []admissionv1.Validation{
-			check(ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)", "!variables.pod.?hostIPC.orValue(false)",
+			check(ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)",
+				"!variables.pod.?hostIPC.orValue(false)",
 				ofContainers("!c.?securityContext.?privileged.orValue(false)", "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0)",
 					"c.?securityContext.?procMount.orValue('Default') == 'Default'", "c.?securityContext.?capabilities.?add.orValue([]).size() == 0")),
 				"the operator makes no Pods that reach the node"),
 			check(volumes(), "the operator's Pods mount Secrets, ConfigMaps, claims and empty folders only, and no service account's token"),
 			check(apart+"variables.pod.?automountServiceAccountToken.orValue(true) == false", "the operator's Pods get no service account's token"),
-			check(apart+ofPod("variables.pod.?securityContext.?runAsNonRoot.orValue(false)", "variables.pod.?securityContext.?runAsUser.orValue(1) != 0",
-				"variables.pod.?securityContext.?seccompProfile.?type.orValue('') == 'RuntimeDefault'", "variables.pod.?securityContext.?sysctls.orValue([]).size() == 0",
+			check(apart+ofPod("variables.pod.?securityContext.?runAsNonRoot.orValue(false)",
+				"variables.pod.?securityContext.?runAsUser.orValue(1) != 0",
+				"variables.pod.?securityContext.?seccompProfile.?type.orValue('') == 'RuntimeDefault'",
+				"variables.pod.?securityContext.?sysctls.orValue([]).size() == 0",
 				"variables.pod.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'"),
 				"the operator's Pods are restricted (Pod Security Standards)"),
-			check(apart+ofContainers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false", "'ALL' in c.?securityContext.?capabilities.?drop.orValue([])",
+			check(apart+ofContainers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false",
+				"'ALL' in c.?securityContext.?capabilities.?drop.orValue([])",
 				"c.?securityContext.?runAsNonRoot.orValue(true)", "c.?securityContext.?runAsUser.orValue(1) != 0",
 				"c.?securityContext.?seccompProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'",
 				"c.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'"),
@@ -58,8 +63,10 @@ func ofContainers(conditions ...string) string {
 
 // volumes is an expression: every volume is of a kind that the operator uses.
 func volumes() string {
-	return "variables.pod.?volumes.orValue([]).all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || has(v.persistentVolumeClaim) || has(v.downwardAPI) || " +
-		"(has(v.projected) && v.projected.?sources.orValue([]).all(s, !has(s.serviceAccountToken) && !has(s.clusterTrustBundle) && !has(s.podCertificate))))"
+	return "variables.pod.?volumes.orValue([]).all(v, has(v.secret) || has(v.configMap) || has(v.emptyDir) || " +
+		"has(v.persistentVolumeClaim) || has(v.downwardAPI) || " +
+		"(has(v.projected) && v.projected.?sources.orValue([]).all(s, " +
+		"!has(s.serviceAccountToken) && !has(s.clusterTrustBundle) && !has(s.podCertificate))))"
 }
 
 // usesSecrets is an expression: a Pod gets a Secret's content as files or in its environment.

@@ -19,11 +19,13 @@ func GrantRemedy(err error) string {
 		return all
 	}
 	// The words of the API server's authorizer. What does not match is not repeated.
-	lacking := regexp.MustCompile(`User "system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)" cannot [a-z]+ resource "secrets" in API group "" in the namespace "([a-z0-9-]+)"`)
+	lacking := regexp.MustCompile(`User "system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)" ` +
+		`cannot [a-z]+ resource "secrets" in API group "" in the namespace "([a-z0-9-]+)"`)
 	found := lacking.FindStringSubmatch(err.Error())
 	if found == nil {
 		return all
 	}
 	return fmt.Sprintf("%s; installed with --secrets=by-namespace, an administrator of the namespace grants it there: "+
-		"kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s", all, SecretsRole, found[3], SecretsRole, found[1], found[2])
+		"kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:%s",
+		all, SecretsRole, found[3], SecretsRole, found[1], found[2])
 }

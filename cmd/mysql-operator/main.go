@@ -41,7 +41,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"run", "run [flags]", "reconcile the kinds; this is what happens without a subcommand", runOperator},
-		{"manifests", "manifests [crds|rbac|operator|protection|all] [flags]", "print what an administrator applies: definitions, rights, Deployment, protection", runManifests},
+		{"manifests", "manifests [crds|rbac|policy|operator|protection|all] [flags]", "print what an administrator applies: definitions, rights, policies, Deployment, protection", runManifests},
 		{"crds", "crds plan|apply|status [flags]", "look at the definitions in the cluster, or apply them by hand", runCRDs},
 		{"version", "version", "print the version", runVersion},
 		{"init", "init", "prepare a member (runs in the Pods of a MySQLCluster)", runInitCommand},

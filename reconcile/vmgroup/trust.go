@@ -28,22 +28,25 @@ func (s Settings) mayReach(host string) bool {
 		return false
 	}
 	return slices.ContainsFunc(s.Hosts, func(allowed string) bool {
-		return strings.EqualFold(allowed, endpoint.Host) || strings.EqualFold(allowed, endpoint.Hostname()) && (endpoint.Port() == "" || endpoint.Port() == "443")
+		usual := endpoint.Port() == "" || endpoint.Port() == "443"
+		return strings.EqualFold(allowed, endpoint.Host) || usual && strings.EqualFold(allowed, endpoint.Hostname())
 	})
 }
 
 // strayed says that a Secret leads to a host that the operator may not be sent to. The host is not printed: there may be a password in it.
 func strayed(namespace string) *problem {
-	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is none of the hosts that the operator may speak to: correct it, or have the host added to the operator's --vcenter-hosts",
-		keyHost, SecretName, namespace)}
+	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is none of the hosts that the operator may speak to: "+
+		"correct it, or have the host added to the operator's --vcenter-hosts", keyHost, SecretName, namespace)}
 }
 
 // unlent says that a namespace has no account of its own and gets none from the operator.
 func unlent(namespace string) *problem {
-	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator's own account is not for it (--vm-namespaces): %s", SecretName, namespace, creation(namespace))}
+	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, "+
+		"and the operator's own account is not for it (--vm-namespaces): %s", SecretName, namespace, creation(namespace))}
 }
 
 // creation is the command that makes the Secret.
 func creation(namespace string) string {
-	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…", namespace, SecretName, keyUser, keyPassword, keyHost)
+	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…",
+		namespace, SecretName, keyUser, keyPassword, keyHost)
 }
