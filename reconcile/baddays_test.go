@@ -82,7 +82,7 @@ func TestAWatchThatEndsAtOnceMakesNoStormOfRequests(t *testing.T) {
 	b := &badWatch{}
 	b.has(ownerAt("1", "10"))
 	cacheOf(t, b)
-	time.Sleep(3 * time.Second) // there is nothing to wait for: it must stay quiet
+	<-time.After(3 * time.Second) // there is nothing to wait for: it must stay quiet
 	if requests := b.requests.Load(); requests > 15 {
 		t.Errorf("%d requests in three seconds", requests)
 	}
@@ -108,6 +108,6 @@ func TestAWatchOutlivesAResourceThatIsNotServed(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the cache did not catch up within a minute")
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-time.After(20 * time.Millisecond)
 	}
 }

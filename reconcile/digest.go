@@ -66,7 +66,7 @@ func keepDigests(kept, object *unstructured.Unstructured) {
 		manager, _ := entry["manager"].(string)
 		if owned, ok := ownedBy(object, manager); ok && digests[manager] == nil && len(digests) < maxAnnotations {
 			digests[manager] = digestOf(object.Object, owned)
-			entries = append(entries, map[string]any{"manager": manager, "operation": entry["operation"], "apiVersion": entry["apiVersion"]})
+			entries = append(entries, map[string]any{"manager": manager, "operation": entry["operation"], versionField: entry[versionField]})
 		}
 	}
 	kept.Object[digestsField] = digests
@@ -90,7 +90,7 @@ func digestOf(object map[string]any, owned ownership) string {
 // wantedDigest returns what digestOf returns of an object in which an apply of the desired one would change nothing.
 func wantedDigest(desired *unstructured.Unstructured) string {
 	wanted := maps.Clone(desired.Object)
-	for _, field := range []string{"apiVersion", "kind", metadataField} {
+	for _, field := range []string{versionField, "kind", metadataField} {
 		delete(wanted, field)
 	}
 	metadata, _ := desired.Object[metadataField].(map[string]any)

@@ -92,7 +92,8 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 			continue
 		}
 		failures = append(failures, err)
-		if one.tries++; one.tries < tellTries && !IsNamespaceTerminating(err) {
+		one.tries++
+		if one.tries < tellTries && !IsNamespaceTerminating(err) {
 			t.keepUnsent(key, one)
 		}
 	}
@@ -218,7 +219,7 @@ func (t *teller) document(object *unstructured.Unstructured, event Event) *unstr
 	suffix := "." + strconv.FormatInt(now.UnixNano(), 16)
 	name := cut(object.GetName(), maxResourceName-len(suffix)) + suffix
 	regarding := map[string]any{
-		"apiVersion":      object.GetAPIVersion(),
+		versionField:      object.GetAPIVersion(),
 		"kind":            object.GetKind(),
 		"namespace":       object.GetNamespace(),
 		"name":            object.GetName(),

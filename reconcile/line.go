@@ -73,7 +73,8 @@ func (p *places) take(namespace string) {
 
 func (p *places) give(namespace string) {
 	p.taken--
-	if p.of[namespace]--; p.of[namespace] == 0 {
+	p.of[namespace]--
+	if p.of[namespace] == 0 {
 		delete(p.of, namespace)
 	}
 }

@@ -65,6 +65,9 @@ func toUnstructured(object any) (*unstructured.Unstructured, error) {
 // metadataField is where an object of any kind says which it is.
 const metadataField = "metadata"
 
+// versionField is where an object of any kind says of which API version it is.
+const versionField = "apiVersion"
+
 // newObject makes the beginning of an object.
 func newObject(apiVersion, kind string, key types.NamespacedName) *unstructured.Unstructured {
 	made := &unstructured.Unstructured{Object: map[string]any{}}

@@ -21,7 +21,7 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 	entries, _ := metadata[managedFieldsField].([]any)
 	for _, item := range entries {
 		entry, ok := item.(map[string]any)
-		if !ok || entry["manager"] != manager || isForeignEntry(entry) || entry["apiVersion"] != object.GetAPIVersion() {
+		if !ok || entry["manager"] != manager || isForeignEntry(entry) || entry[versionField] != object.GetAPIVersion() {
 			continue
 		}
 		switch fields := entry[fieldsField].(type) {
@@ -42,7 +42,7 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 func difference(desired, live *unstructured.Unstructured, owned ownership) string {
 	wanted := map[string]any{}
 	for field, value := range desired.Object {
-		if field != "apiVersion" && field != "kind" && field != metadataField {
+		if field != versionField && field != "kind" && field != metadataField {
 			wanted[field] = value
 		}
 	}
