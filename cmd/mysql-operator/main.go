@@ -119,7 +119,7 @@ func overview() string {
 	var text strings.Builder
 	text.WriteString("mysql-operator runs MySQL clusters on Kubernetes.\n\n")
 	for _, one := range commands() {
-		fmt.Fprintf(&text, "  %-54s %s\n", one.usage, one.summary)
+		fmt.Fprintf(&text, "  %-60s %s\n", one.usage, one.summary)
 	}
 	text.WriteString("\nmysql-operator SUBCOMMAND --help lists the flags. Each flag but those of consume and produce is also read from the environment: --log-level from MYSQL_OPERATOR_LOG_LEVEL.\n")
 	return text.String()

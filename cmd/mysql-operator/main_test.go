@@ -19,7 +19,7 @@ func TestCommandLines(t *testing.T) {
 		status      int
 		says        string
 	}{
-		"help":                    {[]string{"help"}, nil, 0, "manifests [crds|rbac|operator|protection|all]"},
+		"help":                    {[]string{"help"}, nil, 0, "manifests [crds|rbac|policy|operator|protection|all]"},
 		"version":                 {[]string{"version"}, nil, 0, "mysql-operator "},
 		"help of a subcommand":    {[]string{"run", "--help"}, nil, 0, "--leader-elect"},
 		"help without subcommand": {[]string{"--help"}, nil, 0, "--leader-elect"},
