@@ -59,7 +59,7 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 	endpoint := place.option("endpoint")
 	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
 	options := azcore.ClientOptions{
-		Transport: discreet{client}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
+		Transport: discreet{client.Transport}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
 	}
 	var made *container.Client
 	switch {

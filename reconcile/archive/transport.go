@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,17 +63,12 @@ func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// discreet sends requests whose URLs have credentials among their options, and does not tell these when one fails.
-type discreet struct{ *http.Client }
+// discreet sends requests whose URLs have credentials among their options. Its errors do not repeat these, as those of an http.Client do.
+// It looks at no redirect, for which an http.Client rewinds the body while it may still be being sent.
+type discreet struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.
-func (d discreet) Do(request *http.Request) (*http.Response, error) {
-	response, err := d.Client.Do(request) //nolint:gosec // it goes where the user who owns the data wants it to go
-	if failed, ok := errors.AsType[*url.Error](err); ok {
-		failed.URL, _, _ = strings.Cut(failed.URL, "?")
-	}
-	return response, err
-}
+func (d discreet) Do(request *http.Request) (*http.Response, error) { return d.RoundTrip(request) }
 
 // readKey returns one key of the destination's Secret, without the white space around it; empty if there is none.
 func readKey(dir, name string) (string, error) {
