@@ -38,8 +38,9 @@ const systemNamespaces = "['kube-system', 'kube-public', 'kube-node-lease']"
 // else is affected by them. (ValidatingAdmissionPolicy, Kubernetes 1.30:
 // https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/)
 func Policy(of Limits) []any {
-	objects := []any{}
-	for _, one := range []restraint{of.children(), of.contents(), of.pods(), of.workloads(), of.kinds(), of.definitions()} {
+	restraints := []restraint{of.children(), of.contents(), of.pods(), of.workloads(), of.kinds(), of.definitions()}
+	objects := make([]any, 0, 2*len(restraints))
+	for _, one := range restraints {
 		objects = append(objects, of.render(one)...)
 	}
 	return objects
@@ -140,7 +141,7 @@ func (l Limits) pods() restraint {
 
 // kinds are the custom resources: what people ask for is theirs to change.
 func (l Limits) kinds() restraint {
-	rules := []admissionv1.NamedRuleWithOperations{}
+	rules := make([]admissionv1.NamedRuleWithOperations, 0, len(l.Kinds))
 	for _, kind := range l.Kinds {
 		rules = append(rules, on(kind.Group, kind.Resource)...)
 	}
@@ -183,7 +184,7 @@ func (l Limits) outsideKubernetes() string {
 
 // controlled says that an object belongs to a custom resource of the operator's, although somebody took its label off.
 func (l Limits) controlled(object string) string {
-	groups := []string{}
+	groups := make([]string, 0, len(l.Kinds))
 	for _, kind := range l.Kinds {
 		groups = append(groups, "'"+kind.Group+"'")
 	}

@@ -9,7 +9,7 @@ import (
 
 // SecretsRole is the ClusterRole with the rights on Secrets, which the administrator of a namespace binds where the operator has no
 // such rights in the whole cluster (manifests rbac --secrets=by-namespace).
-const SecretsRole = "mysql-operator-secrets"
+const SecretsRole = "mysql-operator-secrets" //nolint:gosec // the name of a role
 
 // GrantRemedy says how to grant the right that a Forbidden error of the API server names. For the Secrets of a namespace it adds the
 // command that grants them there and nowhere else.

@@ -11,5 +11,5 @@ import (
 func main() {
 	fmt.Fprintln(os.Stderr, "mysql-operator-vsphere: this image was built without the client library for vCenters "+
 		"(Go module github.com/vmware/govmomi); use an image with it")
-	os.Exit(1)
+	os.Exit(1) //nolint:forbidigo // main ends the process
 }

@@ -38,7 +38,7 @@ func TestOneConnectionIsKeptForEachMember(t *testing.T) {
 	var connections atomic.Int32
 	client, target := impostor(t, func(w http.ResponseWriter, r *http.Request) {
 		count, _ := from.note(r)
-		connections.Store(int32(count)) //nolint:gosec // a few
+		connections.Store(int32(count))
 		if r.Method == http.MethodPut {
 			w.WriteHeader(http.StatusNoContent)
 			return

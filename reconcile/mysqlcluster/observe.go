@@ -200,7 +200,7 @@ func (o observation) addresses() []string {
 	all := make([]string, 0, len(o.members))
 	for _, member := range o.members {
 		address := ""
-		if pod, found := o.pod(member.Name); found && hasStarted(pod, containerAgent) {
+		if pod, found := o.pod(member.Name); found && runsAgent(pod) {
 			address = pod.Status.PodIP
 		}
 		all = append(all, address)
@@ -217,10 +217,10 @@ func (o observation) pod(name string) (corev1.Pod, bool) {
 	return corev1.Pod{}, false
 }
 
-// hasStarted says whether a container runs now.
-func hasStarted(pod corev1.Pod, container string) bool {
+// runsAgent reports whether the agent's container runs now.
+func runsAgent(pod corev1.Pod) bool {
 	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == container {
+		if status.Name == containerAgent {
 			return status.State.Running != nil
 		}
 	}

@@ -118,7 +118,7 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 		ahead.heard = ahead.heard || member.Status != nil
 	}
 	for _, pod := range r.seen.pods {
-		ahead.asked = ahead.asked || pod.Status.PodIP != "" && hasStarted(pod, containerAgent)
+		ahead.asked = ahead.asked || pod.Status.PodIP != "" && runsAgent(pod)
 	}
 	return ahead
 }
@@ -142,12 +142,12 @@ func wantsSecrets(cluster v1.MySQLCluster, seen observation) bool {
 		if found := diagnosePod(cluster, pod); found != nil && found.reason == reasonImagePull {
 			continue
 		}
-		if pod.Spec.NodeName != "" && !hasStarted(pod, containerAgent) {
+		if pod.Spec.NodeName != "" && !runsAgent(pod) {
 			return true
 		}
 	}
 	for _, member := range seen.members {
-		if pod, found := seen.pod(member.Name); found && member.Status == nil && hasStarted(pod, containerAgent) {
+		if pod, found := seen.pod(member.Name); found && member.Status == nil && runsAgent(pod) {
 			return true
 		}
 	}

@@ -102,7 +102,7 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 			return err
 		}
 		_, err := r.api.Create(ctx, owner, restoreJob(*seen.order, step.status.Attempts, seen.inputs))
-		if err = unlessExists(err); err != nil {
+		if err := unlessExists(err); err != nil {
 			return err
 		}
 		return r.askVersion(ctx, owner, seen.server)

@@ -160,7 +160,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		if place == "" || place != namespace && !lent {
 			continue
 		}
-		object, err := r.api.Get(ctx, secrets(), place, SecretName)
+		found, missing, err := r.accountOf(ctx, place)
 		if apierrors.IsForbidden(err) && place != namespace {
 			hidden = err // rights may be for some namespaces only
 			continue
@@ -168,16 +168,8 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		if apierrors.IsNotFound(err) {
 			continue
 		}
-		if err != nil {
-			return known{}, nil, err
-		}
-		var secret corev1.Secret
-		if err := schema.Decode(object, &secret); err != nil {
-			return known{}, nil, err
-		}
-		found, missing := accessFrom(func(key string) string { return string(secret.Data[key]) })
-		if len(missing) > 0 {
-			return known{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
+		if err != nil || missing != nil {
+			return known{}, missing, err
 		}
 		if place == namespace && place != r.settings.Namespace && !r.settings.mayReach(found.account.Host) {
 			return known{}, strayed(namespace), nil
@@ -192,6 +184,23 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		return known{}, nowhere(namespace, r.settings.Namespace, hidden), nil
 	}
 	return known{access: found}, nil, nil
+}
+
+// accountOf reads the account that a namespace's Secret holds.
+func (r *reconciler) accountOf(ctx context.Context, place string) (access, *problem, error) {
+	object, err := r.api.Get(ctx, secrets(), place, SecretName)
+	if err != nil {
+		return access{}, nil, err
+	}
+	var secret corev1.Secret
+	if err := schema.Decode(object, &secret); err != nil {
+		return access{}, nil, err
+	}
+	found, missing := accessFrom(func(key string) string { return string(secret.Data[key]) })
+	if len(missing) > 0 {
+		return access{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
+	}
+	return found, nil, nil
 }
 
 // nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there

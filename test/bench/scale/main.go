@@ -117,7 +117,10 @@ func (b *builder) up(ctx context.Context, o options) (*testbed.Bed, error) {
 }
 
 func printTable(out io.Writer, all []measured) {
-	rows := [][]string{{"clusters", "MiB of its own", "CPU at rest", "requests/s", "writes/s", "passes/s", "storm", "restart", "CPU a pass", "pass p50", "p99"}}
+	rows := make([][]string, 0, 1+len(all))
+	rows = append(rows, []string{
+		"clusters", "MiB of its own", "CPU at rest", "requests/s", "writes/s", "passes/s", "storm", "restart", "CPU a pass", "pass p50", "p99",
+	})
 	for _, m := range all {
 		kind := "Ready"
 		if m.unready {

@@ -110,7 +110,8 @@ func (b *builder) round(ctx context.Context, o options, clusters int, unready bo
 	if err := operator.Stop(); err != nil {
 		return m, err
 	}
-	return m, m.measureRestart(ctx, bed)
+	err = m.measureRestart(ctx, bed)
+	return m, err
 }
 
 func (m *measured) measureStorm(ctx context.Context, o options, s *stage) error {
