@@ -40,7 +40,9 @@ type line struct {
 	// turn is counted up with every object that leaves the line.
 	turn int
 	// known are the objects that had a pass; true if the last one was slow.
-	known       map[types.NamespacedName]bool
+	known map[types.NamespacedName]bool
+	// left are the objects that Pop returned and use has not begun with; true if one has a slow place.
+	left        map[types.NamespacedName]bool
 	quick, slow places
 }
 
@@ -81,7 +83,7 @@ func (p *places) give(namespace string) {
 
 func newLine(workers int) *line {
 	l := &line{
-		after: slowAfter, ready: make(chan struct{}, 1), known: map[types.NamespacedName]bool{},
+		after: slowAfter, ready: make(chan struct{}, 1), known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]bool{},
 		quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
 	}
 	for group := range l.waiting {
@@ -139,6 +141,7 @@ func (l *line) Pop() types.NamespacedName {
 	}
 	key := l.waiting[group].leave(position)
 	l.turn++
+	l.left[key] = group == sluggish
 	if group == sluggish {
 		l.slow.take(key.Namespace)
 	} else {
@@ -203,7 +206,8 @@ func (r *ring) leave(position int) types.NamespacedName {
 func (l *line) use(key types.NamespacedName, work func()) {
 	began := time.Now()
 	l.mu.Lock()
-	isSlow := l.known[key]
+	isSlow := l.left[key] // not what known says by now: the object may have been queued again before its last pass gave its place back
+	delete(l.left, key)
 	l.mu.Unlock()
 	finished := false
 	timer := time.AfterFunc(l.after, func() {

@@ -82,6 +82,38 @@ func TestLineGivesAllPlacesBack(t *testing.T) {
 	same(t, len(l.known), 0)
 }
 
+// The queue queues an object that changed during its pass again before the pass gives its place back.
+func TestLineGivesBackThePlaceThatWasTaken(t *testing.T) {
+	t.Parallel()
+	key := in("a", 1)
+	for _, wasSlow := range []bool{true, false} {
+		l := newLine(2)
+		l.known[key] = true // its last pass was slow, and the next one is not
+		l.Push(key)
+		l.use(l.Pop(), func() { l.Push(key) })
+		l.known[key] = wasSlow
+		l.use(l.Pop(), func() {})
+		same(t, [2]int{l.quick.taken, l.slow.taken}, [2]int{0, 0})
+		same(t, len(l.quick.of)+len(l.slow.of)+len(l.left), 0)
+	}
+}
+
+// Were a place lost each time, an object whose passes are slow would not be looked at any more in the end.
+func TestObjectsThatRecoverLoseNoPlaces(t *testing.T) {
+	t.Parallel()
+	l := newLine(2)
+	for number := range 2 * l.slow.limit {
+		key := in("a", number)
+		l.known[key] = true
+		l.Push(key)
+		l.use(l.Pop(), func() { l.Push(key) })
+		l.use(l.Pop(), func() {})
+	}
+	l.known[in("a", -1)] = true
+	l.Push(in("a", -1))
+	same(t, l.mayBegin(), true)
+}
+
 // hanging makes passes that hang in one namespace and end at once in all others.
 type hanging struct {
 	release, began, calm chan struct{}
