@@ -94,7 +94,9 @@ func (v *view) reached(namespace, version string) bool {
 	if v.storeReached(namespace, version) {
 		return true
 	}
-	taken := v.snapshotOf(namespace)
+	v.mu.RLock()
+	taken := v.snapshots[namespace]
+	v.mu.RUnlock()
 	return taken != nil && isAt(taken.version, version)
 }
 

@@ -30,7 +30,7 @@ type snapshot struct {
 	at      time.Time
 	took    time.Duration
 	version string
-	// objects is nil if the cache held all that the list found.
+	// objects is nil if the cache held all that the list found, and nothing else.
 	objects cache.Indexer
 }
 
@@ -82,10 +82,13 @@ func (v *view) snapshotOf(namespace string) *snapshot {
 	v.mu.RLock()
 	taken := v.snapshots[namespace]
 	v.mu.RUnlock()
-	if taken == nil || taken.objects == nil {
+	if taken == nil {
 		return nil
 	}
 	if !v.storeReached(namespace, taken.version) {
+		if taken.objects == nil {
+			return nil
+		}
 		return taken
 	}
 	v.mu.Lock()
@@ -169,13 +172,6 @@ func (v *view) refresh(ctx context.Context, namespace string, now time.Time) err
 	return nil
 }
 
-// settle forgets when a namespace was listed last; the cache has caught up.
-func (v *view) settle(namespace string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.snapshots, namespace)
-}
-
 // holds says whether a store shows, in a namespace, all that a list of this version found, or something newer.
 func holds(store cache.Indexer, namespace string, items []any, version string) bool {
 	listed := map[string]string{}
@@ -216,13 +212,5 @@ func (c *controller) catchUp(ctx context.Context, namespace string, now time.Tim
 	for _, cached := range c.caches {
 		group.Go(func() error { return cached.refresh(listing, namespace, now) })
 	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	if !c.isBehind(namespace) {
-		for _, cached := range c.caches {
-			cached.settle(namespace)
-		}
-	}
-	return nil
+	return group.Wait()
 }

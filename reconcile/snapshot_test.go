@@ -193,3 +193,33 @@ func TestAPassNeverDecidesOnACacheThatLacksItsOwnWrites(t *testing.T) {
 	same(t, children.lists, 4)
 	same(t, maker.made, 1)
 }
+
+// What a pass made was deleted by somebody while the watch stood still: the list finds nothing that the cache lacks, and that is enough.
+func TestAPassDoesNotWaitForWhatSomebodyDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	children := newLagging()
+	children.shows(t, configMap("shop", "other", "10"))
+	children.live, children.version = []*unstructured.Unstructured{configMap("shop", "other", "10")}, "30"
+	s.controller.caches[configMaps()] = children.view
+	maker := &single{api: s.client}
+	s.reconciler = maker
+	clock := time.Unix(1000, 0)
+	s.client.journal.now = func() time.Time { return clock }
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	s.visit(pass{key: owner(), uid: "1"})
+	s.client.journal.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), configMaps(), configMap("shop", "gone", "20"))
+
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
+	clock = clock.Add(barrierPatience + time.Second)
+	for range 10 {
+		same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	}
+	same(t, children.lists, 1)
+
+	// Nothing is kept of the list once the watch is past it.
+	children.shows(t, configMap("shop", "other", "40"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, len(children.snapshots), 0)
+}
