@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ import (
 type shopOf struct {
 	*reconciler
 	lists map[string][]any // by the last part of the path
+	// secrets are those that the reconciler has made, by path.
+	secrets sync.Map
 	// passed counts the engine's own passes: the first over each cluster reads it live, and is told that it is gone.
 	passed atomic.Int64
 }
@@ -133,12 +136,37 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		http.NotFound(answer, request)
 		return
 	}
+	if strings.Contains(request.URL.Path, "/secrets") {
+		s.answerSecret(answer, request)
+		return
+	}
 	items := s.lists[request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]]
 	if items == nil {
 		items = []any{}
 	}
 	version := map[string]any{"resourceVersion": "9"}
 	_ = json.NewEncoder(answer).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": version, "items": items})
+}
+
+// answerSecret keeps what is made, and has nothing else.
+func (s *shopOf) answerSecret(answer http.ResponseWriter, request *http.Request) {
+	if request.Method == http.MethodPost {
+		var made map[string]any
+		_ = json.NewDecoder(request.Body).Decode(&made)
+		name, _, _ := unstructured.NestedString(made, "metadata", "name")
+		s.secrets.Store(request.URL.Path+"/"+name, made)
+		_ = json.NewEncoder(answer).Encode(made)
+		return
+	}
+	if made, found := s.secrets.Load(request.URL.Path); found {
+		_ = json.NewEncoder(answer).Encode(made)
+		return
+	}
+	answer.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(answer).Encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+	})
 }
 
 // owner is one of the clusters as the cache has it.
@@ -175,6 +203,26 @@ func TestAPassSeesNoOtherClusters(t *testing.T) { //nolint:paralleltest // it co
 	t.Logf("%.0f allocations among 20 clusters, %.0f among 1000", few, many)
 	if many > few*1.2 {
 		t.Errorf("observing one cluster allocates %.0f times among 1000 clusters and %.0f times among 20", many, few)
+	}
+}
+
+// A new client for every pass would leave connections to all members behind each time.
+func TestAgentsAreAskedOverTheSameConnectionsWithoutTheUsersSecret(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	cluster := aCluster(3, func(cluster *v1.MySQLCluster) {
+		cluster.Name, cluster.UID, cluster.Status.Primary = "db0", "uid0", "db0-0"
+	})
+	first, found, err := s.prerequisites(t.Context(), s.owner(t, "db0"), cluster)
+	if err != nil || found == nil || found.reason != reasonSecretNotFound {
+		t.Fatalf("found %v (%v), want that the Secret is missed", found, err)
+	}
+	second, found, err := s.prerequisites(t.Context(), s.owner(t, "db0"), cluster)
+	if err != nil || found == nil {
+		t.Fatalf("found %v (%v), want that the Secret is still missed", found, err)
+	}
+	if first.agents != second.agents || second.agents == nil {
+		t.Error("the second pass asks the agents over connections of its own")
 	}
 }
 

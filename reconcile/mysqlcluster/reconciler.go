@@ -161,8 +161,11 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	}
 	fresh := known.reaching(security, now)
 	fresh.uid, fresh.secret, fresh.looked, fresh.tidied = cluster.UID, cluster.Spec.Secret, now, known.tidied
+	if lacking != nil {
+		fresh.looked = time.Time{} // the next pass looks again, and asks the agents over the same connections
+	}
+	r.memory.keep(key, fresh)
 	if lacking == nil {
-		r.memory.keep(key, fresh)
 		r.memory.lookedAtSecrets(key, cluster.UID)
 	}
 	return fresh, lacking, nil
