@@ -79,8 +79,14 @@ func (r *reconciler) settledAs(object *unstructured.Unstructured) *settled {
 	return known
 }
 
+// lookTimeout bounds a look at all members of a settled cluster: one that hangs is given its time by the full pass that follows, and is not
+// found out much later for the look before it.
+const lookTimeout = agentTimeout / 4
+
 // holds asks the members, and decides.
 func (s *settled) holds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
 	members := slices.Clone(s.view.Members)
 	askAgents(ctx, s.agents, s.view.Record.Primary, members, s.addresses)
 	return s.stillHolds(members)

@@ -1,12 +1,17 @@
 package mysqlcluster
 
 import (
+	"crypto/tls"
+	"net"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
@@ -154,5 +159,25 @@ func TestChildrenAreComparedAgainOnlyAfterAChange(t *testing.T) {
 	m.forget(key)
 	if m.isMade(key, made{"a", 1}) {
 		t.Error("a cluster that is gone is remembered")
+	}
+}
+
+// A member whose node is gone must not be found out later for the look that comes before the full pass.
+func TestALookIsShortWhereAMemberHangs(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.77.1", strconv.Itoa(agent.Port)))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer silent.Close()
+	_, found := atRest(t)
+	known := found.settle(object("7"), found.status(), remembered{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
+	known.addresses = slices.Repeat([]string{"127.0.77.1"}, 3)
+	began := time.Now()
+	if known.holds(t.Context()) {
+		t.Error("a look is enough although no member answers")
+	}
+	if took := time.Since(began); took >= agentTimeout {
+		t.Errorf("the look took %s", took)
 	}
 }
