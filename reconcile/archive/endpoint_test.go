@@ -41,7 +41,7 @@ func TestWhereCredentialsGo(t *testing.T) {
 	for name, secret := range secretsOf() {
 		scheme, _, _ := strings.Cut(secret.url, ":")
 		isOwn := len(secret.keys) > 0
-		providers := map[string]string{"s3": "https://s3.eu-central-1.amazonaws.com", "gs": "https://storage.googleapis.com", "azblob": "https://mine.blob.core.windows.net"}[scheme]
+		providers := map[string]string{"s3": "https://s3.il-central-1.amazonaws.com", "gs": "https://storage.googleapis.com", "azblob": "https://mine.blob.core.windows.net"}[scheme]
 		for _, test := range []struct {
 			endpoint        string
 			named, anywhere string
@@ -53,6 +53,8 @@ func TestWhereCredentialsGo(t *testing.T) {
 			{strings.Replace(providers, "https", "http", 1), "", "", false},
 			{providers + ".attacker.example", "", "", false},
 			{providers + ":444", "", "", false},
+			// Go writes this letter small as an i, and asks for a name that is neither.
+			{"https://" + strings.Replace(strings.TrimPrefix(providers, "https://"), "i", "%C4%B0", 1), "", "", false},
 			{yours, "", "", false},
 			{yours, "https://other.example", "", false},
 			{yours, "http://store.example:9000", "", false},

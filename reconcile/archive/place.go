@@ -34,7 +34,7 @@ func normalHost(endpoint string) string {
 	if err != nil || parsed.Host == "" {
 		return ""
 	}
-	host, port := strings.TrimSuffix(strings.ToLower(parsed.Hostname()), "."), parsed.Port()
+	host, port := strings.TrimSuffix(strings.Map(lower, parsed.Hostname()), "."), parsed.Port()
 	isDefault := port == "" || (parsed.Scheme == "https" && port == "443") || (parsed.Scheme == "http" && port == "80")
 	switch {
 	case !isDefault:
@@ -43,6 +43,15 @@ func normalHost(endpoint string) string {
 		host = "[" + host + "]"
 	}
 	return host + strings.TrimRight(parsed.Path, "/")
+}
+
+// lower is the small letter of an ASCII one. Others stay: of the small letters of Unicode some are ASCII though their capitals are not, and a name
+// with such a capital is that of another host.
+func lower(letter rune) rune {
+	if 'A' <= letter && letter <= 'Z' {
+		return letter - 'A' + 'a'
+	}
+	return letter
 }
 
 // isProviders says whether a host, as normalHost returns it, serves the storage of the provider that a scheme belongs to. A host that merely is
