@@ -154,8 +154,19 @@ func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 // A region is part of the names of hosts that tokens are sent to.
 func TestRegionsAreNoHosts(t *testing.T) {
 	t.Parallel()
-	_, err := open(t.Context(), Location{URL: "s3://b/f?region=s3.us-east-1"}, impatient())
-	if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindInvalid {
-		t.Errorf("open: %v", err)
+	own := map[string]string{keyAccess: "a", keySecret: "b", keyEndpoint: "https://store.example"}
+	for url, want := range map[string]bool{
+		"s3://b/f?region=s3.us-east-1": false,
+		// The identity of the Pod is proven to a server whose name has the region in it, wherever the data goes.
+		"s3://b/f?region=s3.us-east-1&endpoint=https://s3.us-east-1.amazonaws.com": false,
+		"s3://b/f?region=us-east-1&endpoint=https://s3.us-east-1.amazonaws.com":    true,
+	} {
+		_, err := open(t.Context(), Location{URL: url}, impatient())
+		if told, ok := errors.AsType[*StoreError](err); want != (err == nil) || !want && (!ok || told.Kind != KindInvalid) {
+			t.Errorf("open %s: %v", url, err)
+		}
+	}
+	if _, err := open(t.Context(), Location{URL: "s3://b/f?region=my.store&endpoint=https://store.example", CredentialsDir: secretDir(t, own)}, impatient()); err != nil {
+		t.Errorf("a server of one's own: %v", err)
 	}
 }

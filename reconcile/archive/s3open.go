@@ -88,8 +88,9 @@ func s3Config(ctx context.Context, store *Store, location Location, place place,
 	if loaded.Region == "" && place.option("endpoint") == "" {
 		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", keyRegion)
 	}
-	if strings.Contains(loaded.Region, ".") && place.option("endpoint") == "" {
-		return aws.Config{}, fmt.Errorf("region=%s: it is no name of a region", loaded.Region) // it becomes part of the names of hosts
+	if strings.Contains(loaded.Region, ".") && (place.option("endpoint") == "" || keys[keyAccess] == "") {
+		// It becomes part of the names of hosts: those of the store, and those where the identity of the Pod is shown.
+		return aws.Config{}, fmt.Errorf("region=%s: it is no name of a region", loaded.Region)
 	}
 	loaded.Region = firstOf(loaded.Region, defaultRegion)
 	s3Requests(&loaded, store.tuning, client)
