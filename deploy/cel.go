@@ -6,6 +6,8 @@ import (
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // OwnerLabel is on everything that the operator makes, with its name as the value.
@@ -63,14 +65,24 @@ func same(field string) string {
 	return fmt.Sprintf("object.metadata.?%s.orValue(%s) == oldObject.metadata.?%s.orValue(%s)", field, empty, field, empty)
 }
 
-// restart is an expression: an update of a workload changes nothing but what its Pod template says in annotations.
+// stamp begins the annotation by which ConfigMonitor restarts a workload.
+const stamp = schema.MagalixGroup + "/config-"
+
+// restart is an expression: an update of a workload changes nothing but the stamps in its Pod template. Other annotations there are orders to
+// whatever injects containers.
 func restart() string {
+	kept := func(one, other string) string {
+		annotations := ".spec.template.metadata.?annotations"
+		return fmt.Sprintf(" && %s%s.orValue({}).all(key, key.startsWith('%s') || %s%s[?key].orValue('') == %s%s[?key].orValue(''))",
+			one, annotations, stamp, one, annotations, other, annotations)
+	}
 	return "request.operation == 'UPDATE' && request.resource.group == 'apps' && object.spec.template.spec == oldObject.spec.template.spec" +
 		" && object.spec.template.metadata.?labels.orValue({}) == oldObject.spec.template.metadata.?labels.orValue({})" +
 		" && object.spec.selector == oldObject.spec.selector && object.spec.?replicas.orValue(0) == oldObject.spec.?replicas.orValue(0)" +
 		// The API server counts the templates of a DaemonSet in an annotation.
 		" && object.metadata.?annotations.orValue({}).all(key, key == 'deprecated.daemonset.template.generation' ||" +
 		" (key in oldObject.metadata.?annotations.orValue({}) && object.metadata.annotations[key] == oldObject.metadata.annotations[key]))" +
+		kept("object", "oldObject") + kept("oldObject", "object") +
 		" && " + same("labels") + " && " + same("ownerReferences") + " && " + same("finalizers")
 }
 

@@ -1,0 +1,67 @@
+package deploy
+
+import (
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// workload is a Deployment of somebody's whose Pod template has these annotations.
+func workload(annotations map[string]any) *unstructured.Unstructured {
+	metadata := map[string]any{}
+	if annotations != nil {
+		metadata["annotations"] = annotations
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "theirs"},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}},
+			"template": map[string]any{
+				"metadata": metadata,
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "c", "image": "i"}}},
+			},
+		},
+	}}
+}
+
+// TestRestartsStampOnly: annotations of a Pod template tell whatever injects containers what to inject.
+func TestRestartsStampOnly(t *testing.T) {
+	t.Parallel()
+	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	condition := compiler.CompileCondition([]cel.ExpressionAccessor{&matchconditions.MatchCondition{Expression: restart()}}, cel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	if faults := condition.CompilationErrors(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	type notes = map[string]any
+	for name, test := range map[string]struct {
+		before, after notes
+		want          bool
+	}{
+		"a first stamp":           {nil, notes{"magalix.com/config-app": "1"}, true},
+		"another stamp":           {notes{"a": "b", "magalix.com/config-app": "1"}, notes{"a": "b", "magalix.com/config-app": "2"}, true},
+		"a stamp taken away":      {notes{"magalix.com/config-app": "1"}, notes{}, true},
+		"an image to be injected": {notes{"a": "b"}, notes{"a": "b", "sidecar.istio.io/proxyImage": "evil"}, false},
+		"an annotation changed":   {notes{"sidecar.istio.io/proxyImage": "theirs"}, notes{"sidecar.istio.io/proxyImage": "evil"}, false},
+		"an annotation removed":   {notes{"sidecar.istio.io/inject": "false"}, nil, false},
+	} {
+		kind, resource := apischema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apischema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+		attributes := admission.NewAttributesRecord(workload(test.after), workload(test.before), kind, "here", "theirs", resource, "", admission.Update, nil, false, nil)
+		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(workload(test.after)), VersionedOldObject: admission.NewLazyObject(workload(test.before))}
+		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Update}
+		request.Resource.Group = "apps"
+		results, _, err := condition.ForInput(t.Context(), versioned, request, cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if results[0].Error != nil || results[0].EvalResult.Value() != test.want {
+			t.Errorf("%s: %v, %v", name, results[0].EvalResult, results[0].Error)
+		}
+	}
+}
