@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -34,11 +35,6 @@ func workload(annotations map[string]any) *unstructured.Unstructured {
 // TestRestartsStampOnly: annotations of a Pod template tell whatever injects containers what to inject.
 func TestRestartsStampOnly(t *testing.T) {
 	t.Parallel()
-	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	condition := compiler.CompileCondition([]cel.ExpressionAccessor{&matchconditions.MatchCondition{Expression: restart()}}, cel.OptionalVariableDeclarations{}, environment.StoredExpressions)
-	if faults := condition.CompilationErrors(); len(faults) > 0 {
-		t.Fatal(faults)
-	}
 	type notes = map[string]any
 	for name, test := range map[string]struct {
 		before, after notes
@@ -51,17 +47,62 @@ func TestRestartsStampOnly(t *testing.T) {
 		"an annotation changed":   {notes{"sidecar.istio.io/proxyImage": "theirs"}, notes{"sidecar.istio.io/proxyImage": "evil"}, false},
 		"an annotation removed":   {notes{"sidecar.istio.io/inject": "false"}, nil, false},
 	} {
-		kind, resource := apischema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apischema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-		attributes := admission.NewAttributesRecord(workload(test.after), workload(test.before), kind, "here", "theirs", resource, "", admission.Update, nil, false, nil)
-		versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(workload(test.after)), VersionedOldObject: admission.NewLazyObject(workload(test.before))}
-		request := &admissionv1.AdmissionRequest{Operation: admissionv1.Update}
-		request.Resource.Group = "apps"
-		results, _, err := condition.ForInput(t.Context(), versioned, request, cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if results[0].Error != nil || results[0].EvalResult.Value() != test.want {
-			t.Errorf("%s: %v, %v", name, results[0].EvalResult, results[0].Error)
+		if allowed := evaluate(t, restart(), workload(test.before), workload(test.after)); allowed != test.want {
+			t.Errorf("%s: %v", name, allowed)
 		}
 	}
+}
+
+// TestPodsOfTheirOwnLabelsOfSELinux: of those some take what the node holds a container by away.
+func TestPodsOfTheirOwnLabelsOfSELinux(t *testing.T) {
+	t.Parallel()
+	labels := map[string]any{"seLinuxOptions": map[string]any{"type": "spc_t"}}
+	plain, pod, container := workload(nil), workload(nil), workload(nil)
+	specOf := func(of *unstructured.Unstructured) map[string]any {
+		return of.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	}
+	specOf(pod)["securityContext"] = labels
+	specOf(container)["containers"].([]any)[0].(map[string]any)["securityContext"] = labels
+	limits := Limits{}.workloads()
+	variables := []string{}
+	for _, one := range limits.variables {
+		variables = append(variables, "variables."+one.Name, "("+one.Expression+")")
+	}
+	for _, rule := range limits.rules {
+		if rule.Message != "the operator makes no Pods that reach the node" {
+			continue
+		}
+		expression := strings.NewReplacer(variables...).Replace(rule.Expression)
+		if !evaluate(t, expression, workload(nil), plain) {
+			t.Error("a plain Pod is refused")
+		}
+		for _, one := range []*unstructured.Unstructured{pod, container} {
+			if evaluate(t, expression, workload(nil), one) {
+				t.Errorf("allowed: %v", specOf(one))
+			}
+		}
+	}
+}
+
+// evaluate says whether an expression is true of an update.
+func evaluate(t *testing.T, expression string, before, after *unstructured.Unstructured) bool {
+	t.Helper()
+	compiler := cel.NewConditionCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	condition := compiler.CompileCondition([]cel.ExpressionAccessor{&matchconditions.MatchCondition{Expression: expression}}, cel.OptionalVariableDeclarations{}, environment.StoredExpressions)
+	if faults := condition.CompilationErrors(); len(faults) > 0 {
+		t.Fatal(faults)
+	}
+	kind, resource := apischema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, apischema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	attributes := admission.NewAttributesRecord(after, before, kind, "here", "theirs", resource, "", admission.Update, nil, false, nil)
+	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(before)}
+	request := &admissionv1.AdmissionRequest{Operation: admissionv1.Update}
+	request.Resource.Group = "apps"
+	results, _, err := condition.ForInput(t.Context(), versioned, request, cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results[0].Error != nil {
+		t.Fatal(results[0].Error)
+	}
+	return results[0].EvalResult.Value() == true
 }

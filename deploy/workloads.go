@@ -33,8 +33,8 @@ func (l Limits) workloads() restraint {
 		},
 		rules: append(secrets, []admissionv1.Validation{
 			check(ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)",
-				"!variables.pod.?hostIPC.orValue(false)",
-				ofContainers("!c.?securityContext.?privileged.orValue(false)", "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0)",
+				"!variables.pod.?hostIPC.orValue(false)", "!variables.pod.?securityContext.?seLinuxOptions.hasValue()",
+				ofContainers("!c.?securityContext.?privileged.orValue(false)", "!c.?securityContext.?seLinuxOptions.hasValue()", "c.?ports.orValue([]).all(p, p.?hostPort.orValue(0) == 0)",
 					"c.?securityContext.?procMount.orValue('Default') == 'Default'", "c.?securityContext.?capabilities.?add.orValue([]).size() == 0")),
 				"the operator makes no Pods that reach the node"),
 			check(volumes(), "the operator's Pods mount Secrets, ConfigMaps, claims and empty folders only, and no service account's token"),
