@@ -23,27 +23,25 @@ const (
 // gateway is a running S3 server.
 type gateway struct{ url, root string }
 
-// startGateway builds the S3 gateway that testdata/gateway names, once, and starts it with a bucket.
+// startGateway builds the S3 gateway in testdata/gateway, once, and starts it with a bucket.
 func startGateway(t *testing.T) gateway {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs a real S3 server: make test-integration runs it")
 	}
-	program, err := filepath.Abs("../../.dev/bin/versitygw")
+	program, err := filepath.Abs("../../.dev/bin/s3gateway")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Nothing happens if it is up to date.
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/versity/versitygw/cmd/versitygw")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, ".")
 	build.Dir, build.Env = "testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the S3 gateway: %v\n%s", err, output)
 	}
 	root := t.TempDir()
-	for _, dir := range []string{"data/" + gatewayBucket, "meta"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.Mkdir(filepath.Join(root, gatewayBucket), 0o700); err != nil {
+		t.Fatal(err)
 	}
 	return runGateway(t, program, root)
 }
@@ -53,8 +51,7 @@ func runGateway(t *testing.T, program, root string) gateway {
 	t.Helper()
 	address := freeAddress(t)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	command := exec.CommandContext(ctx, program, "--quiet", "--port", address, "--access", gatewayAccess, "--secret", gatewaySecret, "posix",
-		"--sidecar", filepath.Join(root, "meta"), filepath.Join(root, "data"))
+	command := exec.CommandContext(ctx, program, "--addr", address, "--auth-key", gatewayAccess+","+gatewaySecret, root)
 	if err := command.Start(); err != nil {
 		cancel()
 		t.Fatal(err)

@@ -37,7 +37,7 @@ type bucket struct {
 func startBucket(p *place) *bucket {
 	p.t.Helper()
 	// Nothing happens if it is up to date.
-	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-o", mustAbs(p.t.T, ".dev/bin/versitygw"), "github.com/versity/versitygw/cmd/versitygw")
+	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", mustAbs(p.t.T, ".dev/bin/s3gateway"), ".")
 	build.Dir, build.Env = "reconcile/archive/testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
 		p.t.Fatalf("build the S3 server: %v\n%s", err, output)
@@ -48,13 +48,10 @@ func startBucket(p *place) *bucket {
 	if err := os.MkdirAll(filepath.Join(b.root, "data", bucketName), 0o700); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(b.root, "meta"), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
 	behind := freeAddress(p.t.T)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(p.t.Context()))
-	server := exec.CommandContext(ctx, ".dev/bin/versitygw", "--quiet", "--port", behind, "--access", bucketUser, "--secret", bucketKey,
-		"--cert", certificate, "--key", key, "posix", "--sidecar", filepath.Join(b.root, "meta"), filepath.Join(b.root, "data"))
+	server := exec.CommandContext(ctx, ".dev/bin/s3gateway", "--addr", behind, "--auth-key", bucketUser+","+bucketKey,
+		"--cert", certificate, "--key", key, filepath.Join(b.root, "data"))
 	if err := server.Start(); err != nil {
 		cancel()
 		p.t.Fatal(err)
