@@ -130,10 +130,14 @@ func (f *fakeS3) complete(w http.ResponseWriter, name, upload string, body []byt
 		return
 	}
 	var whole []byte
-	for _, part := range wanted.Part {
+	for i, part := range wanted.Part {
 		piece, there := pieces[part.PartNumber]
 		if !there || part.ETag != etag(piece) {
 			refuse(w, http.StatusBadRequest, "InvalidPart")
+			return
+		}
+		if i < len(wanted.Part)-1 && len(piece) < remotePiece {
+			refuse(w, http.StatusBadRequest, "EntityTooSmall")
 			return
 		}
 		whole = append(whole, piece...)

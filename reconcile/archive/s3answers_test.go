@@ -1,0 +1,86 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+)
+
+// These are answers that the S3 server of the tests does not give, but other servers do: stand-ins give them.
+
+// s3Remote is a store that speaks S3, with a handler as its server.
+func s3Remote(t *testing.T, handler http.Handler) *remote {
+	t.Helper()
+	keys := map[string]string{keyAccess: "someone", keySecret: "a secret of the test"}
+	return newRemote(t, handler, "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", keys)
+}
+
+// When the answer to the request that completes an upload is lost, the second such request is refused, because there is no upload any more. The
+// object is there.
+func TestS3LostAnswersDoNotFailABackup(t *testing.T) {
+	t.Parallel()
+	remote := s3Remote(t, newFakeS3())
+	for number := 0; ; number++ {
+		store := remote.store(t, fmt.Sprint("folder-", number))
+		remote.proxy.breakAt(faultDropped, number, number+1)
+		if _, err := backUp(t.Context(), store, severalPieces(), remoteSize, tree{}); err != nil {
+			t.Fatalf("the answer to request %d is lost: %v", number, err)
+		}
+		sent := remote.proxy.requests()
+		remote.proxy.breakAt("", 0, 0)
+		if err := readWhole(t, store, ReadOptions{}); err != nil {
+			t.Fatalf("the answer to request %d is lost, verify: %v", number, err)
+		}
+		if sent <= number {
+			return
+		}
+	}
+}
+
+// Servers have several words for a body that arrived damaged. With each of them, the body is sent again.
+func TestS3DamagedBodiesAreSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			fake := newFakeS3()
+			var refused atomic.Bool
+			store := s3Remote(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPut && refused.CompareAndSwap(false, true) {
+					refuse(w, http.StatusBadRequest, code)
+					return
+				}
+				fake.ServeHTTP(w, r)
+			})).store(t, "folder")
+			if _, err := backUp(t.Context(), store, severalPieces(), remoteSize, tree{}); err != nil {
+				t.Fatal(err)
+			}
+			if !refused.Load() {
+				t.Error("nothing was refused")
+			}
+			if err := readWhole(t, store, ReadOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Servers have several words for credentials that they do not know, and not all of them come with status 403.
+func TestS3UnknownCredentialsAreRefused(t *testing.T) {
+	t.Parallel()
+	for code, status := range map[string]int{
+		"InvalidAccessKeyId": http.StatusForbidden, "SignatureDoesNotMatch": http.StatusForbidden,
+		"ExpiredToken": http.StatusBadRequest, "InvalidToken": http.StatusBadRequest, "XAdminUserNotFound": http.StatusNotFound,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			remote := s3Remote(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status, code) }))
+			_, err := Begin(t.Context(), remote.store(t, "folder"), WriteOptions{Identity: owner("nightly")})
+			if failed, ok := errors.AsType[*StoreError](err); !ok || failed.Kind != KindRefused {
+				t.Errorf("begin: %v", err)
+			}
+		})
+	}
+}
