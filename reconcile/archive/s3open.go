@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -136,7 +137,7 @@ func (v versioned) Do(request *http.Request) (*http.Response, error) {
 
 // damaged says that a request or its answer did not arrive as it was sent, which the SDK does not repeat by itself.
 func damaged(err error) aws.Ternary {
-	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary
 	}
 	api, ok := errors.AsType[smithy.APIError](err)

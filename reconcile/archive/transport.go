@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,12 +64,19 @@ func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// discreet sends requests whose URLs have credentials among their options. Its errors do not repeat these, as those of an http.Client do.
+// discreet sends requests whose URLs have credentials among their options, which its errors do not repeat.
 // It looks at no redirect, for which an http.Client rewinds the body while it may still be being sent.
 type discreet struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.
-func (d discreet) Do(request *http.Request) (*http.Response, error) { return d.RoundTrip(request) }
+func (d discreet) Do(request *http.Request) (*http.Response, error) {
+	response, err := d.RoundTrip(request)
+	if err != nil {
+		where := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
+		return nil, &url.Error{Op: request.Method, URL: where.String(), Err: err}
+	}
+	return response, nil
+}
 
 // readKey returns one key of the destination's Secret, without the white space around it; empty if there is none.
 func readKey(dir, name string) (string, error) {
