@@ -42,7 +42,7 @@ func (l Limits) workloads() restraint {
 			check(apart+ofPod("variables.pod.?securityContext.?runAsNonRoot.orValue(false)",
 				"variables.pod.?securityContext.?runAsUser.orValue(1) != 0",
 				"variables.pod.?securityContext.?seccompProfile.?type.orValue('') == 'RuntimeDefault'",
-				"variables.pod.?securityContext.?sysctls.orValue([]).size() == 0",
+				"variables.pod.?securityContext.?sysctls.orValue([]).all(s, s.name == 'net.ipv4.ip_unprivileged_port_start')",
 				"variables.pod.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'"),
 				"the operator's Pods are restricted (Pod Security Standards)"),
 			check(apart+ofContainers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false",

@@ -206,3 +206,12 @@ func TestPolicyAllowsWhatIsRestricted(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyAllowsMembersOnALowPort: their Pods have a sysctl, which the restricted standard allows.
+func TestPolicyAllowsMembersOnALowPort(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.operate(t, nil)
+	s.apply(t, "db", "secret: root, port: 88")
+	s.settled(t, "db")
+}
