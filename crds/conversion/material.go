@@ -1,13 +1,10 @@
 package conversion
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -19,7 +16,7 @@ const (
 	authorityLife = 10 * 365 * 24 * time.Hour
 	servingLife   = 365 * 24 * time.Hour
 	// clockSkew is how far an API server's clock may be behind ours.
-	clockSkew = 5 * time.Minute
+	clockSkew = time.Hour
 )
 
 // The keys of the Secret. tls.crt and tls.key are what is served, ca.crt is what API servers are to trust: the newest CA first,
@@ -42,7 +39,7 @@ type material struct {
 
 // readMaterial reads the Secret's content. An error says what is damaged.
 func readMaterial(data map[string][]byte) (*material, error) {
-	authorities, err := readCertificates(data[keyAuthorities])
+	authorities, err := pki.ReadCertificates(data[keyAuthorities])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", keyAuthorities, err)
 	}
@@ -53,27 +50,10 @@ func readMaterial(data map[string][]byte) (*material, error) {
 	if made.serving, err = made.servingPair.Parse(); err != nil {
 		return nil, fmt.Errorf("%s: %w", keyCertificate, err)
 	}
-	for _, authority := range authorities {
-		if made.serving.Leaf.CheckSignatureFrom(authority) == nil {
-			return made, nil
-		}
+	if pki.Issuer(made.serving.Leaf, authorities) == nil {
+		return nil, fmt.Errorf("%s: no CA of %s signed it", keyCertificate, keyAuthorities)
 	}
-	return nil, fmt.Errorf("%s: no CA of %s signed it", keyCertificate, keyAuthorities)
-}
-
-func readCertificates(document []byte) ([]*x509.Certificate, error) {
-	found := []*x509.Certificate{}
-	for block, rest := pem.Decode(document); block != nil; block, rest = pem.Decode(rest) {
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, certificate)
-	}
-	if len(found) == 0 {
-		return nil, errors.New("there is no certificate")
-	}
-	return found, nil
+	return made, nil
 }
 
 func (m *material) data() map[string][]byte {
@@ -84,17 +64,11 @@ func (m *material) data() map[string][]byte {
 }
 
 // bundle is the caBundle.
-func (m *material) bundle() []byte {
-	var bundle bytes.Buffer
-	for _, authority := range m.authorities {
-		bundle.Write(pki.Encode(authority.Raw))
-	}
-	return bundle.Bytes()
-}
+func (m *material) bundle() []byte { return pki.Bundle(m.authorities) }
 
 // trustedBy says whether who trusts the bundle trusts our newest CA.
 func (m *material) trustedBy(bundle []byte) bool {
-	trusted, err := readCertificates(bundle)
+	trusted, err := pki.ReadCertificates(bundle)
 	if err != nil {
 		return false
 	}
@@ -113,12 +87,7 @@ func (m *material) serves(hosts []string, now time.Time) bool {
 
 // signer is the CA that signed what is served.
 func (m *material) signer() *x509.Certificate {
-	for _, authority := range m.authorities {
-		if m.serving.Leaf.CheckSignatureFrom(authority) == nil {
-			return authority
-		}
-	}
-	return m.authorities[0]
+	return cmp.Or(pki.Issuer(m.serving.Leaf, m.authorities), m.authorities[0])
 }
 
 // step is what to do next about the material.

@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"crypto/x509"
 	"maps"
 	"testing"
 	"time"
@@ -111,6 +112,17 @@ func TestNextStep(t *testing.T) {
 				t.Errorf("next is %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestServesClocksThatAreBehind: what an operator makes whose clock is ahead is good for an API server whose clock is right.
+func TestServesClocksThatAreBehind(t *testing.T) {
+	t.Parallel()
+	now, hosts := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), []string{"conversion.operators.svc"}
+	made, roots := start(t, hosts, now), x509.NewCertPool()
+	roots.AddCert(made.authorities[0])
+	if _, err := made.serving.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: hosts[0], CurrentTime: now.Add(-10 * time.Minute)}); err != nil {
+		t.Errorf("by a clock that is ten minutes behind, what was just made is refused: %v", err)
 	}
 }
 
