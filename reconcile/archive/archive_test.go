@@ -53,7 +53,7 @@ func TestBackupComesOutAsItWentIn(t *testing.T) {
 // Whatever a copy does, the archive makes of it what doing it directly makes.
 func TestAnyCopyComesOutAsItWentIn(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(randomCopies) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			store := volumeAt(t, t.TempDir())

@@ -92,7 +92,7 @@ func TestAFlippedBitIsSentAgain(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			remote := start(t)
-			for number := 0; ; number++ {
+			for number := 0; ; number += requestStride {
 				store := remote.store(t, fmt.Sprint("folder-", number))
 				remote.proxy.breakAt(faultGarbled, number, number+1)
 				if _, err := backUp(t.Context(), store, severalPieces(), remoteSize, tree{}); err != nil {
@@ -108,7 +108,7 @@ func TestAFlippedBitIsSentAgain(t *testing.T) {
 				}
 			}
 			// The marker, two pieces of a part, a part that is one piece, and the manifest.
-			if refused := remote.refused(); refused < 5 {
+			if refused := remote.refused(); requestStride == 1 && refused < 5 {
 				t.Errorf("only %d requests were refused because of their digest", refused)
 			}
 			if undigested := remote.undigested(); undigested > 0 {
@@ -142,7 +142,7 @@ func badDay(t *testing.T, remote *remote, day fault, lasts int) {
 	stranger := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("followed to %s %s", r.Method, r.URL) }))
 	t.Cleanup(stranger.Close)
 	remote.proxy.elsewhere = stranger.URL
-	for number := 0; ; number++ {
+	for number := 0; ; number += requestStride {
 		store := remote.store(t, fmt.Sprint("folder-", number))
 		remote.proxy.breakAt(day, number, number+lasts)
 		_, err := backUp(t.Context(), store, severalPieces(), remoteSize, tree{})

@@ -39,7 +39,7 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 					continue // it means nothing once there is a manifest
 				}
 				for word, harm := range harms {
-					for range 6 {
+					for range harmsPerFile {
 						restore := remembered(t, file)
 						harm(t, file, random)
 						if err := readWhole(t, store, story); !noBackup(err) {

@@ -125,7 +125,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
 	if !one.passing() {
 		t.Skip("it is told at once")
 	}
-	for number := 0; ; number++ {
+	for number := 0; ; number += gatewayStride {
 		proxy, store, direct := bed.folder(t, impatient())
 		proxy.breakAt(one, number, number+1)
 		_, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
@@ -145,7 +145,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
 // instance's next attempt succeeds and leaves nothing of the first.
 func lasting(t *testing.T, bed *faultBed, one fault, kind Kind) {
 	t.Helper()
-	for number := 0; ; number++ {
+	for number := 0; ; number += gatewayStride {
 		hasty := impatient()
 		hasty.attempts = 2 // no number of them helps
 		proxy, store, direct := bed.folder(t, hasty)
@@ -233,7 +233,7 @@ func reading(t *testing.T, bed *faultBed, one fault, kind Kind) {
 		}
 		return found, err
 	}
-	for number := 0; ; number++ {
+	for number := 0; ; number += gatewayStride {
 		found, err := read(number, number+1)
 		if difference := found.differs(expected); one.passing() && (err != nil || difference != "") {
 			t.Errorf("fault at request %d: %v %s", number, err, difference)
@@ -276,7 +276,7 @@ func customCA(t *testing.T, bed *faultBed) {
 func flippedBits(t *testing.T, bed *faultBed) {
 	t.Helper()
 	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
-	for number := 0; ; number++ {
+	for number := 0; ; number += gatewayStride {
 		location := bed.location(t, through.server.URL, fmt.Sprint("flipped-", number))
 		ca := pemOf(through.server.Certificate().Raw)
 		if err := os.WriteFile(filepath.Join(location.CredentialsDir, "ca.crt"), ca, 0o600); err != nil {
