@@ -4,6 +4,6 @@
 // The statements are those of MySQL 8.0.26 and later, which know source and replica. Where releases differ, the difference
 // stands in versions.go and nowhere else.
 //
-// Values reach a statement only through the driver, which quotes them for the connection's own character set and SQL mode
-// (interpolateParams); nothing here is put together from strings.
+// Values reach a statement only through the driver, which quotes them for utf8mb4, which every connection is set to, and for
+// its SQL mode (interpolateParams); nothing here is put together from strings.
 package mysql

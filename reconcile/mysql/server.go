@@ -52,6 +52,10 @@ func Remote(host string, port int, account Account, security *tls.Config) (*Serv
 	return open(config)
 }
 
+// quotedFor is the character set of every connection. The driver asks for it once more after the handshake (SET NAMES): what it quotes ends
+// too early for a server that puts its clients into another one.
+const quotedFor = "utf8mb4"
+
 func newConfig(account Account) *driver.Config {
 	config := driver.NewConfig()
 	config.User, config.Passwd = account.User, account.Password
@@ -62,6 +66,9 @@ func newConfig(account Account) *driver.Config {
 }
 
 func open(config *driver.Config) (*Server, error) {
+	if err := config.Apply(driver.Charset(quotedFor, "")); err != nil {
+		return nil, fmt.Errorf("choose the character set %s: %w", quotedFor, err)
+	}
 	connector, err := driver.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)

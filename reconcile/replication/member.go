@@ -136,6 +136,8 @@ type Status struct {
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// RootError says why the user's root password could not be put into force; empty when it is in force.
 	RootError string `json:"rootError,omitempty"`
+	// TLS stands for the certificate files that mysqld and the agent use (agent.TLSDigest); empty while that is not known.
+	TLS string `json:"tls,omitempty"`
 }
 
 // Serves says whether the member may be given client traffic in its role.
