@@ -25,6 +25,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	}
 	seen := child.GetResourceVersion()
 	child.SetResourceVersion("") // it is nothing that is wanted of the child
+	mark(child)
 	live, err := c.current(ctx, resource, child)
 	if IsGone(err) {
 		return c.create(ctx, resource, child)
@@ -35,7 +36,8 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
 	}
-	if _, isDigested := digestIn(live, ManagerChildren); isDigested && live.GetDeletionTimestamp() == nil {
+	_, isDigested := digestIn(live, ManagerChildren)
+	if isDigested && live.GetDeletionTimestamp() == nil {
 		if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, live, child) {
 			return Unchanged, nil
 		}
@@ -49,7 +51,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 			return Unchanged, err
 		}
 	}
-	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen})
+	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
 }
 
 // ApplyFields sets fields of an existing object that belongs to someone else, such as labels of a Pod that a StatefulSet made, as a
@@ -77,6 +79,8 @@ type application struct {
 	desired *unstructured.Unstructured
 	// seen is the resourceVersion that the object must still have; empty for any.
 	seen string
+	// isDigested says that the cache has only a digest of the object.
+	isDigested bool
 }
 
 // applyTo applies to an object that exists.
@@ -88,6 +92,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	child := appliedTo{manager: what.manager, uid: live.GetUID()}
 	where := c.whatDiffers(ctx, child, live, what)
 	if where == "" {
+		c.fits(ctx, child, live, what)
 		return Unchanged, nil
 	}
 
@@ -110,6 +115,13 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	}
 	logChange(ctx, Updated, written, "field", where)
 	return Updated, nil
+}
+
+// fits remembers that an object fits though its digest in the cache is another than that of what is desired.
+func (c *Client) fits(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) {
+	if owned, ok := ownedBy(live, what.manager); ok && what.isDigested {
+		c.journal.remember(ctx, child, applied{desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)})
+	}
 }
 
 // whatDiffers returns the path of a field that an apply would change; empty if none.

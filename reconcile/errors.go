@@ -75,3 +75,7 @@ type panicError struct {
 func (e *panicError) Error() string {
 	return fmt.Sprintf("reconcile: panic: %v", e.value)
 }
+
+func panicNote(panicked *panicError) string {
+	return fmt.Sprintf("A mistake in the operator stopped its work on this object: %v. It will be tried again; other objects are not affected. The operator's log has the details.", panicked.value)
+}

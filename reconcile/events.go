@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -61,8 +62,8 @@ type teller struct {
 
 // speech is what an object has told.
 type speech struct {
-	// last are the events of the object's last pass, early those that Client.Tell has sent since then.
-	last, early map[Event]struct{}
+	// last are the events of the object's last pass, early those that Client.Tell has sent since then; true if the API server has them.
+	last, early map[Event]bool
 	// unsent are those that the API server did not accept yet.
 	unsent []letter
 	limit  *rate.Limiter
@@ -70,6 +71,7 @@ type speech struct {
 
 // letter is an event on its way. Its name stays the same however often it is sent, so that it exists once even if an answer is lost.
 type letter struct {
+	event    Event
 	document *unstructured.Unstructured
 	tries    int
 }
@@ -83,12 +85,13 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 	key := keyOf(object)
 	letters := t.takeUnsent(key)
 	for _, event := range t.news(key, events) {
-		letters = append(letters, letter{document: t.document(object, event)})
+		letters = append(letters, letter{event: event, document: t.document(object, event)})
 	}
 	var failures []error
 	for _, one := range letters {
 		err := t.send(ctx, one.document)
 		if err == nil {
+			t.accepted(key, one.event)
 			continue
 		}
 		failures = append(failures, err)
@@ -100,7 +103,8 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 	return errors.Join(failures...)
 }
 
-// tellNow writes an event and returns when the API server has it. One that the object's last pass told, or tellNow since, is not written again.
+// tellNow writes an event and returns when the API server has it. One that it has of the object's last pass, or of tellNow since, is not
+// written again.
 func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	key := keyOf(object)
 	if t.hasTold(key, event) {
@@ -113,7 +117,9 @@ func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured,
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.speech(key).early[event] = struct{}{}
+	told := t.speech(key)
+	told.early[event] = true
+	told.unsent = slices.DeleteFunc(told.unsent, func(one letter) bool { return one.event == event })
 	return nil
 }
 
@@ -139,40 +145,46 @@ func (t *teller) news(key types.NamespacedName, events []Event) []Event {
 		return nil
 	}
 	told := t.speech(key)
-	current := map[Event]struct{}{}
+	current := map[Event]bool{}
 	fresh := []Event{}
 	for _, event := range events {
 		if _, twice := current[event]; twice {
 			continue
 		}
-		current[event] = struct{}{}
-		if !told.has(event) && told.limit.AllowN(t.now(), 1) {
+		isAccepted, isOld := told.last[event]
+		current[event] = isAccepted
+		if !isOld && !told.early[event] && told.limit.AllowN(t.now(), 1) {
 			fresh = append(fresh, event)
 		}
 	}
 	maps.Copy(current, told.early)
-	told.last, told.early = current, map[Event]struct{}{}
+	told.last, told.early = current, map[Event]bool{}
 	return fresh
 }
 
-func (s *speech) has(event Event) bool {
-	_, last := s.last[event]
-	_, early := s.early[event]
-	return last || early
+// accepted notes that the API server has an event of the object's last pass.
+func (t *teller) accepted(key types.NamespacedName, event Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	told := t.speech(key)
+	if _, isOfLast := told.last[event]; isOfLast {
+		told.last[event] = true
+	}
 }
 
+// hasTold reports whether the API server has an event of the object's last pass, or one that Client.Tell has sent since.
 func (t *teller) hasTold(key types.NamespacedName, event Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	told, ok := t.spoken[key]
-	return ok && told.has(event)
+	return ok && (told.last[event] || told.early[event])
 }
 
 // speech returns what is remembered of an object. The caller holds mu.
 func (t *teller) speech(key types.NamespacedName) *speech {
 	told, ok := t.spoken[key]
 	if !ok {
-		told = &speech{early: map[Event]struct{}{}, limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
+		told = &speech{early: map[Event]bool{}, limit: rate.NewLimiter(rate.Every(eventRefill), eventBurst)}
 		t.spoken[key] = told
 	}
 	return told

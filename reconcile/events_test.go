@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -163,6 +164,52 @@ func TestWhatTellSaidIsNotToldAgainByThePass(t *testing.T) {
 		}
 	}
 	same(t, b.has(), 1)
+}
+
+// What Tell promises to have told is what the API server has, not what a pass wanted told.
+func TestTellSendsWhatThePassCouldNot(t *testing.T) {
+	t.Parallel()
+	left := Event{Type: Warning, Reason: "BackupDataLeft", Note: "s3://bucket/nightly"}
+	tests := map[string]struct {
+		refuse int
+		before []Event
+	}{
+		"it was refused":                   {refuse: 1, before: []Event{left}},
+		"the object told too many at once": {before: append(manyEvents(eventBurst), left)},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &mailbox{refuse: test.refuse, code: http.StatusForbidden}
+			speaker := b.teller(t)
+			now := time.Now()
+			speaker.now = func() time.Time { // too slow for another event to be allowed
+				now = now.Add(time.Microsecond)
+				return now
+			}
+			_ = speaker.tell(t.Context(), ownerAt("1", "1"), test.before)
+			had := b.has()
+			for range 2 {
+				if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), left); err != nil {
+					t.Fatal(err)
+				}
+				same(t, b.has(), had+1)
+			}
+			if err := speaker.tell(t.Context(), ownerAt("1", "1"), []Event{left}); err != nil {
+				t.Fatal(err)
+			}
+			same(t, b.has(), had+1)
+			same(t, speaker.owes(owner()), false)
+		})
+	}
+}
+
+func manyEvents(count int) []Event {
+	all := make([]Event, 0, count)
+	for i := range count {
+		all = append(all, Event{Reason: "Flips", Note: strconv.Itoa(i)})
+	}
+	return all
 }
 
 func nameIn(request *http.Request) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -192,13 +193,17 @@ func (s *informers) sync(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way.
+// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way. It is asked all the time, and
+// there is none most of the time.
 func (s *informers) unsynced() []error {
-	missing := []error{}
-	for _, member := range s.ordered() {
-		if member.shared.HasSynced() {
-			continue
+	waiting := []*informer{}
+	for _, member := range s.members {
+		if !member.shared.HasSynced() {
+			waiting = append(waiting, member)
 		}
+	}
+	missing := make([]error, 0, len(waiting))
+	for _, member := range inOrder(waiting) {
 		err := fmt.Errorf("%s: no answer yet", member.key)
 		if trouble := member.trouble.Load(); trouble != nil {
 			err = fmt.Errorf("%s: %w", member.key, *trouble)
@@ -209,10 +214,10 @@ func (s *informers) unsynced() []error {
 }
 
 func (s *informers) ordered() []*informer {
-	members := make([]*informer, 0, len(s.members))
-	for _, member := range s.members {
-		members = append(members, member)
-	}
+	return inOrder(slices.Collect(maps.Values(s.members)))
+}
+
+func inOrder(members []*informer) []*informer {
 	slices.SortFunc(members, func(a, b *informer) int { return strings.Compare(a.key.String(), b.key.String()) })
 	return members
 }

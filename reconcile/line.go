@@ -10,13 +10,22 @@ import (
 // slowAfter is when a pass counts as slow.
 const slowAfter = 2 * time.Second
 
-// slowPerWorker is how many slow passes there may be for each worker.
-const slowPerWorker = 16
+// slowPerWorker and firstPerWorker are how many slow passes, and passes over unseen objects, there may be for each worker.
+const (
+	slowPerWorker  = 16
+	firstPerWorker = 3
+)
+
+// yieldTo is the part of their places that full passes may take while unseen objects wait: a quarter, so that the API server's time goes to
+// first statuses first, and nothing starves.
+const yieldTo = 4
 
 // The groups that a kind's waiting objects are in.
 const (
+	// unseen are new to every operator. Their pass takes one write, and begins in a first place.
+	unseen = iota
 	// newcomers had no pass in this term yet.
-	newcomers = iota
+	newcomers
 	// regulars are all others but the sluggish.
 	regulars
 	// sluggish are those whose last pass was slow. Their next pass begins in a slow place.
@@ -29,21 +38,23 @@ const (
 //
 // Within a group the namespaces take turns, and no namespace may have more than three quarters of the places. A pass that turns out slow
 // leaves its place to others and goes on in one of the slow places. So objects whose passes hang, however many they are, delay neither
-// those of other namespaces nor new ones.
+// those of other namespaces nor new ones. Objects that nobody has seen yet wait for nothing but each other.
 type line struct {
 	after time.Duration
+	// isUnseen reports whether an object is new to every operator.
+	isUnseen func(types.NamespacedName) bool
 	// ready has a message when there may be an object to begin with.
 	ready chan struct{}
 
 	mu      sync.Mutex
 	waiting [groups]ring
-	// turn is counted up with every object that leaves the line.
+	// turn is counted up with every object that leaves the line, unseen ones apart.
 	turn int
 	// known are the objects that had a pass; true if the last one was slow.
 	known map[types.NamespacedName]bool
-	// left are the objects that Pop returned and use has not begun with; true if one has a slow place.
-	left        map[types.NamespacedName]bool
-	quick, slow places
+	// left are the objects that Pop returned and use has not begun with, and where each has its place.
+	left               map[types.NamespacedName]*places
+	first, quick, slow places
 }
 
 // ring holds objects by namespace.
@@ -81,10 +92,11 @@ func (p *places) give(namespace string) {
 	}
 }
 
-func newLine(workers int) *line {
+func newLine(workers int, isUnseen func(types.NamespacedName) bool) *line {
 	l := &line{
-		after: slowAfter, ready: make(chan struct{}, 1), known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]bool{},
-		quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
+		after: slowAfter, isUnseen: isUnseen, ready: make(chan struct{}, 1),
+		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*places{},
+		first: newPlaces(workers * firstPerWorker), quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
 	}
 	for group := range l.waiting {
 		l.waiting[group].lanes = map[string][]types.NamespacedName{}
@@ -94,14 +106,18 @@ func newLine(workers int) *line {
 
 // Push implements workqueue.Queue.
 func (l *line) Push(key types.NamespacedName) {
+	isUnseen := l.isUnseen(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	wasSlow, isKnown := l.known[key]
 	group := newcomers
-	if wasSlow, isKnown := l.known[key]; isKnown {
+	switch {
+	case wasSlow:
+		group = sluggish
+	case isUnseen:
+		group = unseen
+	case isKnown:
 		group = regulars
-		if wasSlow {
-			group = sluggish
-		}
 	}
 	waiting := &l.waiting[group]
 	if len(waiting.lanes[key.Namespace]) == 0 {
@@ -140,17 +156,27 @@ func (l *line) Pop() types.NamespacedName {
 		}
 	}
 	key := l.waiting[group].leave(position)
-	l.turn++
-	l.left[key] = group == sluggish
-	if group == sluggish {
-		l.slow.take(key.Namespace)
-	} else {
-		l.quick.take(key.Namespace)
+	l.left[key] = l.placesOf(group)
+	l.left[key].take(key.Namespace)
+	if group == unseen {
+		return key // its first full pass is still to come
 	}
+	l.turn++
 	if _, isKnown := l.known[key]; !isKnown {
 		l.known[key] = false
 	}
 	return key
+}
+
+// placesOf are where the passes of a group begin.
+func (l *line) placesOf(group int) *places {
+	switch group {
+	case unseen:
+		return &l.first
+	case sluggish:
+		return &l.slow
+	}
+	return &l.quick
 }
 
 // mayBegin says whether there is an object that waits, and room for its pass.
@@ -161,26 +187,27 @@ func (l *line) mayBegin() bool {
 	return ok
 }
 
-// next finds the object to begin with: newcomers go first, but each of the other groups has every fourth turn.
+// next finds the object to begin with: unseen ones and newcomers go first, but each of the other groups has every fourth turn.
 func (l *line) next() (group, position int, ok bool) {
-	order := [groups]int{newcomers, regulars, sluggish}
+	order := [groups]int{unseen, newcomers, regulars, sluggish}
 	switch l.turn % 4 {
 	case 1:
-		order = [groups]int{sluggish, newcomers, regulars}
+		order = [groups]int{unseen, sluggish, newcomers, regulars}
 	case 3:
-		order = [groups]int{regulars, newcomers, sluggish}
+		order = [groups]int{unseen, regulars, newcomers, sluggish}
 	}
 	for _, group := range order {
-		room := &l.quick
-		if group == sluggish {
-			room = &l.slow
+		room := l.placesOf(group)
+		limit := room.limit
+		if group != unseen && len(l.waiting[unseen].order) > 0 {
+			limit = max(1, limit/yieldTo)
+		}
+		if room.taken >= limit {
+			continue
 		}
 		for position, namespace := range l.waiting[group].order {
 			if room.hasRoom(namespace) {
 				return group, position, true
-			}
-			if room.taken >= room.limit {
-				break
 			}
 		}
 	}
@@ -206,7 +233,7 @@ func (r *ring) leave(position int) types.NamespacedName {
 func (l *line) use(key types.NamespacedName, work func()) {
 	began := time.Now()
 	l.mu.Lock()
-	isSlow := l.left[key] // not what known says by now: the object may have been queued again before its last pass gave its place back
+	place := l.left[key] // not what known says by now: the object may have been queued again before its last pass gave its place back
 	delete(l.left, key)
 	l.mu.Unlock()
 	finished := false
@@ -217,10 +244,10 @@ func (l *line) use(key types.NamespacedName, work func()) {
 			return
 		}
 		l.known[key] = true
-		if !isSlow && l.slow.hasRoom(key.Namespace) {
-			isSlow = true
-			l.quick.give(key.Namespace)
-			l.slow.take(key.Namespace)
+		if place != &l.slow && l.slow.hasRoom(key.Namespace) {
+			place.give(key.Namespace)
+			place = &l.slow
+			place.take(key.Namespace)
 			l.wake()
 		}
 	})
@@ -232,11 +259,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 		if _, isKnown := l.known[key]; isKnown {
 			l.known[key] = time.Since(began) >= l.after
 		}
-		if isSlow {
-			l.slow.give(key.Namespace)
-		} else {
-			l.quick.give(key.Namespace)
-		}
+		place.give(key.Namespace)
 		l.wake()
 	}()
 	work()

@@ -14,6 +14,8 @@ func in(namespace string, number int) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(number)}
 }
 
+func nobody(types.NamespacedName) bool { return false }
+
 // popAll begins passes as long as there is room, and returns whose.
 func (l *line) popAll() []types.NamespacedName {
 	popped := []types.NamespacedName{}
@@ -25,7 +27,7 @@ func (l *line) popAll() []types.NamespacedName {
 
 func TestNamespacesTakeTurns(t *testing.T) {
 	t.Parallel()
-	l := newLine(100)
+	l := newLine(100, nobody)
 	for number := range 500 {
 		l.Push(in("crowded", number))
 	}
@@ -41,7 +43,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 
 func TestNewObjectsGoFirst(t *testing.T) {
 	t.Parallel()
-	l := newLine(8)
+	l := newLine(8, nobody)
 	for number := range 100 {
 		l.known[in("a", number)] = false
 		l.Push(in("a", number))
@@ -50,9 +52,70 @@ func TestNewObjectsGoFirst(t *testing.T) {
 	same(t, l.Pop(), in("a", 1000))
 }
 
+// However many objects are at work or wait for it, a new one gets its first status at once.
+func TestUnseenObjectsWaitOnlyForEachOther(t *testing.T) {
+	t.Parallel()
+	isNew := map[types.NamespacedName]bool{}
+	l := newLine(8, func(key types.NamespacedName) bool { return isNew[key] })
+	for number := range 100 {
+		l.Push(in("a", number))
+	}
+	same(t, len(l.popAll()), 6)
+	for number := range 20 {
+		isNew[in("a", 1000+number)] = true
+		l.Push(in("a", 1000+number))
+	}
+	begun := l.popAll()
+	same(t, len(begun), 18) // a namespace's share of the first places
+	same(t, begun[0], in("a", 1000))
+
+	isNew[in("a", 1000)] = false
+	l.use(in("a", 1000), func() { l.Push(in("a", 1000)) })
+	same(t, l.popAll(), []types.NamespacedName{in("a", 1018)})
+	same(t, l.waiting[newcomers].lanes["a"][94], in("a", 1000)) // its first full pass comes with those of others that had none
+}
+
+// While new objects wait for their first status, full passes take a quarter of their places, so that neither starves.
+func TestFullPassesYieldToUnseenObjects(t *testing.T) {
+	t.Parallel()
+	l := newLine(8, func(key types.NamespacedName) bool { return key.Namespace == "new" })
+	for number := range 100 {
+		l.Push(in("new", number))
+		l.Push(in("a", number))
+	}
+	begun := map[string]int{}
+	for _, key := range l.popAll() {
+		begun[key.Namespace]++
+	}
+	same(t, begun, map[string]int{"new": 18, "a": 2})
+	for number := range 82 {
+		l.use(in("new", number), func() {})
+		l.popAll()
+	}
+	same(t, l.quick.taken, 6) // nobody waits for a first status any more
+}
+
+// An object whose first status cannot be written takes no first place from others.
+func TestAHangingFirstStatusDelaysNoOther(t *testing.T) {
+	t.Parallel()
+	l := newLine(1, func(types.NamespacedName) bool { return true })
+	l.after, l.first = time.Millisecond, newPlaces(1)
+	l.Push(in("a", 1))
+	l.use(l.Pop(), func() {
+		l.Push(in("a", 2))
+		for !l.mayBegin() {
+			<-l.ready
+		}
+	})
+	same(t, l.Pop(), in("a", 2))
+	l.Push(in("a", 1))
+	same(t, l.Pop(), in("a", 1))
+	same(t, [2]int{l.first.taken, l.slow.taken}, [2]int{1, 1})
+}
+
 func TestNoGroupStarves(t *testing.T) {
 	t.Parallel()
-	l := newLine(8)
+	l := newLine(8, nobody)
 	for number := range 100 {
 		l.Push(in("a", number))
 	}
@@ -68,7 +131,7 @@ func TestNoGroupStarves(t *testing.T) {
 
 func TestLineGivesAllPlacesBack(t *testing.T) {
 	t.Parallel()
-	l := newLine(2)
+	l := newLine(2, nobody)
 	l.after = time.Millisecond
 	for round, lasts := range []time.Duration{0, 5 * time.Millisecond, 5 * time.Millisecond, 0, 0} {
 		l.Push(in("a", 1))
@@ -87,7 +150,7 @@ func TestLineGivesBackThePlaceThatWasTaken(t *testing.T) {
 	t.Parallel()
 	key := in("a", 1)
 	for _, wasSlow := range []bool{true, false} {
-		l := newLine(2)
+		l := newLine(2, nobody)
 		l.known[key] = true // its last pass was slow, and the next one is not
 		l.Push(key)
 		l.use(l.Pop(), func() { l.Push(key) })
@@ -101,7 +164,7 @@ func TestLineGivesBackThePlaceThatWasTaken(t *testing.T) {
 // Were a place lost each time, an object whose passes are slow would not be looked at any more in the end.
 func TestObjectsThatRecoverLoseNoPlaces(t *testing.T) {
 	t.Parallel()
-	l := newLine(2)
+	l := newLine(2, nobody)
 	for number := range 2 * l.slow.limit {
 		key := in("a", number)
 		l.known[key] = true

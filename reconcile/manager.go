@@ -32,8 +32,8 @@ type Config struct {
 	Namespaces []string
 	// Workers is how many objects of a kind are worked on at once, slow ones apart. Default 8.
 	Workers int
-	// MaxRequests is how many requests to the API server may run at once, watches and the lease apart. Default 32. Those of one
-	// resource may be half of them, and writes three quarters.
+	// MaxRequests is how many requests to the API server may run at once, watches and the lease apart. Default 32. The
+	// reads of one resource may be half of them, and so may its writes; all writes may be three quarters.
 	MaxRequests int
 	// PassTimeout bounds one pass over an object. Default 60 s.
 	PassTimeout time.Duration

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // ownership is a managedFields entry as data (Kubernetes documentation, "Server-Side Apply"; the encoding is described in the API
@@ -39,6 +41,9 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 // of the first field in which an apply would change something: a value that differs, a field not owned yet (or taken by another
 // manager), an owned field that is desired no more. Empty means that an apply would change nothing. What the API server defaults, or
 // others write, is not looked at.
+//
+// Within a field that is owned as a whole nothing tells the API server's defaults from what was applied earlier and is desired no more.
+// There more than is desired counts as a default if the very same was applied last (see mark).
 func difference(desired, live *unstructured.Unstructured, owned ownership) string {
 	wanted := map[string]any{}
 	for field, value := range desired.Object {
@@ -49,7 +54,18 @@ func difference(desired, live *unstructured.Unstructured, owned ownership) strin
 	if metadata, ok := desired.Object[metadataField].(map[string]any); ok {
 		wanted[metadataField] = withoutIdentity(metadata)
 	}
-	return differenceInMap(wanted, live.Object, owned, "")
+	c := comparison{isAppliedLast: isMarkedAlike(desired, live, owned)}
+	where := c.inMap(wanted, live.Object, owned, "")
+	if where == "" && markOf(desired) != "" && !c.isAppliedLast {
+		return ".metadata.annotations." + schema.AppliedAnnotation
+	}
+	return where
+}
+
+// comparison compares a desired object with a live one.
+type comparison struct {
+	// isAppliedLast says that the live object was last applied from an equal desired one.
+	isAppliedLast bool
 }
 
 // withoutIdentity leaves out what names an object: no manager ever owns it.
@@ -65,9 +81,9 @@ func withoutIdentity(metadata map[string]any) map[string]any {
 	return kept
 }
 
-func differenceIn(desired, live any, owned ownership, path string) string {
+func (c comparison) in(desired, live any, owned ownership, path string) string {
 	if len(owned) == 0 {
-		if reflect.DeepEqual(desired, live) {
+		if reflect.DeepEqual(desired, live) || c.isAppliedLast && covers(live, desired) {
 			return ""
 		}
 		return path
@@ -75,19 +91,19 @@ func differenceIn(desired, live any, owned ownership, path string) string {
 	switch wanted := desired.(type) {
 	case map[string]any:
 		if present, ok := live.(map[string]any); ok {
-			return differenceInMap(wanted, present, owned, path)
+			return c.inMap(wanted, present, owned, path)
 		}
 	case []any:
 		if present, ok := live.([]any); ok {
-			return differenceInList(wanted, present, owned, path)
+			return c.inList(wanted, present, owned, path)
 		}
 	}
 	return path
 }
 
-func differenceInMap(desired, live map[string]any, owned ownership, path string) string {
+func (c comparison) inMap(desired, live map[string]any, owned ownership, path string) string {
 	for field, value := range desired {
-		if value == nil || (path == "" && field == metadataField && reflect.DeepEqual(value, map[string]any{})) {
+		if isLeftOut(field, value, path) {
 			continue
 		}
 		fields, ok := owned["f:"+field].(map[string]any)
@@ -98,21 +114,27 @@ func differenceInMap(desired, live map[string]any, owned ownership, path string)
 		if !ok {
 			return path + "." + field
 		}
-		if found := differenceIn(value, present, fields, path+"."+field); found != "" {
+		if found := c.in(value, present, fields, path+"."+field); found != "" {
 			return found
 		}
 	}
 	for key := range owned {
 		field, ok := strings.CutPrefix(key, "f:")
-		if ok && desired[field] == nil {
+		if ok && desired[field] == nil && field != schema.AppliedAnnotation {
 			return path + "." + field
 		}
 	}
 	return ""
 }
 
-// differenceInList compares lists whose items are told apart by key fields or, in sets, by value. The order counts.
-func differenceInList(desired, live []any, owned ownership, path string) string {
+// isLeftOut reports whether a desired field asks for nothing that can differ.
+func isLeftOut(field string, value any, path string) bool {
+	isEmptyMetadata := path == "" && field == metadataField && reflect.DeepEqual(value, map[string]any{})
+	return value == nil || field == schema.AppliedAnnotation || isEmptyMetadata
+}
+
+// inList compares lists whose items are told apart by key fields or, in sets, by value. The order counts.
+func (c comparison) inList(desired, live []any, owned ownership, path string) string {
 	if len(desired) != ownedItems(owned) {
 		return path
 	}
@@ -128,7 +150,7 @@ func differenceInList(desired, live []any, owned ownership, path string) string 
 			return at
 		}
 		after = position
-		if found := differenceIn(item, live[position], fields, at); found != "" {
+		if found := c.in(item, live[position], fields, at); found != "" {
 			return found
 		}
 	}

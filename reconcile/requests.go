@@ -7,39 +7,54 @@ import (
 )
 
 // requestSlots bound how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30
-// seconds: the requests of one resource may take no more than half of the slots, and all writes no more than three quarters. So other
-// resources go on, and what is read to decide is never behind what hangs.
+// seconds: the reads of one resource may take no more than half of the slots, neither may its writes, and both together, like all writes, no
+// more than three quarters. So other resources go on, and what is read to decide is never behind what hangs.
 type requestSlots struct {
 	all, writes chan struct{}
-	// share is how many requests of one resource may run at once.
-	share int
 
-	mu        sync.Mutex
-	resources map[string]chan struct{}
+	mu     sync.Mutex
+	shares map[shareOf]chan struct{}
 }
+
+// shareOf names what has a share of the slots.
+type shareOf struct {
+	resource string
+	requests requestClass
+}
+
+// requestClass is a part of a resource's requests.
+type requestClass int
+
+const (
+	reads requestClass = iota
+	writes
+	readsAndWrites
+)
 
 func newRequestSlots(atOnce int) *requestSlots {
 	return &requestSlots{
-		all:       make(chan struct{}, atOnce),
-		writes:    make(chan struct{}, max(1, atOnce*3/4)),
-		share:     max(1, atOnce/2),
-		resources: map[string]chan struct{}{},
+		all:    make(chan struct{}, atOnce),
+		writes: make(chan struct{}, threeQuarters(atOnce)),
+		shares: map[shareOf]chan struct{}{},
 	}
 }
 
+func threeQuarters(slots int) int { return max(1, slots*3/4) }
+
 // take waits until a request may run, and returns what ends that.
 func (s *requestSlots) take(ctx context.Context, wanted asked) (give func(), err error) {
-	needed := []chan struct{}{s.of(wanted.resource)}
+	both := s.of(shareOf{wanted.resource, readsAndWrites})
+	needed := []chan struct{}{s.of(shareOf{wanted.resource, reads}), both, s.all}
 	if wanted.verb != "get" && wanted.verb != "list" {
-		needed = append(needed, s.writes)
+		needed = []chan struct{}{s.of(shareOf{wanted.resource, writes}), both, s.writes, s.all}
 	}
-	taken := make([]chan struct{}, 0, 3)
+	taken := make([]chan struct{}, 0, len(needed))
 	give = func() {
 		for _, slots := range taken {
 			<-slots
 		}
 	}
-	for _, slots := range append(needed, s.all) {
+	for _, slots := range needed {
 		select {
 		case slots <- struct{}{}:
 			taken = append(taken, slots)
@@ -51,13 +66,17 @@ func (s *requestSlots) take(ctx context.Context, wanted asked) (give func(), err
 	return give, nil
 }
 
-func (s *requestSlots) of(resource string) chan struct{} {
+func (s *requestSlots) of(share shareOf) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	slots, ok := s.resources[resource]
+	slots, ok := s.shares[share]
 	if !ok {
-		slots = make(chan struct{}, s.share)
-		s.resources[resource] = slots
+		limit := max(1, cap(s.all)/2)
+		if share.requests == readsAndWrites {
+			limit = threeQuarters(cap(s.all))
+		}
+		slots = make(chan struct{}, limit)
+		s.shares[share] = slots
 	}
 	return slots
 }

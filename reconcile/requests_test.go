@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -86,5 +87,43 @@ func TestHangingWritesDelayNoReads(t *testing.T) {
 	ask(t, client, http.MethodGet, address+"/apis/cr.mysqloperator.grtl.github.com/v1/namespaces/a/mysqlclusters/db")
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("a read took %s", took)
+	}
+}
+
+// A webhook that hangs on the writes of a resource delays no read of that resource: a pass reads it live before it decides.
+func TestHangingWritesOfAResourceDelayNoReadsOfIt(t *testing.T) {
+	t.Parallel()
+	client, address, hang := hangingWrites(t, "deployments")
+	for range 16 {
+		<-hang
+	}
+	began := time.Now()
+	for _, path := range []string{"/deployments/db", "/deployments"} {
+		ask(t, client, http.MethodGet, address+"/apis/apps/v1/namespaces/a"+path)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("two reads took %s", took)
+	}
+}
+
+// A resource of which no request is answered, neither reads nor writes, leaves slots to all others.
+func TestAHangingResourceTakesNotAllSlots(t *testing.T) {
+	t.Parallel()
+	slots := newRequestSlots(32)
+	try := func(wanted asked) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := slots.take(ctx, wanted)
+		return err
+	}
+	for _, verb := range []string{"get", "apply"} {
+		for try(asked{verb, "tdsets"}) == nil {
+			continue // it hangs, and is never given back
+		}
+	}
+	for _, verb := range []string{"get", "apply"} {
+		if err := try(asked{verb, "mysqlclusters"}); err != nil {
+			t.Error(err)
+		}
 	}
 }

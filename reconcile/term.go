@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -25,27 +24,6 @@ const (
 	againForCache  = 50 * time.Millisecond
 	againForServer = 2 * time.Second
 )
-
-// result is what became of a pass.
-type result string
-
-const (
-	resultDone        result = "done"
-	resultGone        result = "gone"
-	resultBehind      result = "cache_behind"
-	resultConflict    result = "conflict"
-	resultUnavailable result = "api_unavailable"
-	resultFailed      result = "failed"
-	resultPanicked    result = "panicked"
-	resultStopped     result = "stopped"
-)
-
-// verdict is a pass's result, and what follows from it.
-type verdict struct {
-	result result
-	again  time.Duration
-	err    error
-}
 
 // term is a kind's work while this process is the leader. Nothing in it outlives the term.
 type term struct {
@@ -67,6 +45,8 @@ type term struct {
 	mu      sync.Mutex
 	visited map[types.NamespacedName]visit
 	current sets.Set[types.NamespacedName]
+	// owed are the objects whose end the Reconciler has to be told.
+	owed sets.Set[types.NamespacedName]
 }
 
 // visit is an object's last live pass.
@@ -84,13 +64,14 @@ func newTerm(c *controller, m *Manager) *term {
 		reconciler:  c.New(client),
 		teller:      client.teller,
 		metrics:     m.metrics,
-		line:        newLine(m.config.Workers),
+		line:        newLine(m.config.Workers, c.isUnseen),
 		logger:      c.logger,
 		passTimeout: m.config.PassTimeout,
 		unavailable: m.serverUnavailable,
 		lagging:     rate.Sometimes{Interval: time.Minute},
 		visited:     map[types.NamespacedName]visit{},
 		current:     sets.Set[types.NamespacedName]{},
+		owed:        sets.Set[types.NamespacedName]{},
 	}
 }
 
@@ -100,6 +81,7 @@ func (t *term) run(stop, work context.Context) {
 	t.queue = t.controller.open(t.metrics.queue, t.line)
 	defer context.AfterFunc(stop, t.controller.close)()
 	defer t.controller.close()
+	t.passes.Go(func() { t.lookForLeft(stop) })
 	for {
 		for stop.Err() == nil && t.line.mayBegin() {
 			key, down := t.queue.Get()
@@ -162,22 +144,12 @@ func (t *term) end(key types.NamespacedName) {
 func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	object, state, err := t.observe(work, key)
 	if object == nil {
-		return judge(Outcome{}, state, err)
+		return judge(Outcome{}, state, t.endOf(work, key, state, err))
 	}
-	var outcome Outcome
-	err = contained(func() error {
-		ctx, cancel := context.WithTimeoutCause(withPass(work, state.pass), t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
-		defer cancel()
-		var err error
-		outcome, err = t.reconciler.Reconcile(ctx, object.DeepCopy())
-		if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
-		return err
-	})
-	if panicked, ok := errors.AsType[*panicError](err); ok {
-		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
-		outcome = Outcome{Events: []Event{{Type: Warning, Reason: "Panicked", Action: "Reconcile", Note: panicNote(panicked)}}}
+	t.owe(key)
+	outcome := accept(object)
+	if !isUnseen(object) {
+		outcome, err = t.reconcile(withPass(work, state.pass), object)
 	}
 	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
 	if closing != nil {
@@ -195,6 +167,25 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		outcome.Again = againForEvents
 	}
 	return judge(outcome, state, err)
+}
+
+// reconcile makes a full pass over an object that operators know.
+func (t *term) reconcile(work context.Context, object *unstructured.Unstructured) (outcome Outcome, err error) {
+	err = contained(func() error {
+		ctx, cancel := context.WithTimeoutCause(work, t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
+		defer cancel()
+		var err error
+		outcome, err = t.reconciler.Reconcile(ctx, object.DeepCopy())
+		if err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+		return err
+	})
+	if panicked, ok := errors.AsType[*panicError](err); ok {
+		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
+		outcome = Outcome{Events: []Event{{Type: Warning, Reason: "Panicked", Action: "Reconcile", Note: panicNote(panicked)}}}
+	}
+	return outcome, err
 }
 
 // state is what observe found out about an object.
@@ -226,8 +217,8 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 		}
 		current.live = true
 	}
-	// The cache may lag behind what the leader before us wrote, too: each object's first pass in a term reads the object live.
-	if !current.live && t.hasVisited(current) {
+	// The cache may lag behind what the leader before us wrote, too: each object's first full pass in a term reads the object live.
+	if !current.live && (t.hasVisited(current) || isUnseen(cached) && !t.isUncertain(key)) {
 		return cached, state{pass: current}, nil
 	}
 	return t.observeLive(ctx, current)
@@ -247,6 +238,12 @@ func (t *term) hasVisited(current pass) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.visited[current.key] == visit{uid: current.uid}
+}
+
+func (t *term) isUncertain(key types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visited[key].uncertain
 }
 
 func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Unstructured, state, error) {
@@ -320,27 +317,6 @@ func (t *term) close(work context.Context, object *unstructured.Unstructured, ou
 	return err
 }
 
-// judge turns what happened in a pass into its verdict.
-func judge(outcome Outcome, found state, err error) verdict {
-	var panicked *panicError
-	switch {
-	case found.behind:
-		return verdict{result: resultBehind, again: againForCache}
-	case err == nil && found.gone:
-		return verdict{result: resultGone}
-	case err == nil:
-		return verdict{result: resultDone, again: outcome.Again}
-	case errors.As(err, &panicked):
-		return verdict{result: resultPanicked, err: err}
-	case apierrors.IsConflict(err):
-		return verdict{result: resultConflict, err: err}
-	case IsUnavailable(err):
-		return verdict{result: resultUnavailable, again: againForServer, err: err}
-	default:
-		return verdict{result: resultFailed, err: err}
-	}
-}
-
 // follow queues the object again as the verdict says.
 func (t *term) follow(key types.NamespacedName, reached verdict) {
 	switch reached.result {
@@ -360,28 +336,6 @@ func (t *term) follow(key types.NamespacedName, reached verdict) {
 	case resultConflict, resultFailed, resultPanicked:
 		t.queue.AddRateLimited(key)
 	}
-}
-
-// logVerdict writes the one line of a pass. What was changed was said by those who changed it; a failure that concerns the object is
-// the only thing said at once.
-func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
-	logger = logger.WithValues(logOp, "reconcile", logDuration, took.Round(time.Millisecond).String())
-	quiet := reached.result != resultFailed && reached.result != resultPanicked
-	if reached.err == nil || quiet || IsNamespaceTerminating(reached.err) {
-		if reached.err != nil {
-			logger = logger.WithValues(logError, reached.err.Error())
-		}
-		logger.V(1).Info("pass "+string(reached.result), logReason, string(reached.result))
-		return
-	}
-	if panicked, ok := errors.AsType[*panicError](reached.err); ok {
-		logger = logger.WithValues("stack", string(panicked.stack))
-	}
-	logger.Error(reached.err, "pass "+string(reached.result), logReason, string(reached.result))
-}
-
-func panicNote(panicked *panicError) string {
-	return fmt.Sprintf("A mistake in the operator stopped its work on this object: %v. It will be tried again; other objects are not affected. The operator's log has the details.", panicked.value)
 }
 
 // contained does the work, and makes an error of a panic in it.

@@ -155,28 +155,22 @@ func (r *reconciler) usedBy(key types.NamespacedName) *known {
 
 func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
 	var hidden error
-	lent := r.settings.lends(namespace)
-	for _, place := range []string{namespace, r.settings.Namespace} {
-		if place == "" || place != namespace && !lent {
-			continue
-		}
+	for _, place := range r.settings.places(namespace) {
 		found, missing, err := r.accountOf(ctx, place)
-		if apierrors.IsForbidden(err) && place != namespace {
+		switch {
+		case apierrors.IsForbidden(err) && place != namespace:
 			hidden = err // rights may be for some namespaces only
 			continue
-		}
-		if apierrors.IsNotFound(err) {
+		case apierrors.IsNotFound(err):
 			continue
-		}
-		if err != nil || missing != nil {
+		case err != nil || missing != nil:
 			return known{}, missing, err
-		}
-		if place == namespace && place != r.settings.Namespace && !r.settings.mayReach(found.account.Host) {
+		case place != r.settings.Namespace && !r.settings.mayReach(found.account.Host):
 			return known{}, strayed(namespace), nil
 		}
 		return known{access: found, from: place}, nil, nil
 	}
-	if !lent {
+	if !r.settings.lends(namespace) {
 		return known{}, unlent(namespace), nil
 	}
 	found, missing := accessFrom(r.settings.Environment)

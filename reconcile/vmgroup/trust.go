@@ -15,6 +15,14 @@ func (s Settings) lends(namespace string) bool {
 	return namespace != "" && namespace == s.Namespace || slices.Contains(s.LendTo, everywhere) || slices.Contains(s.LendTo, namespace)
 }
 
+// places are the namespaces whose Secret may name the account of a namespace's groups, in the order in which they are looked at.
+func (s Settings) places(namespace string) []string {
+	if s.Namespace == "" || s.Namespace == namespace || !s.lends(namespace) {
+		return []string{namespace}
+	}
+	return []string{namespace, s.Namespace}
+}
+
 // mayReach says whether the operator may be sent to a vCenter that the Secret of a namespace names: any, unless the settings list hosts.
 func (s Settings) mayReach(host string) bool {
 	if len(s.Hosts) == 0 {

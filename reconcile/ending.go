@@ -1,0 +1,85 @@
+package reconcile
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// leftPatience is the longest time between two attempts to learn what was left before a term.
+const leftPatience = time.Minute
+
+// lookForLeft queues the objects that may have ended before the term.
+func (t *term) lookForLeft(work context.Context) {
+	ender, ok := t.reconciler.(Ender)
+	if !ok {
+		return
+	}
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 64, Cap: leftPatience}
+	for work.Err() == nil {
+		var left []types.NamespacedName
+		err := contained(func() error {
+			ctx, cancel := context.WithTimeout(work, t.passTimeout)
+			defer cancel()
+			var err error
+			left, err = ender.Left(ctx)
+			return err
+		})
+		if err == nil {
+			t.queueGone(left)
+			return
+		}
+		t.logger.V(1).Info("cannot look for what was left before, tries again", logError, err.Error())
+		timer := time.NewTimer(backoff.Step())
+		select {
+		case <-timer.C:
+		case <-work.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// queueGone queues those of the objects that the cache does not have; all others have passes.
+func (t *term) queueGone(keys []types.NamespacedName) {
+	for _, key := range keys {
+		if _, found := t.controller.own.Get(key.Namespace, key.Name); !found {
+			t.owe(key)
+			t.controller.enqueue(key)
+		}
+	}
+}
+
+// owe notes an object of which the Reconciler has to be told when it is gone.
+func (t *term) owe(key types.NamespacedName) {
+	if _, ok := t.reconciler.(Ender); !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owed.Insert(key)
+}
+
+// endOf tells the Reconciler of an object that was found to be gone, unless it has heard of it. err is that of looking for the object.
+func (t *term) endOf(work context.Context, key types.NamespacedName, found state, err error) error {
+	ender, ok := t.reconciler.(Ender)
+	if err != nil || !found.gone || !ok || !t.owes(key) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(work, t.passTimeout)
+	defer cancel()
+	if err := ender.End(ctx, key); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owed.Delete(key)
+	return nil
+}
+
+func (t *term) owes(key types.NamespacedName) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.owed.Has(key)
+}

@@ -1,0 +1,70 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ending notes of which ends it was told; it fails as long as it has failures.
+type ending struct {
+	watching
+	ended    []types.NamespacedName
+	left     []types.NamespacedName
+	failures int
+}
+
+var errNotYet = errors.New("not yet")
+
+// End implements Ender.
+func (e *ending) End(_ context.Context, key types.NamespacedName) error {
+	if e.failures > 0 {
+		e.failures--
+		return errNotYet
+	}
+	e.ended = append(e.ended, key)
+	return nil
+}
+
+// Left implements Ender.
+func (e *ending) Left(context.Context) ([]types.NamespacedName, error) { return e.left, nil }
+
+// TestAnEndIsToldOnce: it is tried again until it succeeds, and not repeated for what garbage collection does later.
+func TestAnEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	e := &ending{failures: 1}
+	s := newStage(t, e)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	if err := s.store.Delete(ownerAt("1", "10")); err != nil {
+		t.Fatal(err)
+	}
+	same(t, s.attempt(t.Context(), owner()).result, resultFailed)
+	same(t, len(e.ended), 0)
+	for range 3 {
+		same(t, s.attempt(t.Context(), owner()).result, resultGone)
+	}
+	same(t, e.ended, []types.NamespacedName{owner()})
+}
+
+// TestAnEndOfWhichNobodyWasTold: the object went while no operator worked. Of one that never had a pass, and is not left, nobody is told.
+func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
+	t.Parallel()
+	stranger := types.NamespacedName{Namespace: "elsewhere", Name: "never-seen"}
+	e := &ending{left: []types.NamespacedName{owner()}}
+	s := newStage(t, e)
+	queue := s.controller.open(s.metrics.queue, s.line)
+	defer s.controller.close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s.lookForLeft(ctx)
+	key, _ := queue.Get()
+	same(t, key, owner())
+	same(t, s.attempt(t.Context(), key).result, resultGone)
+	same(t, s.attempt(t.Context(), stranger).result, resultGone)
+	same(t, e.ended, []types.NamespacedName{owner()})
+}

@@ -1,0 +1,43 @@
+package reconcile
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unseenGeneration is what every definition has as the default of status.observedGeneration: nobody has looked at the object.
+const unseenGeneration = -1
+
+// ReasonAccepted is the reason of the Ready condition of a new object of any kind until its first full pass is over.
+const ReasonAccepted = "Accepted"
+
+// firstStatus is what an object says until its first full pass is over. A full pass makes the object's children before it writes the status:
+// where many objects are created at once, that would be late.
+type firstStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration"`
+	Conditions         []metav1.Condition `json:"conditions"`
+}
+
+// isUnseen reports whether an object is new to every operator: its status is the definition's default, and says nothing else that could be lost.
+// Its first pass writes its first status, and nothing else.
+func isUnseen(object *unstructured.Unstructured) bool {
+	status, _ := object.Object["status"].(map[string]any)
+	return len(status) == 1 && status["observedGeneration"] == int64(unseenGeneration) && object.GetDeletionTimestamp() == nil
+}
+
+// isUnseen reports the same of the object as the cache has it.
+func (c *controller) isUnseen(key types.NamespacedName) bool {
+	object, found := c.own.Get(key.Namespace, key.Name)
+	return found && isUnseen(object)
+}
+
+// accept is the outcome of the first pass over a new object. What it writes starts the next pass.
+func accept(object *unstructured.Unstructured) Outcome {
+	first := firstStatus{ObservedGeneration: object.GetGeneration()}
+	SetCondition(&first.Conditions, metav1.Condition{
+		Type: ConditionReady, Status: metav1.ConditionUnknown, Reason: ReasonAccepted, ObservedGeneration: object.GetGeneration(),
+		Message: "the operator has seen the object and begins with it",
+	})
+	return Outcome{Status: first}
+}

@@ -1,0 +1,128 @@
+package reconcile
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// unseenAt is an object as its definition makes it.
+func unseenAt(version string) *unstructured.Unstructured {
+	object := ownerAt("1", version)
+	object.SetGeneration(4)
+	object.Object["status"] = map[string]any{"observedGeneration": int64(unseenGeneration)}
+	return object
+}
+
+func TestWhoIsUnseen(t *testing.T) {
+	t.Parallel()
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		want   bool
+	}{
+		"as its definition makes it": {func(*unstructured.Unstructured) {}, true},
+		"being deleted":              {func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) }, false},
+		"accepted":                   {func(o *unstructured.Unstructured) { o.Object["status"] = accepted(t, o) }, false},
+		"somebody reset the generation of a status that says more": {func(o *unstructured.Unstructured) {
+			o.Object["status"] = map[string]any{"observedGeneration": int64(unseenGeneration), "primary": "db-0"}
+		}, false},
+		"of a kind without a default": {func(o *unstructured.Unstructured) { delete(o.Object, "status") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			object := unseenAt("10")
+			test.change(object)
+			same(t, isUnseen(object), test.want)
+		})
+	}
+}
+
+// accepted is the first status as the API server keeps it.
+func accepted(t *testing.T, object *unstructured.Unstructured) map[string]any {
+	t.Helper()
+	document, err := json.Marshal(accept(object).Status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var status map[string]any
+	if err := json.Unmarshal(document, &status); err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
+// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server has.
+func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
+	t.Parallel()
+	w := &watching{}
+	s := newStage(t, w)
+	s.shows(t, unseenAt("10"))
+	live := unseenAt("10")
+	s.has(live)
+	requests := []string{}
+	s.answers(func(answer http.ResponseWriter, request *http.Request) {
+		requests = append(requests, request.Method+" "+request.URL.Path)
+		var wanted map[string]any
+		if err := json.NewDecoder(request.Body).Decode(&wanted); err == nil {
+			live.Object["status"] = wanted["status"]
+			live.SetResourceVersion("11")
+		}
+		answer.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(answer).Encode(live.Object)
+	})
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, len(w.saw), 0)
+	same(t, requests, []string{"PATCH /apis/engine.example.com/v1/namespaces/shop/probes/owner/status"})
+	status, _ := live.Object["status"].(map[string]any)
+	same(t, status["observedGeneration"], any(4.0))
+	same(t, stateOf(live), "NotReady")
+
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind) // the cache has not heard of it
+	s.shows(t, live)
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, w.saw, []string{"1@11"})
+}
+
+// Another operator has written the status, which the cache does not show yet: it stays.
+func TestTheFirstStatusReplacesNoOther(t *testing.T) {
+	t.Parallel()
+	w := &watching{}
+	s := newStage(t, w)
+	s.shows(t, unseenAt("10"))
+	s.has(ownerAt("1", "20"))
+	s.refuse = told(apierrors.NewConflict(apischema.GroupResource{Resource: "probes"}, "owner", errors.New("the object has been modified")))
+	same(t, s.attempt(t.Context(), owner()).result, resultConflict)
+	same(t, len(w.saw), 0)
+	s.shows(t, ownerAt("1", "20"))
+	same(t, s.attempt(t.Context(), owner()).again, time.Duration(0))
+	same(t, w.saw, []string{"1@20"})
+}
+
+// Somebody changed a new object, and its watch is stuck: after the conflict the object is read live, and gets its first status.
+func TestTheFirstStatusNeedsNoWatch(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, &watching{})
+	s.shows(t, unseenAt("10"))
+	live := unseenAt("20")
+	s.answers(func(answer http.ResponseWriter, request *http.Request) {
+		answer.Header().Set("Content-Type", "application/json")
+		sent := unstructured.Unstructured{Object: map[string]any{}}
+		if err := json.NewDecoder(request.Body).Decode(&sent.Object); err == nil && sent.GetResourceVersion() != live.GetResourceVersion() {
+			refusal := apierrors.NewConflict(apischema.GroupResource{Resource: "probes"}, "owner", errors.New("the object has been modified"))
+			answer.WriteHeader(http.StatusConflict)
+			_ = json.NewEncoder(answer).Encode(refusal.ErrStatus)
+			return
+		}
+		_ = json.NewEncoder(answer).Encode(live.Object)
+	})
+	same(t, s.attempt(t.Context(), owner()).result, resultConflict)
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+}
