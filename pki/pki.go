@@ -2,12 +2,14 @@
 package pki
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -53,6 +55,41 @@ func (p Pair) Parse() (*tls.Certificate, error) {
 // Encode returns a certificate in PEM.
 func Encode(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// ReadCertificates reads a bundle: certificates in PEM, in their order. There must be one at least.
+func ReadCertificates(bundle []byte) ([]*x509.Certificate, error) {
+	found := []*x509.Certificate{}
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("read certificate: %w", err)
+		}
+		found = append(found, certificate)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	return found, nil
+}
+
+// Bundle returns certificates in PEM, in their order.
+func Bundle(certificates []*x509.Certificate) []byte {
+	var bundle bytes.Buffer
+	for _, one := range certificates {
+		bundle.Write(Encode(one.Raw))
+	}
+	return bundle.Bytes()
+}
+
+// Issuer returns the one of the authorities that signed a certificate; nil if none did.
+func Issuer(leaf *x509.Certificate, authorities []*x509.Certificate) *x509.Certificate {
+	for _, authority := range authorities {
+		if leaf.CheckSignatureFrom(authority) == nil {
+			return authority
+		}
+	}
+	return nil
 }
 
 // Renewable says whether less than a third of a certificate's life is left.

@@ -54,3 +54,50 @@ func TestRenewable(t *testing.T) {
 		}
 	}
 }
+
+func TestBundle(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var authorities []*x509.Certificate
+	var signers []Pair
+	for _, name := range []string{"new", "old"} {
+		root := template(name, now, time.Hour)
+		root.IsCA, root.KeyUsage = true, x509.KeyUsageCertSign
+		made, err := Issue(root, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := made.Parse()
+		if err != nil {
+			t.Fatal(err)
+		}
+		authorities, signers = append(authorities, parsed.Leaf), append(signers, made)
+	}
+	read, err := ReadCertificates(Bundle(authorities))
+	if err != nil || len(read) != 2 || !read[0].Equal(authorities[0]) || !read[1].Equal(authorities[1]) {
+		t.Errorf("what was bundled comes back as %v: %v", read, err)
+	}
+	for _, damaged := range []string{"", "no PEM", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"} {
+		if _, err := ReadCertificates([]byte(damaged)); err == nil {
+			t.Errorf("%q is taken for a bundle", damaged)
+		}
+	}
+	old, err := signers[1].Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := Issue(template("leaf", now, time.Hour), old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := leaf.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if issuer := Issuer(parsed.Leaf, authorities); issuer != authorities[1] {
+		t.Errorf("the issuer is %v", issuer)
+	}
+	if issuer := Issuer(parsed.Leaf, authorities[:1]); issuer != nil {
+		t.Errorf("an issuer that is not among them is %v", issuer)
+	}
+}
