@@ -186,7 +186,9 @@ func (a *Agent) maintain(ctx context.Context, where replication.State) {
 			a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
 			return
 		}
-		a.tls.taken()
+		a.mu.Lock()
+		a.status.TLS = a.tls.taken()
+		a.mu.Unlock()
 		a.log.Info("mysqld took the new certificates")
 	}
 }

@@ -168,6 +168,9 @@ func (a *Agent) unanswered(err error) {
 	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.AcksEnforced, a.status.AckClients = 0, 0
+	// A mysqld that starts anew reads the files as they are, and an agent cannot see when: it has them read again.
+	a.status.TLS = ""
+	a.tls.unknown()
 }
 
 // localView puts together what the next step depends on.

@@ -44,8 +44,8 @@ func (a *Agent) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
 	mux.HandleFunc("GET /healthz", a.probe(a.turning))
 	mux.Handle("GET /metrics", a.metricsHandler())
-	mux.HandleFunc("GET "+statusPath, operatorOnly(a.getStatus))
-	mux.HandleFunc("PUT "+assignmentPath, operatorOnly(a.putAssignment))
+	mux.HandleFunc("GET "+statusPath, a.operatorOnly(a.getStatus))
+	mux.HandleFunc("PUT "+assignmentPath, a.operatorOnly(a.putAssignment))
 	return mux
 }
 
@@ -62,6 +62,17 @@ func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 		}
 		next(w, r)
 	}
+}
+
+// operatorOnly also holds the certificate of a connection that was kept against the CAs of now.
+func (a *Agent) operatorOnly(next http.HandlerFunc) http.HandlerFunc {
+	return operatorOnly(func(w http.ResponseWriter, r *http.Request) {
+		if err := a.tls.verify(r.TLS.PeerCertificates[0]); err != nil {
+			http.Error(w, "only the operator may ask this: its certificate is not trusted any more", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	})
 }
 
 func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) {

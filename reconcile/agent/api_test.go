@@ -110,7 +110,7 @@ func (s served) ask(t *testing.T, security *tls.Config, method, path string) (in
 func TestOnlyTheOperatorMayAsk(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	stranger := newAuthority(t)
+	stranger := newAuthorityOf(t, s.ca.cert.Subject) // with a CA of another name, the client would not even show its certificate
 	strangersCard := s.ca.client("")
 	strangersCard.Certificates = stranger.client(OperatorName).Certificates
 	tests := map[string]struct {

@@ -97,11 +97,17 @@ type authority struct {
 	pem  []byte
 }
 
+// newAuthority makes one with a name of its own.
 func newAuthority(t *testing.T) authority {
+	t.Helper()
+	return newAuthorityOf(t, pkix.Name{CommonName: "test CA", SerialNumber: rand.Text()})
+}
+
+func newAuthorityOf(t *testing.T, name pkix.Name) authority {
 	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test CA"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: name, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"fmt"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/pki"
@@ -15,35 +14,28 @@ const (
 	OperatorLife = 24 * time.Hour
 	// operatorSkew is how far the clocks of two machines may be apart.
 	operatorSkew = time.Hour
-
-	// The keys of the Secret that holds a cluster's CA.
-	authorityCertificateKey = "tls.crt"
-	authorityPrivateKey     = "tls.key"
 )
 
-// Authority reads a cluster's CA from the data of its Secret, NAME-ca.
-func Authority(data map[string][]byte) (*tls.Certificate, error) {
-	authority, err := pki.Pair{Certificate: data[authorityCertificateKey], Key: data[authorityPrivateKey]}.Parse()
-	if err != nil {
-		return nil, fmt.Errorf("read the cluster's CA: %w", err)
+// OperatorTLS is how the operator connects to the agents and transfers of the cluster whose CAs these are. It trusts those alone. It has a
+// certificate of each CA that can sign, in the operator's memory only, and shows the one that the other side says it trusts.
+func OperatorTLS(authorities Authorities, now time.Time) (*tls.Config, error) {
+	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	for _, one := range authorities {
+		security.RootCAs.AddCert(one.Leaf)
+		if !Signs(one, now) {
+			continue
+		}
+		made, err := newOperatorCertificate(one, now)
+		if err != nil {
+			return nil, err
+		}
+		own, err := made.Parse()
+		if err != nil {
+			return nil, err
+		}
+		security.Certificates = append(security.Certificates, *own)
 	}
-	return authority, nil
-}
-
-// OperatorTLS is how the operator connects to the agents and transfers of the cluster whose CA this is: it shows a certificate that
-// lives in the operator's memory only, and trusts that CA alone.
-func OperatorTLS(authority *tls.Certificate, now time.Time) (*tls.Config, error) {
-	fresh, err := newOperatorCertificate(authority, now)
-	if err != nil {
-		return nil, err
-	}
-	own, err := fresh.Parse()
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(authority.Leaf)
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*own}, RootCAs: pool}, nil
+	return security, nil
 }
 
 func newOperatorCertificate(authority *tls.Certificate, now time.Time) (pki.Pair, error) {

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -14,38 +16,62 @@ import (
 type tlsFiles struct {
 	layout Layout
 	mu     sync.Mutex
-	// inUse is the certificate that mysqld is known to use, offered the one that changed saw last.
-	inUse, offered []byte
+	// inUse are the files that mysqld is known to use, offered those that changed saw last; nil before there are any.
+	inUse, offered *contents
 	last           *parsed
+}
+
+// contents are what the files hold.
+type contents struct{ certificate, key, ca []byte }
+
+func (c *contents) same(other *contents) bool {
+	return bytes.Equal(c.certificate, other.certificate) && bytes.Equal(c.key, other.key) && bytes.Equal(c.ca, other.ca)
 }
 
 // parsed is what the files say, and what they were when it was read.
 type parsed struct {
-	certificate, key, ca []byte
-	pair                 tls.Certificate
-	pool                 *x509.CertPool
+	contents
+	pair tls.Certificate
+	pool *x509.CertPool
 }
 
-func (p *parsed) same(other parsed) bool {
-	return bytes.Equal(p.certificate, other.certificate) && bytes.Equal(p.key, other.key) && bytes.Equal(p.ca, other.ca)
+// digestLength is how many characters of a hash tell a member's files from any others that the operator gives it.
+const digestLength = 16
+
+// TLSDigest stands for a member's certificate files in its status: what is to be trusted, and what is shown.
+func TLSDigest(ca, certificate []byte) string {
+	hash := sha256.New()
+	for _, part := range [][]byte{ca, certificate} {
+		own := sha256.Sum256(part)
+		hash.Write(own[:])
+	}
+	return hex.EncodeToString(hash.Sum(nil))[:digestLength]
+}
+
+func (t *tlsFiles) contents() (*contents, error) {
+	found := &contents{}
+	for file, into := range map[string]*[]byte{t.layout.certFile(): &found.certificate, t.layout.keyFile(): &found.key, t.layout.caFile(): &found.ca} {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the member's TLS files: %w", err)
+		}
+		*into = content
+	}
+	return found, nil
 }
 
 // read reads the files. Their parts are parsed only when they have changed: anybody who connects makes a server read them.
 func (t *tlsFiles) read() (tls.Certificate, *x509.CertPool, error) {
-	var contents [3][]byte
-	for i, file := range []string{t.layout.certFile(), t.layout.keyFile(), t.layout.caFile()} {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return tls.Certificate{}, nil, fmt.Errorf("read the member's TLS files: %w", err)
-		}
-		contents[i] = content
+	found, err := t.contents()
+	if err != nil {
+		return tls.Certificate{}, nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := parsed{certificate: contents[0], key: contents[1], ca: contents[2]}
-	if t.last != nil && t.last.same(now) {
+	if t.last != nil && t.last.same(found) {
 		return t.last.pair, t.last.pool, nil
 	}
+	now := parsed{contents: *found}
 	pair, err := tls.X509KeyPair(now.certificate, now.key)
 	if err != nil {
 		return tls.Certificate{}, nil, fmt.Errorf("read the member's certificate: %w", err)
@@ -86,22 +112,41 @@ func (t *tlsFiles) server() *tls.Config {
 	}
 }
 
-// changed says whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have been
-// renewed since mysqld started, while no agent ran.
+// verify holds the certificate of a client against the CAs of now.
+func (t *tlsFiles) verify(client *x509.Certificate) error {
+	_, pool, err := t.read()
+	if err != nil {
+		return err
+	}
+	_, err = client.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err
+}
+
+// changed reports whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have been
+// replaced since mysqld started, while no agent ran.
 func (t *tlsFiles) changed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now, err := os.ReadFile(t.layout.certFile())
+	now, err := t.contents()
 	if err != nil {
 		return false
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.offered = now
-	return !bytes.Equal(now, t.inUse)
+	return t.inUse == nil || !now.same(t.inUse)
 }
 
-// taken notes that mysqld uses the files as they were when they were last looked at; it may have read later ones, and reads them again then.
-func (t *tlsFiles) taken() {
+// taken notes that mysqld uses the files as they were when they were last looked at, and returns their digest. mysqld may have read later
+// ones, and reads them again then.
+func (t *tlsFiles) taken() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inUse = t.offered
+	return TLSDigest(t.inUse.ca, t.inUse.certificate)
+}
+
+// unknown notes that it is not known which files mysqld uses.
+func (t *tlsFiles) unknown() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.inUse = nil
 }
