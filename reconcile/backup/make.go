@@ -57,9 +57,12 @@ type making struct {
 	env     Environment
 	meter   *meter
 	members members
+	// began is when the attempt began.
+	began time.Time
 }
 
 func (m making) run(ctx context.Context) (Outcome, error) {
+	m.began = time.Now()
 	defer m.env.beside(ctx, m.meter)()
 	m.meter.stage("looking at the destination")
 	store, err := m.env.open(ctx)
@@ -149,9 +152,9 @@ func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.K
 	if err != nil {
 		return Outcome{}, err
 	}
-	manifest, checksum, err := m.fill(ctx, writer, from)
+	outcome, err := m.fill(ctx, writer, from)
 	if err == nil {
-		return outcomeOf(manifest, checksum), nil
+		return outcome, nil
 	}
 	m.meter.stage("removing what was stored")
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
@@ -172,19 +175,21 @@ func (m making) limit(from source) int64 {
 }
 
 // fill copies everything and writes the manifest.
-func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (archive.Manifest, string, error) {
+func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (Outcome, error) {
 	manifest := archive.Manifest{
 		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
 		OperatorVersion: m.env.Version,
 	}
 	pacer, stop := m.pace(ctx, from)
 	defer stop()
+	begun := time.Now()
 	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter, pacer: pacer}, m.observer(ctx, from, pacer, &manifest.GTIDs))
 	if err != nil {
-		return manifest, "", err
+		return Outcome{}, err
 	}
+	copied := time.Now()
 	if result.ServerUUID != from.ServerUUID {
-		return manifest, "", retry(ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
+		return Outcome{}, retry(ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
 	}
 	m.meter.stage("finishing")
 	manifest.Data = archive.Data{Bytes: result.Bytes, Files: result.Files}
@@ -195,7 +200,15 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 		}
 	}
 	manifest, checksum, err := writer.Finish(ctx, manifest)
-	return manifest, checksum, spoiled(err)
+	if err != nil {
+		return Outcome{}, spoiled(err)
+	}
+	outcome := outcomeOf(manifest, checksum)
+	outcome.Spent = &Spent{
+		Wait: begun.Sub(m.began).Milliseconds(), Copy: (copied.Sub(begun) - pacer.stored - pacer.rested).Milliseconds(),
+		Rest: pacer.rested.Milliseconds(), Upload: pacer.stored.Milliseconds(), Finish: time.Since(copied).Milliseconds(),
+	}
+	return outcome, nil
 }
 
 // pace lets the member rest while its clients are at work, until the function it returns is called; unless the user has said how fast.

@@ -243,6 +243,36 @@ func TestBackupWaitsForAMemberButNotForEver(t *testing.T) {
 	}
 }
 
+// TestBackupTellsWhereItsTimeWent: what is known is the least that everything takes, and that all of it together is no more than the whole.
+func TestBackupTellsWhereItsTimeWent(t *testing.T) {
+	t.Parallel()
+	const pause = 20 * time.Millisecond
+	s := newShop(t)
+	s.members.busyWait, s.members.busyPause = time.Minute, pause
+	take, tries := s.members.copy, 0
+	s.members.copy = func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
+		tries++
+		if tries < 2 {
+			return clone.Result{}, &clone.DonorError{Number: 3634, Message: "too many"}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		return take(ctx, host, sink, observer)
+	}
+	began := time.Now()
+	spent := s.mustBackup(t).Spent
+	took := time.Since(began).Milliseconds()
+	if spent == nil || spent.Wait < pause.Milliseconds() || spent.Copy < pause.Milliseconds()-1 || spent.Rest < 0 || spent.Upload < 0 || spent.Finish < 0 ||
+		spent.Wait+spent.Copy+spent.Rest+spent.Upload+spent.Finish > took {
+		t.Errorf("it says %+v of %d ms", spent, took)
+	}
+	if again := s.mustBackup(t); again.Spent != nil {
+		t.Errorf("of an earlier attempt it says %+v", again.Spent)
+	}
+}
+
 func TestBackupWaitsForAMemberThatIsBusy(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -382,6 +412,7 @@ func TestBackupThatWasMadeAndNotToldIsToldAgain(t *testing.T) {
 	first := s.mustBackup(t)
 	s.members.connect = func(string) (server, error) { return nil, errors.New("the cluster is gone") }
 	s.env.RecipientFile = filepath.Join(t.TempDir(), "gone")
+	first.Spent = nil // which is not known any more
 	if second := s.mustBackup(t); second != first {
 		t.Errorf("first %+v, then %+v", first, second)
 	}

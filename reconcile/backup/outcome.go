@@ -33,6 +33,8 @@ type Outcome struct {
 	// DataSize is how many bytes the files of the copy have together, Size how many the archive takes.
 	DataSize int64 `json:"dataSize,omitempty"`
 	Size     int64 `json:"size,omitempty"`
+	// Spent is where the time of a backup went; nil where it was made by an earlier attempt.
+	Spent *Spent `json:"spent,omitempty"`
 	// UID is that of the instance whose backup it is, Instance its name, as the manifest has them.
 	UID      string `json:"uid,omitempty"`
 	Instance string `json:"instance,omitempty"`
@@ -40,6 +42,18 @@ type Outcome struct {
 	// that it holds something else now.
 	Adopted bool `json:"adopted,omitempty"`
 	Used    bool `json:"used,omitempty"`
+}
+
+// Spent says what an attempt at a backup took its time for, in milliseconds. Together they are the time from its beginning to its end.
+type Spent struct {
+	// Wait is until a member was found whose copy could begin. Copy is what the member took to deliver, Rest how long it was left alone for the
+	// sake of its clients, and Upload how long it had to wait until what it had delivered was compressed, encrypted and stored. Finish is what
+	// came after the copy: the last pieces are stored, and the manifest is written and read back.
+	Wait   int64 `json:"wait"`
+	Copy   int64 `json:"copy"`
+	Rest   int64 `json:"rest"`
+	Upload int64 `json:"upload"`
+	Finish int64 `json:"finish"`
 }
 
 // maxMessage is how much of a termination message kubelet keeps, in bytes; of a longer one it keeps the end (Kubernetes docs, "Determine

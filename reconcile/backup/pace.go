@@ -36,6 +36,8 @@ type pacer struct {
 	// since is when the last Write returned, began when the present one was called.
 	since, began time.Time
 	owed         time.Duration
+	// stored is how long all Writes took, rested how long all pauses.
+	stored, rested time.Duration
 }
 
 // newPacer makes one whose pauses end with the context, for a donor on a node with so many CPUs.
@@ -62,12 +64,15 @@ func (p *pacer) begin() {
 
 // end notes that what it delivered is stored: meanwhile it had its rest. What is left of it is had now.
 func (p *pacer) end() {
-	p.owed = max(0, p.owed-p.clock().Sub(p.began))
+	ended := p.clock()
+	p.stored += ended.Sub(p.began)
+	p.owed = max(0, p.owed-ended.Sub(p.began))
 	if p.owed >= shortestRest {
 		p.pause(min(p.owed, longestRest))
 		p.owed = 0
 	}
 	p.since = p.clock()
+	p.rested += p.since.Sub(ended)
 }
 
 // isBusy judges two counts of a member's activity.

@@ -38,7 +38,9 @@ func TestPacer(t *testing.T) {
 			p := &pacer{resting: test.resting, restShare: 3, clock: func() time.Time { return now }, since: now}
 			p.pause = func(duration time.Duration) { rested, now = rested+duration, now.Add(duration) }
 			p.busy.Store(test.busy)
+			stored := time.Duration(0)
 			for _, one := range test.steps {
+				stored += one.store
 				now = now.Add(one.donor)
 				p.begin()
 				now = now.Add(one.store)
@@ -46,6 +48,9 @@ func TestPacer(t *testing.T) {
 			}
 			if off := (rested - test.want).Abs(); off > shortestRest {
 				t.Errorf("rested %s, want %s", rested, test.want)
+			}
+			if p.rested != rested || p.stored != stored {
+				t.Errorf("it counts %s of rest and %s of storing, which were %s and %s", p.rested, p.stored, rested, stored)
 			}
 		})
 	}

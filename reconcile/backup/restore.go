@@ -131,7 +131,7 @@ func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Mani
 		return manifest, "", refused(ReasonBackupForeign, "%s holds the backup of another instance: of %s/%s with UID %s, not %s", store.URL(), manifest.Backup.Namespace, manifest.Backup.Instance, manifest.Backup.UID, r.env.UID)
 	}
 	if r.env.Checksum != "" && checksum != r.env.Checksum {
-		return manifest, "", refused(ReasonBackupForeign, "%s holds another backup than its instance says: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
+		return manifest, "", refused(ReasonBackupForeign, "%s holds another backup than was asked for: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
 	}
 	return manifest, checksum, nil
 }

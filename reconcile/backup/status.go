@@ -27,6 +27,19 @@ func StatusProgress(progress Progress) v1.TransferProgress {
 	return status
 }
 
+// StatusStages is where a backup's time went as a status has it; nil where that is not known.
+func StatusStages(spent *Spent) *v1.BackupStages {
+	if spent == nil {
+		return nil
+	}
+	span := func(milliseconds int64) string {
+		return strconv.FormatFloat(float64(max(0, milliseconds))/1000, 'f', 1, 64) + "s"
+	}
+	return &v1.BackupStages{
+		Wait: span(spent.Wait), Copy: span(spent.Copy), Rest: span(spent.Rest), Upload: span(spent.Upload), Finish: span(spent.Finish),
+	}
+}
+
 // Size writes a number of bytes for people, as Kubernetes writes quantities: 980, 1.2Gi, 180Mi.
 func Size(bytes int64) string {
 	const kibi = 1024

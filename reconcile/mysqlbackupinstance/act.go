@@ -107,7 +107,7 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 	job := backup.BackupJob(backup.BackupOrder{
 		Namespace: instance.Namespace, Cluster: seen.name, Instance: instance.Name, UID: string(instance.UID),
 		Port: seen.cluster.Spec.Port, Location: seen.location, EncryptionKey: keyFor(seen.key), BandwidthLimit: seen.settings.BandwidthLimit.Value(),
-		Deadline: int64(math.Ceil(deadlineOf(instance, seen).Sub(seen.now).Seconds())), Image: r.image,
+		Deadline: int64(math.Ceil(timeLeft(instance, seen).Seconds())), Image: r.image,
 	})
 	if former := instance.Status.Attempts; former > 0 {
 		job.WithAnnotations(map[string]string{backup.AnnotationAttempts: strconv.Itoa(int(former))})
@@ -160,8 +160,7 @@ func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.D
 		return pollEvery
 	case stepWait, stepBegin, stepStart, stepStop, stepAsk:
 	}
-	left := deadlineOf(instance, seen).Sub(seen.now)
-	return max(time.Second, min(helpEvery, left))
+	return max(time.Second, min(helpEvery, timeLeft(instance, seen)))
 }
 
 func starting() problem {

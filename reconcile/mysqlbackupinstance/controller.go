@@ -33,8 +33,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it. image is the operator's own, which backups' Pods run.
-func Controller(kind schema.Kind, image string) reconcile.Controller {
+// Controller is the kind as the engine knows it. image is the operator's own, which backups' Pods run, home its namespace, where the CAs of
+// clusters are kept.
+func Controller(kind schema.Kind, image, home string) reconcile.Controller {
+	return ControllerAt(kind, image, home, time.Now)
+}
+
+// ControllerAt is Controller by another clock.
+func ControllerAt(kind schema.Kind, image, home string, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
@@ -42,11 +48,12 @@ func Controller(kind schema.Kind, image string) reconcile.Controller {
 			{Resource: pods(), Selector: backup.Selector, Transform: backup.SlimPod, Owners: byLabel, Indices: map[string]reconcile.IndexFunc{indexLabel: podLabel}},
 			{Resource: clusters(kind), Owners: waitingFor},
 		},
-		Indices: indices(),
-		Rules:   rules(kind),
-		Metrics: func(instances reconcile.Lister) prometheus.Collector { return newMeasures(instances, time.Now) },
+		Indices:  indices(),
+		Rules:    rules(kind),
+		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+		Metrics:  func(instances reconcile.Lister) prometheus.Collector { return newMeasures(instances, now) },
 		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, kind: kind, image: image, now: time.Now, memory: newMemory()}
+			return &reconciler{api: api, kind: kind, image: image, home: home, now: now, memory: newMemory()}
 		},
 	}
 }

@@ -91,14 +91,22 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	return &problem{backup.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
 }
 
-// endpointObstacle looks whether credentials may go where the URL says. What else is wrong with a URL, the backup's Pod says.
+// endpointObstacle looks whether credentials may go where the URL says.
 func endpointObstacle(seen sight) *problem {
-	err := archive.CheckEndpoint(seen.location.URL, seen.credentials.data)
-	store, ok := errors.AsType[*archive.StoreError](err)
-	if !ok || store.Kind != archive.KindEndpoint {
+	err := endpointRefused(seen.location.URL, seen.credentials.data)
+	if err == nil {
 		return nil
 	}
 	return &problem{backup.ReasonDestinationRefused, fmt.Sprintf("destination.url: %v", err), true}
+}
+
+// endpointRefused says why credentials may not go where a URL says; nil if they may. What else is wrong with a URL, the Pod says.
+func endpointRefused(destination string, credentials map[string][]byte) error {
+	err := archive.CheckEndpoint(destination, credentials)
+	if store, ok := errors.AsType[*archive.StoreError](err); ok && store.Kind == archive.KindEndpoint {
+		return err
+	}
+	return nil
 }
 
 // keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.

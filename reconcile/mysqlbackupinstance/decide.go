@@ -59,7 +59,7 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 		return follow(instance, seen)
 	}
 	found := obstacle(instance, seen)
-	if deadline := deadlineOf(instance, seen); !seen.now.Before(deadline) {
+	if timeLeft(instance, seen) <= 0 {
 		return decision{stepFail, overdue(seen, found)}
 	}
 	switch {
@@ -73,15 +73,21 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 	return decision{step: stepStart}
 }
 
-// deadlineOf is when a backup fails that is not complete: it counts from the instance's creation, waiting and all attempts included.
-func deadlineOf(instance v1.MySQLBackupInstance, seen sight) time.Time {
-	seconds := *seen.settings.ActiveDeadlineSeconds
-	return instance.CreationTimestamp.Add(time.Duration(seconds) * time.Second)
+// timeLeft is for how long a backup that is not complete may go on before it fails, waiting and all attempts included. It is measured from when
+// this process first knew the instance, with its own clock. The creation time is that of the API server's clock: it only ends a backup that
+// is more than twice as old as it may be, so that operators that take over from each other, and count anew, do not wait for ever.
+func timeLeft(instance v1.MySQLBackupInstance, seen sight) time.Duration {
+	limit := limitOf(seen)
+	old := seen.now.Sub(instance.CreationTimestamp.Time) - limit - backup.ClockTolerance
+	return limit - max(seen.waited, old)
+}
+
+func limitOf(seen sight) time.Duration {
+	return time.Duration(*seen.settings.ActiveDeadlineSeconds) * time.Second
 }
 
 func overdue(seen sight, found *problem) problem {
-	limit := time.Duration(*seen.settings.ActiveDeadlineSeconds) * time.Second
-	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limit)
+	message := fmt.Sprintf("not complete within activeDeadlineSeconds (%s)", limitOf(seen))
 	if found != nil {
 		message += "; at last: " + found.message
 	}
@@ -127,8 +133,7 @@ func ended(instance v1.MySQLBackupInstance, seen sight) decision {
 // once, and where such a Pod could work; two that have nothing to say are no accident.
 func untold(instance v1.MySQLBackupInstance, seen sight) decision {
 	_, replaced := instance.Annotations[backup.AnnotationReplaced]
-	late := !seen.now.Before(deadlineOf(instance, seen))
-	if seen.former > 0 || replaced || late || clusterObstacle(instance, seen) != nil {
+	if seen.former > 0 || replaced || timeLeft(instance, seen) <= 0 || clusterObstacle(instance, seen) != nil {
 		return decision{stepFail, unproven(instance, seen.transfer.Message)}
 	}
 	return decision{stepAsk, problem{backup.ReasonScheduled, fmt.Sprintf("its Job succeeded, but what it made is not known (%s); another Pod looks at the destination", cleanMessage(seen.transfer.Message)), false}}

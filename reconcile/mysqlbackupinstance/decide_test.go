@@ -168,10 +168,10 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 
 func TestABackupHasItsTime(t *testing.T) {
 	t.Parallel()
-	late := func(s *sight) { s.now = after(24 * time.Hour) }
+	late := waited(24 * time.Hour)
 	runStories(t, map[string]story{
 		"a moment before the deadline it still waits": {
-			instance: fresh(), seen: calm(func(s *sight) { s.now, s.cluster = after(24*time.Hour-time.Second), nil }), want: stepWait, reason: backup.ReasonClusterNotFound,
+			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *sight) { s.cluster = nil }), want: stepWait, reason: backup.ReasonClusterNotFound,
 		},
 		"at the deadline it has failed, and says what it waited for": {
 			instance: fresh(), seen: calm(late, func(s *sight) { s.cluster = nil }), want: stepFail, reason: backup.ReasonDeadlineExceeded, stalled: true,
@@ -257,6 +257,36 @@ func TestABackupIsFollowed(t *testing.T) {
 	})
 }
 
+// TestABackupsTimeIsMeasuredByOneClock: the operator's clock is not that of the API server, which says when an instance was made.
+func TestABackupsTimeIsMeasuredByOneClock(t *testing.T) {
+	t.Parallel()
+	hour := func(clock, known time.Duration) func(*sight) {
+		return func(s *sight) {
+			seconds := int64(3600)
+			s.settings.ActiveDeadlineSeconds, s.now, s.waited = &seconds, after(clock), known
+		}
+	}
+	for name, test := range map[string]struct {
+		clock, known, want time.Duration
+	}{
+		"both clocks are right":                      {clock: 20 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"the operator's is ten minutes ahead":        {clock: 30 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ten minutes behind":                   {clock: 10 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is a day behind":                         {clock: -24 * time.Hour, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ahead at the end":                     {clock: 70 * time.Minute, known: time.Hour},
+		"an operator took over, and counts anew":     {clock: 50 * time.Minute, want: time.Hour},
+		"the instance is older than it may be by it": {clock: 70 * time.Minute, want: time.Hour},
+		"operators took over from each other":        {clock: 2*time.Hour + backup.ClockTolerance, want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := timeLeft(fresh(), calm(hour(test.clock, test.known))); got != test.want {
+				t.Errorf("%s are left, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 	t.Parallel()
 	unproven := func(state backup.State, change ...func(*story)) story {
@@ -276,7 +306,7 @@ func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: backup.ReasonScheduled, says: []string{"its Pod is gone", "looks at the destination"},
 		},
 		"which says nothing either":    unproven(gone, func(s *story) { s.seen.former = 1 }),
-		"and there is no time to look": unproven(gone, func(s *story) { s.seen.now = after(24 * time.Hour) }),
+		"and there is no time to look": unproven(gone, func(s *story) { waited(24 * time.Hour)(&s.seen) }),
 		"and its cluster is gone":      unproven(gone, func(s *story) { s.seen.cluster = nil }),
 		"and its time has passed":      unproven(gone, func(s *story) { isReplaced(&s.instance) }),
 		"it says no checksum":          unproven(succeeded(func(o *backup.Outcome) { o.Checksum = "" })),

@@ -2,6 +2,7 @@ package mysqlbackupinstance
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -14,18 +15,23 @@ import (
 // patience is for how long the deletion of data may fail before it is given up: nobody's namespace waits for a bucket that is no more.
 const patience = 10 * time.Minute
 
+// mendPatience is for how long the deletion of data waits for a Secret that does not name its own endpoint any more. Only its owner can put that
+// right, which is one command, and the instance is all that leads to the data.
+const mendPatience = 24 * time.Hour
+
 // remains is what a pass saw of an instance that is being deleted.
 type remains struct {
 	now time.Time
 	// job is the backup's own, if it is still there, and pods are its Pods that may still write.
 	job  *batchv1.Job
 	pods []corev1.Pod
-	// removal is the Job that deletes the data; nil before it is made, or for one that is another's. state is what it and its Pods
-	// tell. stale says that a Job of that name is there for another order.
+	// removal is the Job that deletes the data; nil before it is made. state is what it and its Pods tell. stale says that it is there for
+	// another order, and state is not known.
 	removal *batchv1.Job
 	state   backup.State
 	stale   bool
-	// stopping is for how long this process has known that the Job or the Pod of that name was told to end, tried for how long it has known
+	// stopping is for how long this process has known that the Job or the Pod of that name was told to end: of the backup or of the removal.
+	// tried is for how long it has known
 	// the latest Pod of the removal (or its Job, without a Pod), and removing for how long it has seen the data being deleted.
 	stopping        map[string]time.Duration
 	tried, removing time.Duration
@@ -33,6 +39,10 @@ type remains struct {
 	shared bool
 	// lost is why the data cannot be reached at all; empty if it can.
 	lost string
+	// barred is why the credentials may not be sent to where the data is, for barredFor by this process' clock; empty if they may, or while a
+	// Pod deletes.
+	barred    string
+	barredFor time.Duration
 }
 
 // parting is what a pass does about an instance that is being deleted.
@@ -53,6 +63,8 @@ const (
 	partKeep parting = "keep"
 	// partDone: the data is gone.
 	partDone parting = "done"
+	// partHold: somebody has to help first.
+	partHold parting = "hold"
 	// partLeave: the data cannot be deleted, and is left.
 	partLeave parting = "leave"
 )
@@ -70,11 +82,21 @@ func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, bec
 	if what, because := decideStop(seen); what != partRest {
 		return what, because
 	}
-	switch {
-	case instance.Status.Location == nil:
+	if instance.Status.Location == nil {
 		return partKeep, ""
+	}
+	return decideData(seen)
+}
+
+// decideData decides what becomes of the data once nothing writes any more.
+func decideData(seen remains) (what parting, because string) {
+	switch {
 	case seen.lost != "":
 		return partLeave, seen.lost
+	case hungRemoval(seen) != "":
+		return partLeave, hungRemoval(seen)
+	case seen.barred != "":
+		return decideBarred(seen)
 	case seen.stale:
 		return partClear, "waits for the Job of an earlier order to end"
 	case seen.removal == nil:
@@ -102,6 +124,34 @@ func decideStop(seen remains) (what parting, because string) {
 	return partRest, ""
 }
 
+// decideBarred waits, without a Job, until the Secret names the endpoint again.
+func decideBarred(seen remains) (what parting, because string) {
+	switch {
+	case seen.barredFor > mendPatience:
+		return partLeave, seen.barred
+	case seen.removal != nil:
+		return partClear, "waits for its Job to be gone: " + seen.barred
+	}
+	return partHold, fmt.Sprintf("its data is not deleted yet: %s; put the server's URL under the key %q of the Secret; after %s the instance goes and the data is left", seen.barred, keyEndpoint, mendPatience)
+}
+
+// hungRemoval says what of the removal does not end, although it was told to long ago; empty for nothing. A node that is lost never says that
+// its Pod has ended, and nobody makes another Pod beside it. The instance does not wait for that node: its Pod may go on for a while, but it
+// only deletes, in a folder that bears the instance's UID, and it deletes that mark last.
+func hungRemoval(seen remains) string {
+	switch {
+	case seen.removal == nil || seen.state.Phase == backup.Succeeded:
+		return ""
+	case seen.stopping[seen.removal.Name] > patience:
+		return fmt.Sprintf("Job %s, which deletes it, does not end (finalizers: %v)", seen.removal.Name, seen.removal.Finalizers)
+	case seen.stopping[seen.state.Pod] > patience:
+		return fmt.Sprintf("Pod %s, which deletes it, does not end (is its node gone?)", seen.state.Pod)
+	case seen.tried > removalDeadline*time.Second+patience:
+		return fmt.Sprintf("Job %s was to delete it within %s, and has not ended (is the node of its Pod gone?)", seen.removal.Name, removalDeadline*time.Second)
+	}
+	return ""
+}
+
 // decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about as long as patience
 // lasts; what has not even begun by then will not.
 func decideRemoval(seen remains) (what parting, because string) {
@@ -114,7 +164,7 @@ func decideRemoval(seen remains) (what parting, because string) {
 		}
 		return partLeave, cleanMessage(seen.state.Message)
 	case backup.Running:
-		return partWait, "deletes its data"
+		return partWait, strings.TrimSuffix("deletes its data; "+cleanMessage(seen.state.Message), "; ")
 	case backup.Pending:
 	}
 	if seen.removal.DeletionTimestamp != nil {

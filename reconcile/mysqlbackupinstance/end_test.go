@@ -78,6 +78,10 @@ func TestAnInstanceGoes(t *testing.T) {
 	now := after(2 * time.Hour)
 	long := patience + time.Second
 	stopping := func(name string) map[string]time.Duration { return map[string]time.Duration{name: long} }
+	working := backup.State{Phase: backup.Running, Pod: "nightly-1-delete-x", Message: "Pod nightly-1-delete-x is told to end: delete the node"}
+	deleting := func(since time.Duration) map[string]time.Duration {
+		return map[string]time.Duration{working.Pod: since}
+	}
 	for name, test := range map[string]struct {
 		instance v1.MySQLBackupInstance
 		seen     remains
@@ -94,7 +98,7 @@ func TestAnInstanceGoes(t *testing.T) {
 		"its Job is held by somebody":                            {instance: fresh(begins, goes), seen: remains{job: job(ending(now)), stopping: stopping("nightly-1-backup")}, want: partLeave, says: "nightly-1-backup"},
 		"nothing writes any more":                                {instance: fresh(begins, goes), want: partRemove},
 		"there is no way to the data":                            {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
-		"another order's Job is in the way":                      {instance: fresh(begins, goes), seen: remains{stale: true}, want: partClear},
+		"another order's Job is in the way":                      {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true}, want: partClear},
 		"the data is being deleted":                              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: backup.State{Phase: backup.Running}}, want: partWait, says: "deletes its data"},
 		"the data is deleted":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Succeeded}}, want: partDone},
 		"Kubernetes gave up":                                     {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
@@ -106,6 +110,18 @@ func TestAnInstanceGoes(t *testing.T) {
 		"an attempt failed":                                      {instance: fresh(begins, goes), seen: remains{removal: removal, state: backup.State{Phase: backup.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
 		"no Pod ever started":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: backup.State{Phase: backup.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
 		"no Pod could start beside another backup":               {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: backup.State{Phase: backup.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"the Pod that deletes is told to end, and says so":       {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deletes its data; Pod nightly-1-delete-x is told to end: delete the node"},
+		"it is gone with its node":                               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: working}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"it was gone before it could begin":                      {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, stopping: deleting(long), state: backup.State{Phase: backup.Pending, Pod: working.Pod}}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"nobody tells it to end, long after its deadline":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, state: working}, want: partLeave, says: "within 6h0m0s"},
+		"it came to its end all the same":                        {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: backup.State{Phase: backup.Succeeded, Pod: working.Pod}}, want: partDone},
+		"the Job that deletes is held by somebody":               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: stopping("nightly-1-delete"), state: backup.State{Phase: backup.Pending}}, want: partLeave, says: "Job nightly-1-delete"},
+		"so is that of another order":                            {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true, stopping: stopping("nightly-1-delete")}, want: partLeave, says: "Job nightly-1-delete"},
+		"its Secret does not name its endpoint any more":         {instance: fresh(begins, goes), seen: remains{barred: "not sent to endpoint=https://a", barredFor: mendPatience}, want: partHold, says: `not sent to endpoint=https://a; put the server's URL under the key "endpoint"`},
+		"so it is found between two attempts":                    {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: backup.State{Phase: backup.Pending, Attempts: 1}}, want: partClear, says: "not sent"},
+		"and after the last one":                                 {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: backup.State{Phase: backup.Failed}}, want: partClear, says: "not sent"},
+		"nobody helps, for a day":                                {instance: fresh(begins, goes), seen: remains{barred: "not sent", barredFor: mendPatience + time.Second}, want: partLeave, says: "not sent"},
+		"it is not to be deleted any more":                       {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), seen: remains{barred: "not sent"}, want: partKeep},
 		"somebody deleted the Job that was to work":              {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, state: backup.State{Phase: backup.Pending}}, want: partWait, says: "makes another one"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,6 +65,11 @@ func working(state backup.State) func(*sight) {
 	}
 }
 
+// waited is an instance that this process has known for so long, from its beginning on.
+func waited(span time.Duration) func(*sight) {
+	return func(seen *sight) { seen.now, seen.waited = after(span), span }
+}
+
 // due gives the Job a deadline in seconds, and has known it for so long.
 func due(seconds int64, since time.Duration) func(*sight) {
 	return func(seen *sight) {
@@ -77,6 +82,7 @@ func good() *backup.Outcome {
 	return &backup.Outcome{
 		Reason: backup.ReasonCompleted, Source: "db-1", ServerVersion: "9.7.4", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5",
 		Checksum: "sha256:abc", DataSize: 3 << 30, Size: 1 << 30, UID: "uid-1",
+		Spent: &backup.Spent{Wait: 300, Copy: 40000, Rest: 0, Upload: 10250, Finish: -1},
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 // sight is what a pass saw of a backup that is not over. Everything decided follows from it and from the instance.
 type sight struct {
 	now time.Time
+	// waited is for how long this process has known the instance.
+	waited time.Duration
 	// scheduleMissing says that spec.schedule names one that does not exist.
 	scheduleMissing bool
 	// name is the cluster's; empty while it is not known. cluster is nil where there is none of that name.
@@ -58,6 +60,7 @@ type secret struct {
 // observe looks at all that a backup under way depends on.
 func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstance) (sight, error) {
 	seen := sight{now: r.now()}
+	seen.waited = r.memory.sights.Waited(keyOf(instance), "instance "+string(instance.UID), seen.now)
 	if err := r.observeTransfer(ctx, instance, &seen, false); err != nil {
 		return seen, err
 	}

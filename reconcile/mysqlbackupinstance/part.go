@@ -40,12 +40,7 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 	}
 	what, because := decideEnd(instance, seen)
 	switch what {
-	case partStop:
-		err = r.stop(ctx, instance)
-	case partRemove:
-		err = r.remove(ctx, object, instance)
-	case partClear:
-		err = r.clear(ctx, instance)
+	case partStop, partRemove, partClear, partWait, partRest:
 	case partKeep:
 		return r.release(ctx, object, instance, false, nil)
 	case partDone:
@@ -54,15 +49,30 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
 		}
 		return r.release(ctx, object, instance, true, &gone)
+	case partHold:
+		return held(instance, because, seen.now), nil
 	case partLeave:
 		return r.leave(ctx, object, instance, because)
-	case partWait, partRest:
 	}
-	if err != nil {
+	if err := r.carryOut(ctx, object, instance, what); err != nil {
 		return r.unfinished(ctx, object, instance, err)
 	}
 	r.memory.succeed(keyOf(instance))
 	return reconcile.Outcome{Status: departing(instance, problem{backup.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
+}
+
+// carryOut does what a step asks of the Jobs.
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what parting) error {
+	switch what {
+	case partStop:
+		return r.stop(ctx, instance)
+	case partRemove:
+		return r.remove(ctx, object, instance)
+	case partClear:
+		return r.clear(ctx, instance)
+	case partWait, partRest, partKeep, partDone, partHold, partLeave:
+	}
+	return nil
 }
 
 // unfinished ends a pass that could not do what it had to. What is refused for longer than patience is given up, and at once where it can
@@ -86,19 +96,26 @@ func isRefusal(err error) bool {
 }
 
 // leave lets an instance go without its data. Where that is, is told first: after the instance is gone, nobody would find it. The finalizer
-// goes in the next pass, when the status has it too.
+// goes in the next pass, when the API server has the event and the status says so too. Only in a namespace that is being deleted, which takes no
+// event any more, the status alone has to do.
 func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
+	if isToldLeft(instance.Status) {
+		return r.release(ctx, object, instance, true, nil)
+	}
 	left := reconcile.Event{Type: reconcile.Warning, Reason: backup.ReasonDataLeft, Action: "Delete"}
 	left.Note = "the data was not deleted: " + because
 	if instance.Status.Location != nil {
 		left.Note = fmt.Sprintf("the data remains, if there is any, at %s: it was not deleted: %s", where(*instance.Status.Location), because)
 	}
-	if !isToldLeft(instance.Status) {
-		logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", backup.ReasonDataLeft, "message", left.Note)
-		status := departing(instance, problem{backup.ReasonDataLeft, left.Note, true}, r.now())
-		return reconcile.Outcome{Status: status, Events: []reconcile.Event{left}, Again: toldEvery}, nil
+	err := r.api.Tell(ctx, object, left)
+	if found := problemOf(err); found != nil {
+		return reconcile.Outcome{Status: departing(instance, *found, r.now()), Again: helpEvery}, nil
 	}
-	return r.release(ctx, object, instance, true, nil)
+	if err != nil && !reconcile.IsNamespaceTerminating(err) {
+		return reconcile.Outcome{}, err
+	}
+	logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", backup.ReasonDataLeft, "message", left.Note)
+	return reconcile.Outcome{Status: departing(instance, problem{backup.ReasonDataLeft, left.Note, true}, r.now()), Again: toldEvery}, nil
 }
 
 // toldEvery is how soon an instance goes after it was told that its data is left.
@@ -158,7 +175,7 @@ func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.
 
 // observeRemains looks at what is left of an instance.
 func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
-	seen := remains{now: r.now()}
+	seen := remains{now: r.now(), stopping: map[string]time.Duration{}}
 	all, err := r.podsOf(ctx, instance, false)
 	if err != nil {
 		return seen, err
@@ -198,34 +215,23 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 	if !found {
 		return nil
 	}
-	if object.GetAnnotations()[backup.AnnotationOrder] != backup.Hash(r.removalOrder(instance)) {
-		seen.stale = true
-		return nil
-	}
 	seen.removal = &batchv1.Job{}
 	if err := schema.Decode(object, seen.removal); err != nil {
 		return err
 	}
-	seen.state = backup.Observe(backup.CommandDelete, seen.removal, ofJob(all, seen.removal))
+	r.observeStop(instance, seen, seen.removal)
+	if object.GetAnnotations()[backup.AnnotationOrder] != backup.Hash(r.removalOrder(instance)) {
+		seen.stale = true
+		return nil
+	}
+	own := ofJob(all, seen.removal)
+	seen.state = backup.Observe(backup.CommandDelete, seen.removal, own)
+	for i := range own {
+		r.observeStop(instance, seen, &own[i])
+	}
 	seen.removing = r.memory.sights.Waited(keyOf(instance), "removal", seen.now)
 	seen.tried = r.memory.sights.Waited(keyOf(instance), "removal "+string(seen.removal.UID)+seen.state.Pod, seen.now)
 	return nil
-}
-
-// observeStops measures for how long what was told to end has not ended.
-func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
-	seen.stopping = map[string]time.Duration{}
-	note := func(object metav1.Object) {
-		if object.GetDeletionTimestamp() != nil {
-			seen.stopping[object.GetName()] = r.memory.sights.Waited(keyOf(instance), "stop "+string(object.GetUID()), seen.now)
-		}
-	}
-	for i := range seen.pods {
-		note(&seen.pods[i])
-	}
-	if seen.job != nil {
-		note(seen.job)
-	}
 }
 
 // observeReach looks whether the data can be reached, and whether another backup uses its volume.
@@ -237,7 +243,7 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	}
 	seen.lost = unreachable(location, claim)
 	if location.Claim == "" {
-		return nil
+		return r.observeBar(ctx, instance, seen)
 	}
 	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
 		seen.shared = seen.shared || other.GetUID() != instance.UID
@@ -274,6 +280,10 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	}
 	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
 		return nil // the cache will say so, too, in a moment
+	}
+	all, err := r.podsOf(ctx, instance, true)
+	if err != nil || countWriting(all) > 0 {
+		return err // what the caches show may be of a time before its Pod began to write
 	}
 	job := backup.DeleteJob(r.removalOrder(instance))
 	job.Spec.WithTTLSecondsAfterFinished(removalKept)

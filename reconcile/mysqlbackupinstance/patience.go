@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -28,4 +29,20 @@ func isDoomed(job batchv1.Job) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
 		return condition.Type == batchv1.JobFailureTarget && condition.Status == corev1.ConditionTrue
 	})
+}
+
+// observeStops measures for how long what of the backup was told to end has not ended.
+func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
+	for i := range seen.pods {
+		r.observeStop(instance, seen, &seen.pods[i])
+	}
+	if seen.job != nil {
+		r.observeStop(instance, seen, seen.job)
+	}
+}
+
+func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains, object metav1.Object) {
+	if object.GetDeletionTimestamp() != nil {
+		seen.stopping[object.GetName()] = r.memory.sights.Waited(keyOf(instance), "stop "+string(object.GetUID()), seen.now)
+	}
 }

@@ -116,7 +116,8 @@ func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, s
 
 // transferClient is how the Pods that copy a cluster are spoken to: with the cluster's own CA, which its operator made.
 func (r *reconciler) transferClient(ctx context.Context, namespace, cluster string, now time.Time) (*backup.Client, error) {
-	object, err := r.api.Get(ctx, secrets(), namespace, cluster+"-ca")
+	name := agent.AuthoritySecret(namespace, cluster)
+	object, err := r.api.Get(ctx, secrets(), r.home, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,11 +125,11 @@ func (r *reconciler) transferClient(ctx context.Context, namespace, cluster stri
 	if err := schema.Decode(object, &held); err != nil {
 		return nil, err
 	}
-	authority, err := agent.Authority(held.Data)
+	authorities, err := agent.ReadAuthorities(held.Data)
 	if err != nil {
-		return nil, fmt.Errorf("read Secret %s/%s-ca: %w", namespace, cluster, err)
+		return nil, fmt.Errorf("read Secret %s/%s: %w", r.home, name, err)
 	}
-	security, err := agent.OperatorTLS(authority, now)
+	security, err := agent.OperatorTLS(authorities, now)
 	if err != nil {
 		return nil, err
 	}

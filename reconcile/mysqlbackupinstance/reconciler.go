@@ -29,6 +29,7 @@ type reconciler struct {
 	api    *reconcile.Client
 	kind   schema.Kind
 	image  string
+	home   string
 	now    func() time.Time
 	memory *memory
 }

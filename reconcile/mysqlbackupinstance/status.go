@@ -104,6 +104,7 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	said := seen.transfer.Outcome
 	status.Source, status.ServerVersion, status.GTIDExecuted = orElse(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
 	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, backup.Size(said.Size)
+	status.Stages = backup.StatusStages(said.Spent)
 	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + backup.Size(said.DataSize)}
 	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", backup.Size(said.DataSize), orElse(status.Source, "the cluster"), status.SizeSummary, status.Duration)
 	if said.GTIDsLeftOut {

@@ -46,6 +46,7 @@ func TestALife(t *testing.T) {
 		ObservedGeneration: 1, Phase: v1.BackupCompleted, Cluster: "db", Source: "db-1", StartTime: &started, CompletionTime: &ended, Duration: "1m12s",
 		Location: &v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "db-backups"}, Attempts: 1,
 		Progress: &v1.TransferProgress{Bytes: 3 << 30, TotalBytes: 3 << 30, Percent: 100, Summary: "100% of 3Gi"},
+		Stages:   &v1.BackupStages{Wait: "0.3s", Copy: "40.0s", Rest: "0.0s", Upload: "10.2s", Finish: "0.0s"},
 		DataSize: 3 << 30, Size: 1 << 30, SizeSummary: "1Gi", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", ServerVersion: "9.7.4", Checksum: "sha256:abc",
 		Conditions: []metav1.Condition{{
 			Type: "Ready", Status: "True", Reason: backup.ReasonCompleted, ObservedGeneration: 1, LastTransitionTime: ended,

@@ -52,9 +52,10 @@ func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
 	return read, nil
 }
 
-// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so.
+// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so. Its end and the present are
+// told by clocks that may differ: no backup goes early for that.
 func (k keeping) condemns(one instance, newer int, now time.Time) (bool, time.Time) {
-	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age)
+	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age+clockTolerance)
 	switch {
 	case k.last == 0 && k.age == 0, !beyond:
 		return false, time.Time{}

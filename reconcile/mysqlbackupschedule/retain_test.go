@@ -85,14 +85,14 @@ func TestRetain(t *testing.T) {
 		"no limit any more: the mark goes":         {seen: story(t, now, nights(t, 1, 2, 3), but(1, marked)), spare: []int{1}},
 		"what failed or is under way is no backup": {seen: story(t, now, nights(t, 1, 2), failures(t, 3, 4), has(t, "2026-06-05 03:00", v1.BackupStarted), keepLast(2))},
 		"three days": {
-			seen: story(t, now, nights(t, 6, 7, 8, 9), keepFor("72h")), condemn: []int{7, 6}, next: "2026-06-11 04:00:01",
+			seen: story(t, now, nights(t, 6, 7, 8, 9), keepFor("72h")), condemn: []int{7, 6}, next: "2026-06-11 04:10:01",
 		},
 		"the latest stays, however old": {seen: story(t, now, nights(t, 1, 2), keepFor("1h")), condemn: []int{1}},
 		"by count and by age: it must be beyond both": {
-			seen: story(t, now, nights(t, 5, 6, 7, 8, 9), keepFor("96h"), keepLast(2)), condemn: []int{6, 5}, next: "2026-06-11 04:00:01",
+			seen: story(t, now, nights(t, 5, 6, 7, 8, 9), keepFor("96h"), keepLast(2)), condemn: []int{6, 5}, next: "2026-06-11 04:10:01",
 		},
 		"few, but old":    {seen: story(t, now, nights(t, 1, 2), keepFor("1h"), keepLast(2))},
-		"many, but young": {seen: story(t, now, nights(t, 7, 8, 9), keepFor("240h"), keepLast(1)), next: "2026-06-17 04:00:01"},
+		"many, but young": {seen: story(t, now, nights(t, 7, 8, 9), keepFor("240h"), keepLast(1)), next: "2026-06-17 04:10:01"},
 		"keepFor makes no sense: all stay, failed ones go": {seen: story(t, now, nights(t, 1, 2), failures(t, 3), keepFor("soon"), failedHistory(0)), forget: []int{3}},
 		"keepFor backwards":  {seen: story(t, now, nights(t, 1, 2), keepFor("-1h"))},
 		"a limit of nothing": {seen: story(t, now, nights(t, 1, 2), keepLast(0)), condemn: []int{1}},
