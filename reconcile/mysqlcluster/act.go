@@ -36,13 +36,13 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		primary = r.routed(n)
 	}
 	of := made{uid: cluster.UID, digest: digest(
-		seen.versions, strconv.FormatInt(cluster.Generation, 10), primary, strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale),
+		seen.versions, strconv.FormatInt(cluster.Generation, 10), primary, strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle),
 	)}
 	if r.memory.isMade(keyOf(cluster), of) {
 		return false, nil
 	}
 	children := []any{
-		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
+		serviceAccount(n), configMap(n, cluster), trustMap(n, seen.bundle), podsService(n, cluster),
 		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
 	}
 	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
@@ -53,6 +53,9 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 			return false, err
 		}
 		spec := setSpec{agentImage: r.operator.Image, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
+		if seen.set != nil {
+			spec.version = seen.set.ResourceVersion
+		}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
 	last, all := reconcile.Unchanged, true

@@ -39,6 +39,8 @@ type steady struct {
 	heard, short                         bool
 	state                                replication.State
 	message, version, rootError, refused string
+	// tls stands for the certificates that it uses.
+	tls string
 }
 
 func steadyOf(member replication.Member) steady {
@@ -48,7 +50,7 @@ func steadyOf(member replication.Member) steady {
 	status := *member.Status
 	return steady{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0,
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, tls: status.TLS,
 	}
 }
 

@@ -107,6 +107,12 @@ func configMap(n names, cluster v1.MySQLCluster) *corev1ac.ConfigMapApplyConfigu
 		WithData(map[string]string{configKey: renderConfig(cluster)})
 }
 
+// trustMap is for clients: the CAs to trust, and no key.
+func trustMap(n names, bundle []byte) *corev1ac.ConfigMapApplyConfiguration {
+	return corev1ac.ConfigMap(n.trust(), n.namespace).WithLabels(n.labels()).
+		WithData(map[string]string{keyAuthorities: string(bundle)})
+}
+
 // quantityOr returns a quantity or, where the user gave none, another.
 func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity {
 	if quantity.IsZero() {

@@ -13,6 +13,11 @@ import (
 
 // Controller is the kind as the engine knows it.
 func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
+	return ControllerAt(kind, operator, time.Now)
+}
+
+// ControllerAt is Controller by another clock.
+func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
@@ -26,9 +31,11 @@ func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
 			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
+		// The CAs of clusters, and which of them there are.
+		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}}},
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
-				api: api, resource: kind.GVR(), operator: operator, now: time.Now,
+				api: api, resource: kind.GVR(), operator: operator, now: now,
 				memory: newMemory(),
 			}
 		},

@@ -29,6 +29,8 @@ import (
 type shopOf struct {
 	*reconciler
 	lists map[string][]any // by the last part of the path
+	// live are single objects that the API server has, by the last two parts of their path.
+	live sync.Map
 	// secrets are those that the reconciler has made, by path.
 	secrets sync.Map
 	// passed counts the engine's own passes: the first over each cluster reads it live, and is told that it is gone.
@@ -140,6 +142,15 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		s.answerSecret(answer, request)
 		return
 	}
+	parts := strings.Split(request.URL.Path, "/")
+	if object, found := s.live.Load(strings.Join(parts[len(parts)-2:], "/")); found {
+		_ = json.NewEncoder(answer).Encode(object)
+		return
+	}
+	if parts[len(parts)-3] == "shop" {
+		notFound(answer)
+		return
+	}
 	items := s.lists[request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]]
 	if items == nil {
 		items = []any{}
@@ -162,6 +173,10 @@ func (s *shopOf) answerSecret(answer http.ResponseWriter, request *http.Request)
 		_ = json.NewEncoder(answer).Encode(made)
 		return
 	}
+	notFound(answer)
+}
+
+func notFound(answer http.ResponseWriter) {
 	answer.WriteHeader(http.StatusNotFound)
 	_ = json.NewEncoder(answer).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
@@ -183,7 +198,7 @@ func (s *shopOf) owner(tb testing.TB, name string) *unstructured.Unstructured {
 func (s *shopOf) look(tb testing.TB, owner *unstructured.Unstructured) {
 	tb.Helper()
 	var seen observation
-	if err := s.observeChildren(owner, names{"shop", owner.GetName()}, &seen); err != nil {
+	if err := s.observeChildren(tb.Context(), owner, names{"shop", owner.GetName()}, &seen); err != nil {
 		tb.Fatal(err)
 	}
 	if seen.set == nil || len(seen.pods) != 3 || len(seen.volumes) != 3 {

@@ -2,6 +2,7 @@ package mysqlcluster
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // agentTimeout bounds one question to one agent.
@@ -41,6 +43,8 @@ type sight struct {
 	idle, looks int
 	// wanted says that a Pod may wait for the Secrets.
 	wanted bool
+	// uses stands for the certificates that all members used.
+	uses string
 }
 
 // made is what a cluster's children follow from.
@@ -53,9 +57,11 @@ type remembered struct {
 	uid types.UID
 	// secret is the name of the user's Secret that was found good.
 	secret string
-	// security is how agents and transfers are asked.
-	security *tls.Config
-	agents   *agent.Client
+	// papers are what was found out about the certificates; security is how agents and transfers are asked.
+	papers
+	// asked is what people asked for about the CA when the Secrets were looked at.
+	asked  rotationRequest
+	agents *agent.Client
 	// transfers asks Pods that restore how far they are.
 	transfers *backup.Client
 	// tidied says that nothing is left of the restore that the cluster began with.
@@ -68,22 +74,31 @@ type remembered struct {
 // they trust the same CA and show a certificate that lasts.
 func (known remembered) reaching(security *tls.Config, now time.Time) remembered {
 	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
-		return remembered{security: known.security, agents: known.agents, transfers: known.transfers}
+		return remembered{papers: papers{security: known.security}, agents: known.agents, transfers: known.transfers}
 	}
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return remembered{security: security, agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout)}
+	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout)}
+}
+
+// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now.
+func (known remembered) stillHolds(cluster v1.MySQLCluster, uses string) bool {
+	return known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) && !known.ripe(uses)
 }
 
 // lasts says whether the operator's certificate is good for more than half of its life.
 func lasts(security *tls.Config, now time.Time) bool {
 	for _, own := range security.Certificates {
-		if own.Leaf == nil || own.Leaf.NotAfter.Sub(now) < agent.OperatorLife/2 {
+		if own.Leaf == nil || !isFresh(own.Leaf, now) {
 			return false
 		}
 	}
 	return true
+}
+
+func isFresh(own *x509.Certificate, now time.Time) bool {
+	return own.NotAfter.Sub(now) >= agent.OperatorLife/2
 }
 
 // recall returns what is known of a cluster; nothing of one that only has the same name.

@@ -8,6 +8,7 @@ import (
 
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -26,6 +27,9 @@ const (
 	managedBy      = "mysql-operator"
 	// labelPod is set by the StatefulSet controller on each of its Pods.
 	labelPod = "statefulset.kubernetes.io/pod-name"
+
+	// labelUID, on the Secret with the CAs of a cluster, is the cluster's UID.
+	labelUID = prefix + "cluster-uid"
 
 	// managedSelector selects everything that the operator makes for clusters.
 	managedSelector = labelManagedBy + "=" + managedBy + "," + labelName + "=mysql"
@@ -72,7 +76,8 @@ func (n names) pods() string              { return n.cluster + "-pods" }
 func (n names) config() string            { return n.cluster + "-config" }
 func (n names) accounts() string          { return n.cluster + "-accounts" }
 func (n names) certificate() string       { return n.cluster + "-tls" }
-func (n names) authority() string         { return n.cluster + "-ca" }
+func (n names) trust() string             { return n.cluster + "-ca-cert" }
+func (n names) authority() string         { return agent.AuthoritySecret(n.namespace, n.cluster) }
 func (n names) restoreJob() string        { return backup.JobName(n.cluster, "restore") }
 func (n names) versionJob() string        { return backup.JobName(n.cluster, "version") }
 func (n names) host(member string) string {

@@ -16,6 +16,8 @@ import (
 type Operator struct {
 	// Image is the operator's own image, for what it puts into Pods.
 	Image string
+	// Home is the operator's own namespace, where the CAs of clusters are kept.
+	Home string
 	// Namespace and Labels select the operator's Pods. The namespace is empty where they cannot be selected, since the operator runs in no
 	// Pod or in its node's network. No labels mean all Pods of the namespace.
 	Namespace string

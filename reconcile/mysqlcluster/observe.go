@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -29,6 +28,8 @@ type observation struct {
 	pods    []corev1.Pod
 	volumes []corev1.PersistentVolumeClaim
 	members []replication.Member
+	// bundle are the CAs that clients are to trust.
+	bundle []byte
 	// refused is what keeps Kubernetes from making a Pod; nil when nothing does, or nobody says.
 	refused *problem
 }
@@ -38,25 +39,31 @@ func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructur
 	n := names{cluster.Namespace, cluster.Name}
 	seen := observation{now: r.now()}
 	seen.versions = r.versions(n)
-	if err := r.observeChildren(owner, n, &seen); err != nil {
+	if err := r.observeChildren(ctx, owner, n, &seen); err != nil {
 		return seen, err
 	}
 	if err := r.observeRefusal(ctx, n, &seen); err != nil {
 		return seen, err
 	}
 	seen.members = membersOf(n, cluster, seen)
+	if err := r.proveAbsent(ctx, owner, cluster, &seen); err != nil {
+		return seen, err
+	}
 	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
 	return seen, nil
 }
 
-func (r *reconciler) observeChildren(owner *unstructured.Unstructured, n names, seen *observation) error {
-	object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster)
-	// One that is about to be adopted counts: its members are at work, and must be heard before anything is decided about them.
-	if found && reconcile.Claim(owner, object, statefulSets(), n.labels()) == nil {
-		seen.set = &appsv1.StatefulSet{}
-		if err := schema.Decode(object, seen.set); err != nil {
-			return err
-		}
+func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Unstructured, n names, seen *observation) error {
+	var err error
+	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
+		seen.set, err = ownSet(owner, object, n)
+	} else {
+		seen.set, err = r.liveSet(ctx, owner, n) // another operator may have made it, whose record this one reads
+	}
+	if err != nil {
+		return err
+	}
+	if seen.set != nil {
 		for _, object := range r.api.Cached(pods()).Owned(seen.set.UID) {
 			var pod corev1.Pod
 			if err := schema.Decode(object, &pod); err != nil {
@@ -89,7 +96,7 @@ func (r *reconciler) versions(n names) string {
 		}
 	}
 	one(accounts(), n.cluster)
-	one(configs(), n.config())
+	one(configs(), n.config(), n.trust())
 	one(services(), n.pods(), n.cluster, n.read())
 	one(budgets(), n.cluster)
 	one(networkPolicies(), n.cluster)
@@ -116,6 +123,11 @@ func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication
 	}
 	for ordinal := range max(wantedReplicas(cluster), scaleOf(seen)) {
 		note(ordinal, func(*replication.Member) {})
+	}
+	for _, name := range cluster.Status.InSync {
+		if ordinal, ok := n.ordinal(name); ok {
+			note(ordinal, func(*replication.Member) {})
+		}
 	}
 	for _, pod := range seen.pods {
 		if ordinal, ok := n.ordinal(pod.Name); ok {
@@ -218,11 +230,10 @@ func (o observation) pod(name string) (corev1.Pod, bool) {
 }
 
 // runsAgent reports whether the agent's container runs now.
-func runsAgent(pod corev1.Pod) bool {
-	for _, status := range pod.Status.ContainerStatuses {
-		if status.Name == containerAgent {
-			return status.State.Running != nil
-		}
-	}
-	return false
+func runsAgent(pod corev1.Pod) bool { return runs(pod, containerAgent) }
+
+func runs(pod corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return status.Name == container && status.State.Running != nil
+	})
 }

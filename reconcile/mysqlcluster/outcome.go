@@ -60,7 +60,7 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 		}
 		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
 	}
-	return append(events, tellRecord(before, after)...)
+	return slices.Concat(events, tellRecord(before, after), tellRotation(before, after))
 }
 
 func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {

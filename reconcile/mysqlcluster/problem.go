@@ -7,6 +7,7 @@ const (
 	reasonMembersNotReady    = "MembersNotReady"
 	reasonPrimaryUnavailable = "PrimaryUnavailable"
 	reasonPaused             = "Paused"
+	reasonAuthorityLost      = "CertificateAuthorityLost"
 
 	reasonSecretNotFound  = "SecretNotFound"
 	reasonSecretInvalid   = "SecretInvalid"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
@@ -22,7 +23,7 @@ func TestReasonsAreExplained(t *testing.T) {
 			t.Errorf("no cluster ever says %s", reason)
 		}
 	}
-	said := slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided)))
+	said := append(slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided))), reconcile.ReasonAccepted)
 	// What Pods of restores say is said by the cluster as well; the steps are in one document only.
 	restores := restoreReasons(t)
 	explained := map[string][]string{"../../docs/troubleshooting.md": headings(t), "../../README.md": tabled(t)}

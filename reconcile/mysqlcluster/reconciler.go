@@ -6,7 +6,6 @@ package mysqlcluster
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -85,8 +85,12 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	if err != nil {
 		return reconcile.Outcome{}, err
 	}
+	if waits := known.unknownTo(cluster, seen); waits != nil {
+		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
+	}
+	seen.bundle = known.bundle
 	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
-	report := report{cluster: cluster, seen: seen, decision: decision, problem: found}
+	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
 	report.changed, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
@@ -94,37 +98,43 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	}
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
-		refused, unexpanded := r.expandVolumes(ctx, cluster, seen)
-		if refused != nil {
-			report.problem = refused
-		}
-		told, failed := r.assign(ctx, object, known.agents, seen, decision)
-		everybodyTold, err = told, errors.Join(err, unexpanded, failed)
-		labelling := r.labelRoles(ctx, seen, decision.Record)
-		if refused := problemOf(labelling); refused != nil {
-			// Clients would not find the members by their roles, and nothing else would tell why.
-			report.problem, labelling = refused, nil
-		}
-		err = errors.Join(err, labelling)
+		told, failed := r.carryOut(ctx, object, known.agents, &report)
+		everybodyTold, err = told, errors.Join(err, failed)
 	}
 	status := report.status()
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
 	next := r.nextLook(report, status)
-	if !everybodyTold {
+	isRipe := found == nil && known.ripe(usesOf(seen))
+	if !everybodyTold || isRipe {
 		next = stepEvery
 	}
-	if err == nil && everybodyTold {
+	if err == nil && everybodyTold && !isRipe {
 		r.memory.settle(keyOf(cluster), report.settle(object, status, known))
 	}
 	return outcome(cluster, status, next), err
 }
 
+// carryOut does what rests on the record as it is written; told says that every member heard.
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, report *report) (told bool, err error) {
+	refused, unexpanded := r.expandVolumes(ctx, report.cluster, report.seen)
+	if refused != nil {
+		report.problem = refused
+	}
+	told, failed := r.assign(ctx, object, agents, report.seen, report.decision)
+	labelling := r.labelRoles(ctx, report.seen, report.decision.Record)
+	if refused := problemOf(labelling); refused != nil {
+		// Clients would not find the members by their roles, and nothing else would tell why.
+		report.problem, labelling = refused, nil
+	}
+	return told, errors.Join(unexpanded, failed, labelling)
+}
+
 // nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
 func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
-	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen)}
+	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
 	return jittered(ahead.next())
 }
@@ -146,20 +156,24 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
 	every := secretsAfter(meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady), last.wanted, last.looks)
 	known := r.memory.recall(key, cluster.UID)
-	if known.secret == cluster.Spec.Secret && known.looked.After(now.Add(-every)) {
+	if known.looked.After(now.Add(-every)) && known.stillHolds(cluster, last.uses) {
 		return known, nil, nil
 	}
-	security, lacking, err := r.lookAtSecrets(ctx, object, cluster, now)
+	found, lacking, err := r.lookAtSecrets(ctx, object, cluster, last.uses)
 	switch {
-	case security == nil && known.agents != nil && err != nil:
-		if found := problemOf(err); found != nil {
-			return known, found, nil
+	case found.security == nil && known.agents != nil && err != nil:
+		if reported := problemOf(err); reported != nil {
+			return known, reported, nil
 		}
 		return known, nil, err
-	case security == nil || err != nil:
+	case found.security == nil || err != nil:
 		return remembered{}, lacking, err
 	}
-	fresh := known.reaching(security, now)
+	found.lost = found.lostSince(known.papers, now)
+	found.carry(known.security, now)
+	fresh := known.reaching(found.security, now)
+	found.security = fresh.security
+	fresh.papers, fresh.asked = found, rotationRequestOf(cluster.Annotations)
 	fresh.uid, fresh.secret, fresh.looked, fresh.tidied = cluster.UID, cluster.Spec.Secret, now, known.tidied
 	if lacking != nil {
 		fresh.looked = time.Time{} // the next pass looks again, and asks the agents over the same connections
@@ -171,15 +185,24 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	return fresh, lacking, nil
 }
 
-// lookAtSecrets returns how the operator connects to the cluster's Pods, nil where a problem or an error comes first.
-func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, now time.Time) (*tls.Config, *problem, error) {
-	n := names{cluster.Namespace, cluster.Name}
+// lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses stands
+// for the certificates that the members were seen to use.
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
+	n := namesOf(cluster)
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
 	if err != nil || lacking != nil && cluster.Status.Primary == "" {
-		return nil, lacking, err
+		return papers{}, lacking, err
 	}
-	security, err := r.ownSecrets(ctx, object, n, now)
-	return security, lacking, err
+	found, err := r.certificates(ctx, look{
+		owner: object, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
+	})
+	if err == nil {
+		err = r.ownAccounts(ctx, object, n)
+	}
+	if err != nil {
+		return papers{}, lacking, err
+	}
+	return found, lacking, nil
 }
 
 // view is what the decision about replication depends on.
@@ -231,8 +254,6 @@ func problemOf(err error) *problem {
 		return nil
 	case apierrors.IsForbidden(err):
 		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
-	case errors.Is(err, errDamaged):
-		return &problem{reasonSecretInvalid, err.Error(), true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

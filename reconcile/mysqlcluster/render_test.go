@@ -218,11 +218,14 @@ func TestNamesFitAtTheEdge(t *testing.T) {
 	n := namesOf(cluster)
 	for what, name := range map[string]string{
 		"StatefulSet": n.cluster, "read Service": n.read(), "headless Service": n.pods(), "ConfigMap": n.config(), "accounts": n.accounts(), "certificate": n.certificate(),
-		"CA": n.authority(), "member": n.member(99), "revision label": n.cluster + "-5c9f8b7d6f",
+		"CAs to trust": n.trust(), "member": n.member(99), "revision label": n.cluster + "-5c9f8b7d6f",
 	} {
 		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 			t.Errorf("%s %q: %v", what, name, problems)
 		}
+	}
+	if problems := validation.IsDNS1123Subdomain(n.authority()); len(problems) > 0 {
+		t.Errorf("CA %q: %v", n.authority(), problems)
 	}
 	if problems := validation.IsDNS1123Subdomain(n.host(n.member(99))); len(problems) > 0 {
 		t.Errorf("host of a member: %v", problems)

@@ -24,8 +24,10 @@ import (
 // the end: the Pod looks there first, so whatever is done twice is done once.
 
 const (
-	// progressEvery is how often a Pod that restores is asked how far it is.
+	// progressEvery is how often a Pod that restores is asked how far it is, progressLast how often once it is about to end: no watch tells
+	// when it has.
 	progressEvery = 2 * time.Second
+	progressLast  = time.Second
 	// A restore that failed is tried again after restoreFirst, twice that, and so on up to restoreLast; at once when something it depends on
 	// has changed.
 	restoreFirst = time.Minute
@@ -64,19 +66,31 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	if found := problemOf(err); found != nil {
 		step.found, err = *found, nil
 	}
-	return restoreOutcome(cluster, step), err
+	return restoreOutcome(cluster, step, seen.progress), err
 }
 
-func restoreOutcome(cluster v1.MySQLCluster, step restoreStep) reconcile.Outcome {
+func restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *backup.Progress) reconcile.Outcome {
 	status := restoreStatus(cluster, step)
 	next := stepEvery
 	switch {
 	case step.found.stalled:
 		next = helpEvery
 	case step.act == restoreWatch:
-		next = progressEvery
+		next = lookAtProgress(told)
 	}
 	return outcome(cluster, status, next)
+}
+
+// lookAtProgress is how soon to ask a Pod again that says how far it is.
+func lookAtProgress(told *backup.Progress) time.Duration {
+	if told == nil || told.TotalBytes == 0 {
+		return progressEvery
+	}
+	left := told.TotalBytes - told.Bytes
+	if left <= 0 || left < told.BytesPerSecond*int64(progressEvery/time.Second) {
+		return progressLast
+	}
+	return progressEvery
 }
 
 // actRestore carries one step out. Whoever else has made the same object a moment ago has made it the same.

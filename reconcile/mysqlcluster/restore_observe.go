@@ -3,7 +3,6 @@ package mysqlcluster
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -256,86 +255,4 @@ func countAlive(all []corev1.Pod) int {
 		}
 	}
 	return count
-}
-
-// observeSource finds out what is to be restored, and whether everything is there that it takes.
-func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
-	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
-	if cluster.Spec.FromBackup != "" {
-		instance, err := r.instance(ctx, cluster)
-		if err != nil {
-			return err
-		}
-		if seen.lacking = notRestorable(cluster, instance, *seen); seen.lacking != nil {
-			return nil
-		}
-		order.Location, order.BackupUID, order.Checksum = *instance.Status.Location, string(instance.UID), instance.Status.Checksum
-		seen.dataSize, seen.dataVersion = instance.Status.DataSize, instance.Status.ServerVersion
-	}
-	order.Location = overridden(order.Location, cluster.Spec.Restore)
-	lacking, versions, err := r.observeInputs(ctx, cluster.Namespace, order.Location)
-	if err != nil || lacking != nil {
-		seen.lacking = lacking
-		return err
-	}
-	seen.order, seen.inputs = &order, inputsOf(versions, seen.claim)
-	return nil
-}
-
-// instance reads the backup that spec.fromBackup names; nil when there is none.
-func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
-	object, err := r.api.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // no backup, and no error in looking for one
-	}
-	if err != nil {
-		return nil, err
-	}
-	found := &v1.MySQLBackupInstance{}
-	return found, schema.Decode(object, found)
-}
-
-// observeInputs looks at what a location names. What it finds is put into versions, by which a change is known.
-func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *problem, versions []string, err error) {
-	type need struct {
-		name, field, key, reason string
-	}
-	for _, wanted := range []need{
-		{location.Secret, "secret", "", backup.ReasonCredentialsNotFound},
-		{location.EncryptionSecret, "encryptionSecret", backup.KeyIdentity, backup.ReasonEncryptionKeyNotFound},
-	} {
-		if wanted.name == "" {
-			continue
-		}
-		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
-		if apierrors.IsNotFound(err) {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which it takes to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		content, err := secretData(found)
-		if err != nil {
-			return nil, nil, err
-		}
-		if wanted.key != "" && len(content[wanted.key]) == 0 {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q has nothing under the key %q, with which the backup is decrypted; put it there, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
-		}
-		versions = append(versions, versionOf(found))
-	}
-	if location.Claim == "" {
-		return nil, versions, nil
-	}
-	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
-	if apierrors.IsNotFound(err) {
-		return &problem{backup.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, on whose volume the backup is, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return nil, append(versions, string(claim.GetUID())), nil
-}
-
-func versionOf(object *unstructured.Unstructured) string {
-	return string(object.GetUID()) + "/" + object.GetResourceVersion()
 }

@@ -28,6 +28,7 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) backup.Resto
 	}
 	if cluster.Spec.Restore != nil {
 		order.BandwidthLimit = cluster.Spec.Restore.BandwidthLimit.Value()
+		order.Checksum = cluster.Spec.Restore.Checksum
 	}
 	return order
 }

@@ -320,6 +320,23 @@ func TestWhatTheUserSaysAboutReadingABackupHolds(t *testing.T) {
 	}
 }
 
+// TestARestoreByURLTakesNoOtherBackup: whoever may write to the bucket can put another one there.
+func TestARestoreByURLTakesNoOtherBackup(t *testing.T) {
+	t.Parallel()
+	const url = "s3://bucket/shop/old/nightly"
+	asked := func(checksum string) v1.MySQLCluster {
+		return aCluster(1, func(c *v1.MySQLCluster) {
+			c.Spec.FromBackupURL, c.Spec.Restore = url, &v1.RestoreSettings{Secret: "bucket", Checksum: checksum}
+		})
+	}
+	if order := orderOf(asked("sha256:1"), "operator:1", false); order.Checksum != "sha256:1" || order.Location.URL != url {
+		t.Errorf("the order is %+v", order)
+	}
+	if first, second := orderOf(asked("sha256:1"), "operator:1", false), orderOf(asked("sha256:2"), "operator:1", false); backup.Hash(first) == backup.Hash(second) {
+		t.Error("a restore whose checksum was corrected does not begin anew")
+	}
+}
+
 // What the StatefulSet's controller would make is taken over by it; anything else it would leave alone, or make another one beside.
 func TestTheFirstClaimIsAsTheStatefulSetWouldMakeIt(t *testing.T) {
 	t.Parallel()
@@ -422,5 +439,61 @@ func TestARestoreThatIsGivenUpIsRemembered(t *testing.T) {
 	cluster := aCluster(2, begun(v1.RestoreRunning, 0))
 	if got := withoutRestore(cluster).Status.Restore; got == nil || got.Phase != v1.RestoreFailed || cluster.Status.Restore.Phase != v1.RestoreRunning {
 		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestARestoreSendsCredentialsNowhereElse: whoever writes a URL need not be who owns the credentials.
+func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
+	t.Parallel()
+	const elsewhere = "s3://bucket/shop/old/nightly?endpoint=https%3A%2F%2Fs3.example.com"
+	keys := func(endpoint string) map[string][]byte {
+		return map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "AWS_SECRET_ACCESS_KEY": []byte("b"), "endpoint": []byte(endpoint)}
+	}
+	for name, test := range map[string]struct {
+		location v1.BackupLocation
+		keys     map[string][]byte
+		want     string
+	}{
+		"the provider's own servers":             {location: v1.BackupLocation{URL: "s3://bucket/shop/old/nightly", Secret: "bucket"}, keys: keys("")},
+		"the server that the Secret names":       {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://s3.example.com")},
+		"the Secret names none":                  {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys(""), want: `under the key "endpoint" of Secret "bucket", or name a Secret that does in spec.restore.secret`},
+		"the Secret names another":               {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://evil.example.com"), want: "endpoint=https://s3.example.com"},
+		"the identity of the Pod goes nowhere":   {location: v1.BackupLocation{URL: elsewhere}, want: "if that server is to be trusted, name a Secret that does in spec.restore.secret"},
+		"a volume":                               {location: v1.BackupLocation{URL: "file:///shop/old/nightly", Claim: "nas"}},
+		"what else is wrong is the Pod's to say": {location: v1.BackupLocation{URL: "ftp://bucket"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := endpointRefused(test.location, test.keys)
+			if (found != nil) != (test.want != "") {
+				t.Fatalf("found %+v, want %q", found, test.want)
+			}
+			if found != nil && (found.reason != backup.ReasonDestinationRefused || !found.stalled || !strings.Contains(found.message, test.want)) {
+				t.Errorf("found %+v, want %q", found, test.want)
+			}
+		})
+	}
+}
+
+// TestTheEndOfARestoreIsSeenSoon: a Pod that is about to end is asked more often.
+func TestTheEndOfARestoreIsSeenSoon(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		told *backup.Progress
+		want time.Duration
+	}{
+		"it does not answer":          {want: progressEvery},
+		"it does not know how much":   {told: &backup.Progress{Bytes: 5}, want: progressEvery},
+		"it has just begun":           {told: &backup.Progress{TotalBytes: 1000}, want: progressEvery},
+		"half of it is through":       {told: &backup.Progress{Bytes: 500, TotalBytes: 1000, BytesPerSecond: 100}, want: progressEvery},
+		"a second is left":            {told: &backup.Progress{Bytes: 900, TotalBytes: 1000, BytesPerSecond: 100}, want: progressLast},
+		"all is through, and flushed": {told: &backup.Progress{Bytes: 1000, TotalBytes: 1000}, want: progressLast},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := lookAtProgress(test.told); got != test.want {
+				t.Errorf("it is asked again after %s, want %s", got, test.want)
+			}
+		})
 	}
 }

@@ -1,14 +1,9 @@
 package mysqlcluster
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"encoding/base64"
-	"errors"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,16 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
-)
-
-const (
-	keyCertificate = "tls.crt"
-	keyPrivate     = "tls.key"
-	keyAuthority   = "ca.crt"
 )
 
 // userSecret checks the Secret that the user names for root's password; nil when it is good.
@@ -81,86 +69,18 @@ func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
 	return secret.Data, nil
 }
 
-// ownSecrets makes the cluster's CA, certificate and accounts where they are missing, renews the certificate in time, and returns how
-// the operator connects to what shows that certificate. What exists is never replaced but the certificate.
-func (r *reconciler) ownSecrets(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Config, error) {
-	authority, err := r.authority(ctx, owner, n, now)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.memberCertificate(ctx, owner, n, authority, now); err != nil {
-		return nil, err
-	}
-	if _, err := r.secretOr(ctx, owner, n, n.accounts(), newAccounts); err != nil {
-		return nil, err
-	}
-	return agent.OperatorTLS(authority, now)
-}
-
 // newAccounts makes the passwords of the operator's own MySQL accounts.
-func newAccounts() (map[string][]byte, error) {
+func newAccounts() map[string][]byte {
 	return map[string][]byte{
 		mysql.AgentUser:       newPassword(),
 		mysql.ReplicationUser: newPassword(),
 		mysql.CloneUser:       newPassword(),
-	}, nil
+	}
 }
 
 // newPassword has every kind of character that a password policy may ask for, and less than the 32 characters to which MySQL bounds the
 // password of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
 func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
-
-// errDamaged says that somebody has changed one of the cluster's own Secrets so that it is of no use.
-var errDamaged = errors.New("the cluster's own Secret is damaged")
-
-func (r *reconciler) authority(ctx context.Context, owner *unstructured.Unstructured, n names, now time.Time) (*tls.Certificate, error) {
-	object, err := r.secretOr(ctx, owner, n, n.authority(), func() (map[string][]byte, error) {
-		made, err := newAuthority(n, now)
-		return map[string][]byte{keyCertificate: made.Certificate, keyPrivate: made.Key}, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	content, err := secretData(object)
-	if err != nil {
-		return nil, err
-	}
-	parsed, err := agent.Authority(content)
-	if err != nil {
-		return nil, fmt.Errorf("%w: Secret %s/%s holds no CA (%w); put it back, or delete it and a new CA is made", errDamaged, n.namespace, n.authority(), err)
-	}
-	return parsed, nil
-}
-
-func (r *reconciler) memberCertificate(ctx context.Context, owner *unstructured.Unstructured, n names, authority *tls.Certificate, now time.Time) error {
-	issueData := func() (map[string][]byte, error) {
-		made, err := newMemberCertificate(n, authority, now)
-		ca := pki.Pair{Certificate: pki.Encode(authority.Leaf.Raw)}
-		return map[string][]byte{keyAuthority: ca.Certificate, keyCertificate: made.Certificate, keyPrivate: made.Key}, err
-	}
-	object, err := r.secretOr(ctx, owner, n, n.certificate(), issueData)
-	if err != nil {
-		return err
-	}
-	content, err := secretData(object)
-	if err != nil {
-		return err
-	}
-	held := pki.Pair{Certificate: content[keyCertificate], Key: content[keyPrivate]}
-	if memberCertificateFits(n, authority, held, now) == nil && bytes.Equal(content[keyAuthority], pki.Encode(authority.Leaf.Raw)) {
-		return nil
-	}
-	renewed, err := issueData()
-	if err != nil {
-		return err
-	}
-	changes := map[string]any{}
-	for key, value := range renewed {
-		changes[key] = base64.StdEncoding.EncodeToString(value)
-	}
-	_, err = r.api.Patch(ctx, secrets(), object, map[string]any{"data": changes})
-	return err
-}
 
 // refusePlanted refuses a Secret that nobody controls, unless the members that use it are there. Whoever may only write Secrets can copy
 // all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run Pods.
@@ -178,28 +98,38 @@ func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unst
 	return reconcile.Claim(owner, set, statefulSets(), n.labels())
 }
 
-// secretOr reads one of the cluster's own Secrets, making it where there is none, and adopting the one that a deleted namesake left.
-func (r *reconciler) secretOr(ctx context.Context, owner *unstructured.Unstructured, n names, name string, content func() (map[string][]byte, error)) (*unstructured.Unstructured, error) {
+// ownSecret reads one of the cluster's own Secrets, and adopts the one that a deleted namesake left; nil where there is none.
+func (r *reconciler) ownSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
-	if err == nil {
-		if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
-			return nil, err
-		}
-		if err := r.refusePlanted(ctx, owner, n, found); err != nil {
-			return nil, err
-		}
-		return r.api.Adopt(ctx, owner, secrets(), found)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no Secret, and no error in looking for one
 	}
-	if !apierrors.IsNotFound(err) {
-		return nil, err
-	}
-	data, err := content()
 	if err != nil {
 		return nil, err
 	}
+	if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
+		return nil, err
+	}
+	if err := r.refusePlanted(ctx, owner, n, found); err != nil {
+		return nil, err
+	}
+	return r.api.Adopt(ctx, owner, secrets(), found)
+}
+
+func (r *reconciler) createSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
 	return r.api.Create(ctx, owner, &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
 		Type:       corev1.SecretTypeOpaque, Data: data,
 	})
+}
+
+// ownAccounts makes the passwords of the operator's own MySQL accounts where they are missing.
+func (r *reconciler) ownAccounts(ctx context.Context, owner *unstructured.Unstructured, n names) error {
+	found, err := r.ownSecret(ctx, owner, n, n.accounts())
+	if found != nil || err != nil {
+		return err
+	}
+	_, err = r.createSecret(ctx, owner, n, n.accounts(), newAccounts())
+	return err
 }

@@ -19,6 +19,8 @@ type setSpec struct {
 	scale int
 	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
 	claimSize resource.Quantity
+	// version is the resourceVersion of the StatefulSet that scale was decided from; empty before there is one. Another one is not changed.
+	version string
 }
 
 // terminationGrace is how long mysqld may take to stop cleanly, in seconds.
@@ -27,7 +29,7 @@ const terminationGrace = 300
 // statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
 // everything.
 func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
-	return appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(appsv1ac.StatefulSetSpec().
+	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(appsv1ac.StatefulSetSpec().
 		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
 		WithServiceName(n.pods()).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
@@ -39,6 +41,10 @@ func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.State
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
 		WithTemplate(podTemplate(n, cluster, spec.agentImage)).
 		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.claimSize)))
+	if spec.version != "" {
+		set.WithResourceVersion(spec.version)
+	}
+	return set
 }
 
 func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *corev1ac.PersistentVolumeClaimApplyConfiguration {

@@ -24,6 +24,8 @@ type report struct {
 	changed bool
 	// problem is what acting came upon; nil when nothing.
 	problem *problem
+	// rotation is what there is to say about the CA; nil when nothing.
+	rotation *rotation
 }
 
 // status is the whole status after a pass.
@@ -35,6 +37,7 @@ func (r report) status() v1.MySQLClusterStatus {
 	r.describeMembers(&status)
 	r.describeServing(&status)
 	r.describeDurability(&status)
+	describeRotation(&status, r.rotation)
 	return status
 }
 

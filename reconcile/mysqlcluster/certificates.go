@@ -1,0 +1,198 @@
+package mysqlcluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+)
+
+// The keys of Secret NAME-tls, and of ConfigMap NAME-ca-cert.
+const (
+	keyCertificate = "tls.crt"
+	keyPrivate     = "tls.key"
+	keyAuthorities = "ca.crt"
+)
+
+// maxSteps bounds how many steps a look at the certificates may take: to make them all takes two.
+const maxSteps = 4
+
+// papers are what a cluster's certificates come to.
+type papers struct {
+	// security is how the operator connects to agents and transfers.
+	security *tls.Config
+	// bundle are the CAs that clients are to trust, in PEM.
+	bundle []byte
+	// digest stands for the files that members are given; awaited says that the next step waits until they use them.
+	digest  string
+	awaited bool
+	// lost is when a CA was made in the place of one whose key is lost, while members are known by that one; zero otherwise.
+	lost time.Time
+	// rotation is the condition CertificateRotation; nil for none.
+	rotation *rotation
+}
+
+// look is a look at a cluster's certificates.
+type look struct {
+	names
+	situation
+	owner *unstructured.Unstructured
+	now   time.Time
+	// uses stands for the files that all members were seen to use.
+	uses string
+	// kept and given are the two Secrets as they were read, nil where there is none: the operator's, and that of the members with its content.
+	kept, given *unstructured.Unstructured
+	content     map[string][]byte
+}
+
+// certificates reads a cluster's CAs and its members' certificate, makes what is missing, and takes the steps that are due. Each step is one
+// write, so that whoever comes next goes on where the last one died.
+func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
+	if err := r.observeCertificates(ctx, &l); err != nil {
+		return papers{}, err
+	}
+	due := l.next(l.now)
+	for range maxSteps {
+		if due.step == stepKeep {
+			break
+		}
+		if err := r.takeStep(ctx, &l, due); err != nil {
+			return papers{}, err
+		}
+		logr.FromContextOrDiscard(ctx).Info("certificates changed", "op", string(due.step))
+		due = l.next(l.now)
+	}
+	return l.papers(due)
+}
+
+func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
+	var err error
+	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
+		return err
+	}
+	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
+		return err
+	}
+	if err := l.readGiven(); err != nil || len(l.authorities) > 0 || l.leaf == nil {
+		return err
+	}
+	// Whoever may only write Secrets shall not have the operator trust a CA: to make a StatefulSet takes the right to run Pods.
+	exist, err := r.membersExist(ctx, l.owner, l.names)
+	if err != nil || !exist {
+		return err
+	}
+	if trusted, err := pki.ReadCertificates(l.bundle); err == nil {
+		l.known = pki.Issuer(l.leaf, trusted)
+	}
+	return nil
+}
+
+// readGiven takes in what members are given.
+func (l *look) readGiven() error {
+	l.content = nil
+	if l.given != nil {
+		var err error
+		if l.content, err = secretData(l.given); err != nil {
+			return err
+		}
+	}
+	l.bundle = l.content[keyAuthorities]
+	l.leaf, l.fits = readMemberCertificate(l.names, pki.Pair{Certificate: l.content[keyCertificate], Key: l.content[keyPrivate]})
+	l.inUse = l.uses != "" && l.uses == l.digest()
+	return nil
+}
+
+// digest stands for what members are given.
+func (l *look) digest() string {
+	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
+}
+
+// takeStep carries one step out.
+func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
+	if due.step == stepTrust || due.step == stepSign {
+		return r.give(ctx, l, due.issuer)
+	}
+	held, err := l.replace(due.step, l.names, l.now)
+	if err != nil {
+		return err
+	}
+	l.kept, err = r.writeAuthorities(ctx, l.names, l.owner.GetUID(), held, l.kept)
+	l.authorities = held
+	return err
+}
+
+// give gives the members the CAs to trust and, if somebody is to sign it, a new certificate.
+func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate) error {
+	data := map[string][]byte{keyAuthorities: l.authorities.Bundle()}
+	if issuer != nil {
+		made, err := newMemberCertificate(l.names, issuer, l.now)
+		if err != nil {
+			return err
+		}
+		data[keyCertificate], data[keyPrivate] = made.Certificate, made.Key
+	}
+	var err error
+	if l.given == nil {
+		l.given, err = r.createSecret(ctx, l.owner, l.names, l.certificate(), data)
+	} else {
+		l.given, err = r.api.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
+	}
+	if err != nil {
+		return err
+	}
+	return l.readGiven()
+}
+
+// papers is the end of a look.
+func (l *look) papers(last move) (papers, error) {
+	held := l.authorities
+	security, err := agent.OperatorTLS(held, l.now)
+	if err != nil {
+		return papers{}, err
+	}
+	found := papers{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
+	if one := l.shown(); one != nil && one.PrivateKey == nil {
+		found.lost = madeAt(held[0].Leaf)
+	}
+	return found, nil
+}
+
+// lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this operator
+// saw that first.
+func (p papers) lostSince(former papers, now time.Time) time.Time {
+	switch {
+	case !p.lost.After(now):
+		return p.lost
+	case !former.lost.IsZero() && bytes.Equal(former.bundle, p.bundle):
+		return former.lost
+	}
+	return now
+}
+
+// carry lets the operator go on to show certificates of CAs whose keys are lost, as long as they last.
+func (p papers) carry(former *tls.Config, now time.Time) {
+	if former == nil || p.lost.IsZero() {
+		return
+	}
+	trusted, err := pki.ReadCertificates(p.bundle)
+	if err != nil {
+		return
+	}
+	for _, own := range former.Certificates {
+		issuer := pki.Issuer(own.Leaf, trusted)
+		has := slices.ContainsFunc(p.security.Certificates, func(one tls.Certificate) bool { return issuer != nil && isSignedBy(one.Leaf, issuer) })
+		if issuer != nil && !has && isFresh(own.Leaf, now) {
+			p.security.Certificates = append(p.security.Certificates, own)
+		}
+	}
+}
+
+func isSignedBy(leaf, issuer *x509.Certificate) bool { return leaf.CheckSignatureFrom(issuer) == nil }
