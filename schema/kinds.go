@@ -11,6 +11,9 @@ import (
 // MySQLGroup is the API group of the MySQL kinds, and the prefix of every label and annotation the operator invents.
 const MySQLGroup = "cr.mysqloperator.grtl.github.com"
 
+// AppliedAnnotation is where a child with a spec has the digest of what the operator applied last.
+const AppliedAnnotation = MySQLGroup + "/applied"
+
 // MagalixGroup is the API group of ConfigMonitor.
 const MagalixGroup = "magalix.com"
 

@@ -16,6 +16,8 @@ func TestClusterRestores(t *testing.T) {
 	}{
 		"a backup by name":              {"fromBackup: nightly-2026-11-21-02-30-00", nil},
 		"with other credentials":        {"fromBackup: b, restore: {secret: s, encryptionSecret: k, serviceAccountName: a, bandwidthLimit: 50Mi}", nil},
+		"and no other backup":           {"fromBackup: b, restore: {checksum: 'sha256:" + strings.Repeat("0a", 32) + "'}", nil},
+		"half a checksum":               {"fromBackup: b, restore: {checksum: 'sha256:0a'}", []string{"spec.restore.checksum must be sha256: and 64 hexadecimal digits"}},
 		"from another claim":            {"fromBackup: b, restore: {claim: c}", nil},
 		"a backup by URL":               {"fromBackupURL: '" + url + "?region=eu-central-1', restore: {secret: s}", nil},
 		"a backup by URL and identity":  {"fromBackupURL: 'gs://backups/shop/orders/b'", nil},

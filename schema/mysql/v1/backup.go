@@ -163,6 +163,8 @@ type MySQLBackupInstanceStatus struct {
 	Attempts int32 `json:"attempts,omitempty"`
 	// Progress is how far a running backup has come.
 	Progress *TransferProgress `json:"progress,omitempty"`
+	// Stages says what the attempt that completed the backup took its time for; nil where its Pod did not tell.
+	Stages *BackupStages `json:"stages,omitempty"`
 	// DataSize is how many bytes the files copied from the member have, Size how many the archive takes at its destination.
 	DataSize int64 `json:"dataSize,omitempty"`
 	Size     int64 `json:"size,omitempty"`
@@ -174,6 +176,20 @@ type MySQLBackupInstanceStatus struct {
 	ServerVersion string `json:"serverVersion,omitempty"`
 	// Checksum is the SHA-256 of the backup's manifest, which has the checksums of everything else: sha256:….
 	Checksum string `json:"checksum,omitempty"`
+}
+
+// BackupStages says what an attempt at a backup took its time for, in seconds: 12.3s.
+type BackupStages struct {
+	// Wait is until a member was found whose copy could begin.
+	Wait string `json:"wait"`
+	// Copy is what the member took to deliver.
+	Copy string `json:"copy"`
+	// Rest is how long the member was left alone for the sake of its clients.
+	Rest string `json:"rest"`
+	// Upload is how long the member waited until what it had delivered was compressed, encrypted and stored.
+	Upload string `json:"upload"`
+	// Finish is what came after the copy: storing the last pieces, and the manifest.
+	Finish string `json:"finish"`
 }
 
 // BackupLocation is where a backup is and what it takes to read it.
@@ -229,6 +245,8 @@ type RestoreSettings struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// EncryptionSecret has the key "identity" of an encrypted backup.
 	EncryptionSecret string `json:"encryptionSecret,omitempty"`
+	// Checksum is that of the manifest of the only backup to restore: sha256:…. Empty means that of the instance, and with a URL any.
+	Checksum string `json:"checksum,omitempty"`
 	// BandwidthLimit bounds, in bytes per second, how fast the data is written. Zero is no limit.
 	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
 }
