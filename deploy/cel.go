@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,22 +69,48 @@ func same(field string) string {
 // stamp begins the annotation by which ConfigMonitor restarts a workload.
 const stamp = schema.MagalixGroup + "/config-"
 
+// keeps is an expression: what an object's metadata says in a field stays as it is; a new object says nothing there.
+func keeps(field, empty string) string {
+	return fmt.Sprintf("object.metadata.?%[1]s.orValue(%[2]s) == (oldObject == null ? %[2]s : oldObject.metadata.?%[1]s.orValue(%[2]s))", field, empty)
+}
+
+// bounded is an expression: of a map that may be missing, each key is one that the condition is true of, or says what it said in another map.
+func bounded(one, other, condition string) string {
+	return fmt.Sprintf("%[1]s.orValue({}).all(key, %[3]s || %[1]s[?key] == %[2]s[?key])", one, other, condition)
+}
+
+// ofEach is an expression: a condition is true of each of these fields, whose name it has as %[1]s.
+func ofEach(condition string, fields ...string) string {
+	conditions := make([]string, len(fields))
+	for i, field := range fields {
+		conditions[i] = fmt.Sprintf(condition, field)
+	}
+	return "(" + strings.Join(conditions, " && ") + ")"
+}
+
+// alike is an expression: two objects say the same at a path in all fields but some.
+func alike(path string, but ...string) string {
+	of := func(one, other string) string {
+		return fmt.Sprintf("dyn(%[1]s.%[3]s).all(key, key in ['%[4]s'] || dyn(%[1]s.%[3]s)[?key] == dyn(%[2]s.%[3]s)[?key])", one, other, path, strings.Join(but, "', '"))
+	}
+	return of("object", "oldObject") + " && " + of("oldObject", "object")
+}
+
 // restart is an expression: an update of a workload changes nothing but the stamps in its Pod template. Other annotations there are orders to
 // whatever injects containers.
 func restart() string {
-	kept := func(one, other string) string {
-		annotations := ".spec.template.metadata.?annotations"
-		return fmt.Sprintf(" && %s%s.orValue({}).all(key, key.startsWith('%s') || %s%s[?key].orValue('') == %s%s[?key].orValue(''))",
-			one, annotations, stamp, one, annotations, other, annotations)
+	annotations := func(path, condition string) string {
+		one, other := "object."+path+".?annotations", "oldObject."+path+".?annotations"
+		return bounded(one, other, condition) + " && " + bounded(other, one, condition)
 	}
-	return "request.operation == 'UPDATE' && request.resource.group == 'apps' && object.spec.template.spec == oldObject.spec.template.spec" +
-		" && object.spec.template.metadata.?labels.orValue({}) == oldObject.spec.template.metadata.?labels.orValue({})" +
-		" && object.spec.selector == oldObject.spec.selector && object.spec.?replicas.orValue(0) == oldObject.spec.?replicas.orValue(0)" +
+	return strings.Join([]string{
+		"request.operation == 'UPDATE' && request.resource.group == 'apps'",
+		alike("spec", "template"), alike("spec.template", "metadata"), alike("spec.template.metadata", "annotations"),
+		annotations("spec.template.metadata", "key.startsWith('"+stamp+"')"),
 		// The API server counts the templates of a DaemonSet in an annotation.
-		" && object.metadata.?annotations.orValue({}).all(key, key == 'deprecated.daemonset.template.generation' ||" +
-		" (key in oldObject.metadata.?annotations.orValue({}) && object.metadata.annotations[key] == oldObject.metadata.annotations[key]))" +
-		kept("object", "oldObject") + kept("oldObject", "object") +
-		" && " + same("labels") + " && " + same("ownerReferences") + " && " + same("finalizers")
+		annotations("metadata", "key == 'deprecated.daemonset.template.generation'"),
+		same("labels"), same("ownerReferences"), same("finalizers"),
+	}, " && ")
 }
 
 func unique(words []string) []string {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // workload is a Deployment of somebody's whose Pod template has these annotations.
@@ -53,6 +55,38 @@ func TestRestartsStampOnly(t *testing.T) {
 	}
 }
 
+// TestRestartsChangeNothingElse: the stamp is no cover for a change of what somebody else's workload says.
+func TestRestartsChangeNothingElse(t *testing.T) {
+	t.Parallel()
+	type fields = map[string]any
+	stamped := fields{"magalix.com/config-app": "1"}
+	for name, change := range map[string]func(object, spec, template fields){
+		"the number of Pods":        func(_, spec, _ fields) { spec["replicas"] = int64(0) },
+		"how Pods are replaced":     func(_, spec, _ fields) { spec["strategy"] = fields{"type": "Recreate"} },
+		"how members are replaced":  func(_, spec, _ fields) { spec["updateStrategy"] = fields{"type": "OnDelete"} },
+		"whether they are replaced": func(_, spec, _ fields) { spec["paused"] = true },
+		"when a Pod is ready":       func(_, spec, _ fields) { spec["minReadySeconds"] = int64(3600) },
+		"what can be rolled back":   func(_, spec, _ fields) { spec["revisionHistoryLimit"] = int64(0) },
+		"what becomes of claims":    func(_, spec, _ fields) { spec["persistentVolumeClaimRetentionPolicy"] = fields{"whenScaled": "Delete"} },
+		"a field taken away":        func(_, spec, _ fields) { delete(spec, "selector") },
+		"the image":                 func(_, _, template fields) { template["spec"] = fields{"containers": []any{}} },
+		"a label of the Pods":       func(_, _, template fields) { template["metadata"].(fields)["labels"] = fields{"app": "shop"} },
+		"what holds up their end":   func(_, _, template fields) { template["metadata"].(fields)["finalizers"] = []any{"a.b/c"} },
+		"its labels":                func(object, _, _ fields) { object["metadata"].(fields)["labels"] = fields{"a": "b"} },
+		"its annotations":           func(object, _, _ fields) { object["metadata"].(fields)["annotations"] = fields{"a": "b"} },
+		"its owners": func(object, _, _ fields) {
+			object["metadata"].(fields)["ownerReferences"] = []any{fields{"name": "none"}}
+		},
+	} {
+		after := workload(stamped)
+		spec := after.Object["spec"].(fields)
+		change(after.Object, spec, spec["template"].(fields))
+		if evaluate(t, restart(), workload(nil), after) {
+			t.Errorf("with the stamp it may change %s", name)
+		}
+	}
+}
+
 // TestPodsOfTheirOwnLabelsOfSELinux: of those some take what the node holds a container by away.
 func TestPodsOfTheirOwnLabelsOfSELinux(t *testing.T) {
 	t.Parallel()
@@ -84,6 +118,41 @@ func TestPodsOfTheirOwnLabelsOfSELinux(t *testing.T) {
 	}
 }
 
+// TestServicesMayBeMarked: neither the digest of what was applied last nor what usual webhooks add to every Service is an order to anybody.
+func TestServicesMayBeMarked(t *testing.T) {
+	t.Parallel()
+	service := func(annotations map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "db", "annotations": annotations},
+			"spec": map[string]any{"selector": map[string]any{OwnerLabel: Name}},
+		}}
+	}
+	type notes = map[string]any
+	for name, test := range map[string]struct {
+		before, after notes
+		want          bool
+	}{
+		"a first mark":                    {notes{}, notes{schema.AppliedAnnotation: "1"}, true},
+		"another mark":                    {notes{schema.AppliedAnnotation: "1"}, notes{schema.AppliedAnnotation: "2"}, true},
+		"a mark beside what a cloud says": {notes{"cloud/id": "1"}, notes{"cloud/id": "1", schema.AppliedAnnotation: "2"}, true},
+		"a name":                          {notes{}, notes{"external-dns.alpha.kubernetes.io/hostname": "bank"}, false},
+		"Linkerd's webhook":               {notes{}, notes{"config.linkerd.io/opaque-ports": "3306"}, true},
+		"GKE's webhook":                   {notes{}, notes{"cloud.google.com/neg": `{"ingress":true}`}, true},
+		"groups of endpoints in a cloud":  {notes{}, notes{"cloud.google.com/neg": `{"exposed_ports":{"3306":{"name":"bank"}}}`}, false},
+		"what a cloud says, changed":      {notes{"cloud/id": "1"}, notes{"cloud/id": "2"}, false},
+		"what a cloud says, removed":      {notes{"cloud/id": "1"}, notes{}, false},
+	} {
+		allowed := true
+		for _, rule := range (Limits{}).contents().rules {
+			expression := strings.ReplaceAll(rule.Expression, "variables.before", "dyn(oldObject)")
+			allowed = allowed && evaluate(t, expression, service(test.before), service(test.after))
+		}
+		if allowed != test.want {
+			t.Errorf("%s: %v", name, allowed)
+		}
+	}
+}
+
 // evaluate says whether an expression is true of an update.
 func evaluate(t *testing.T, expression string, before, after *unstructured.Unstructured) bool {
 	t.Helper()
@@ -96,7 +165,8 @@ func evaluate(t *testing.T, expression string, before, after *unstructured.Unstr
 	attributes := admission.NewAttributesRecord(after, before, kind, "here", "theirs", resource, "", admission.Update, nil, false, nil)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind, VersionedObject: admission.NewLazyObject(after), VersionedOldObject: admission.NewLazyObject(before)}
 	request := &admissionv1.AdmissionRequest{Operation: admissionv1.Update}
-	request.Resource.Group = "apps"
+	request.Resource.Group = after.GroupVersionKind().Group
+	request.Resource.Resource = strings.ToLower(after.GetKind()) + "s"
 	results, _, err := condition.ForInput(t.Context(), versioned, request, cel.OptionalVariableBindings{}, nil, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		t.Fatal(err)

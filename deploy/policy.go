@@ -98,24 +98,10 @@ func (l Limits) children() restraint {
 			validation(l.outsideKubernetes(), "the operator has nothing to do in the namespaces of Kubernetes itself"),
 			validation(was, "the operator changes and deletes only what it made (label "+OwnerLabel+")"),
 			validation(is, "the operator marks what it makes (label "+OwnerLabel+")"),
-		},
-	}
-}
-
-// contents are what children must not hold: what leads beyond them.
-func (l Limits) contents() restraint {
-	return restraint{
-		name: "contents",
-		on:   onWrites("", "secrets", "services", "serviceaccounts"),
-		rules: []admissionv1.Validation{
-			validation("request.resource.resource != 'secrets' || object.?type.orValue('Opaque') == 'Opaque'",
-				"the operator makes Secrets of type Opaque only"),
-			validation("request.resource.resource != 'services' || (object.spec.?type.orValue('ClusterIP') == 'ClusterIP' && "+
-				"object.spec.?externalIPs.orValue([]).size() == 0)",
-				"the operator makes Services inside the cluster only"),
-			validation("request.resource.resource != 'serviceaccounts' || (oldObject == null ? "+
-				"object.metadata.?annotations.orValue({}).size() == 0 : "+same("annotations")+")",
-				"the operator gives service accounts no annotations, which clouds take for identities"),
+			validation("request.operation != 'DELETE' || request.resource.resource != 'secrets' || "+l.authority("oldObject"),
+				"the operator deletes no Secrets but those with CAs of clusters, in its own namespace"),
+			validation("request.resource.resource != 'secrets' || !("+l.atHome()+") || "+l.keepsAtHome("object")+" || "+l.keepsAtHome("oldObject"),
+				"in its own namespace the operator writes Secrets with CAs of clusters only, beside those of its resources there"),
 		},
 	}
 }
@@ -135,6 +121,9 @@ func (l Limits) pods() restraint {
 			validation("request.operation != 'UPDATE' || (object.spec == oldObject.spec && "+same("annotations")+
 				" && "+same("ownerReferences")+" && "+same("finalizers")+")",
 				"the operator changes the labels of Pods only"),
+			validation("request.operation != 'UPDATE' || ("+bounded("object.metadata.?labels", "oldObject.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+
+				" && "+bounded("oldObject.metadata.?labels", "object.metadata.?labels", "key.startsWith('"+ownPrefix+"')")+")",
+				"the operator changes its own labels of Pods only: others lead clients there"),
 		},
 	}
 }
@@ -171,9 +160,12 @@ func (l Limits) definitions() restraint {
 			l.Account.Namespace, l.Webhook)
 	}
 	return restraint{
-		name:  "conversion",
-		on:    onWrites("apiextensions.k8s.io", "customresourcedefinitions"),
-		rules: []admissionv1.Validation{validation(allowed, "the operator has objects converted by no webhook but its own")},
+		name: "conversion",
+		on:   onWrites("apiextensions.k8s.io", "customresourcedefinitions"),
+		rules: []admissionv1.Validation{
+			validation(allowed, "the operator has objects converted by no webhook but its own"),
+			validation(keeps("ownerReferences", "[]"), "the operator gives definitions no owners, with which they and all their objects would go"),
+		},
 	}
 }
 

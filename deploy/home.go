@@ -1,0 +1,20 @@
+package deploy
+
+import "fmt"
+
+// atHome says that the request is about the operator's own namespace.
+func (l Limits) atHome() string { return fmt.Sprintf("request.namespace == '%s'", l.Account.Namespace) }
+
+// authority says that an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.
+func (l Limits) authority(object string) string {
+	return fmt.Sprintf("(%s && %s != null && %s.metadata.name.matches('^ca[.][a-z0-9-]+[.][a-z0-9-]+$'))", l.atHome(), object, object)
+}
+
+// keepsAtHome says that a Secret is one that the operator has in its own namespace: of a cluster's CAs, of its webhook, or of one of its resources.
+func (l Limits) keepsAtHome(object string) string {
+	kept := l.authority(object) + " || " + l.controlled(object)
+	if l.Webhook != "" {
+		kept += fmt.Sprintf(" || (%s != null && %s.metadata.name == '%s')", object, object, l.Webhook)
+	}
+	return "(" + kept + ")"
+}

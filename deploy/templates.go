@@ -1,0 +1,62 @@
+package deploy
+
+import (
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// templateRules are about what workloads say beside their Pods: whose Pods they take for theirs, what else takes theirs for its own, and
+// what becomes of claims.
+func templateRules() []admissionv1.Validation {
+	metadata := func(field string) (is, was string) {
+		return "object.spec.template.?metadata.?" + field, "(oldObject == null ? optional.none() : oldObject.spec.template.?metadata.?" + field + ")"
+	}
+	annotations, annotationsBefore := metadata("annotations")
+	labels, labelsBefore := metadata("labels")
+	return []admissionv1.Validation{
+		validation(bounded(annotations, annotationsBefore, "key.startsWith('"+stamp+"')"),
+			"the operator gives its Pods no annotations: some are orders to what injects containers"),
+		validation(bounded(labels, labelsBefore, isOwnLabel(labels)),
+			"the labels of the operator's Pods are its own: others lead somebody's clients there, or past somebody's NetworkPolicy"),
+		validation("request.resource.resource == 'jobs' ? !object.spec.?manualSelector.orValue(false) : ("+selectsOwn("object.spec.?selector")+
+			" || (oldObject != null && object.spec.selector == oldObject.spec.selector))",
+			"the operator's workloads adopt no Pods that somebody else made"),
+		validation("request.resource.resource != 'statefulsets' || ["+retention("whenDeleted")+", "+retention("whenScaled")+"].all(kept, kept)",
+			"the operator's StatefulSets keep their claims"),
+		validation("request.resource.resource != 'statefulsets' || "+
+			"(oldObject != null && object.spec.?volumeClaimTemplates.orValue([]) == oldObject.spec.?volumeClaimTemplates.orValue([])) || "+
+			"object.spec.?volumeClaimTemplates.orValue([]).all(c, "+isNewClaim("dyn(c)", "dyn({})")+
+			" && c.metadata.?annotations.orValue({}).size() == 0 && c.metadata.?ownerReferences.orValue([]).size() == 0)",
+			"the claims of the operator's Pods are new and empty"),
+	}
+}
+
+// retention is an expression: a StatefulSet that goes, or shrinks, leaves its claims; or it was told otherwise before.
+func retention(when string) string {
+	field := "spec.?persistentVolumeClaimRetentionPolicy.?" + when
+	return fmt.Sprintf("(object.%[1]s.orValue('Retain') == 'Retain' || (oldObject != null && oldObject.%[1]s == object.%[1]s))", field)
+}
+
+// isOwnLabel is an expression: a key of a Pod's labels is one that the operator, or the controller of its Jobs, gives Pods.
+func isOwnLabel(labels string) string {
+	keys := "key in ['app.kubernetes.io/instance', '" + OwnerLabel + "', 'azure.workload.identity/use', 'controller-uid', 'job-name']"
+	name := "(key == 'app.kubernetes.io/name' && " + labels + "[?key].orValue('') in ['mysql', 'mysql-backup', 'pulsar-consumer', 'tdset'])"
+	return strings.Join([]string{keys, name, "key.startsWith('" + ownPrefix + "')", "key.startsWith('batch.kubernetes.io/')"}, " || ")
+}
+
+// ownPrefix begins the operator's own labels.
+const ownPrefix = schema.MySQLGroup + "/"
+
+// selectsOwn is an expression: a selector selects Pods with the operator's mark only.
+func selectsOwn(selector string) string {
+	return fmt.Sprintf("%s.?matchLabels[?'%s'].orValue('') == '%s'", selector, OwnerLabel, Name)
+}
+
+// isNewClaim is an expression: a claim asks for a volume that nobody has had, or for what it asked for before.
+func isNewClaim(claim, before string) string {
+	return ofEach(claim+".spec.?%[1]s == "+before+".?spec.?%[1]s", "volumeName", "dataSource", "dataSourceRef", "selector", "volumeAttributesClassName")
+}
