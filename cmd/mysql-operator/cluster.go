@@ -45,6 +45,8 @@ type self struct {
 	// identity tells it from all others, also from a Pod of the same name, but not from the process before it in the same Pod: that one has
 	// ended for certain, and its lease need not be waited for.
 	identity string
+	// home is the operator's namespace.
+	home string
 	// namespace and labels select its Pods, for policies of the network; the namespace is empty where they cannot be selected.
 	namespace string
 	labels    map[string]string
@@ -65,7 +67,7 @@ func ownPod(ctx context.Context, c connection) (self, error) {
 		return self{}, fmt.Errorf("read the operator's image from its Pod %s/%s: %w: outside of a Pod, or with hostNetwork, name the image with --agent-image", c.namespace, name, err)
 	}
 	image, err := imageOf(pod)
-	own := self{image: image, identity: pod.Name + "_" + string(pod.UID)}
+	own := self{image: image, identity: pod.Name + "_" + string(pod.UID), home: c.namespace}
 	if !pod.Spec.HostNetwork {
 		own.namespace, own.labels = pod.Namespace, lastingLabels(pod.Labels)
 	}

@@ -32,11 +32,11 @@ type makeController func(kind schema.Kind, own self) reconcile.Controller
 func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	return map[string]makeController{
 		"MySQLCluster": func(kind schema.Kind, own self) reconcile.Controller {
-			return mysqlcluster.Controller(kind, mysqlcluster.Operator{Image: own.image, Namespace: own.namespace, Labels: own.labels})
+			return mysqlcluster.Controller(kind, mysqlcluster.Operator{Image: own.image, Home: own.home, Namespace: own.namespace, Labels: own.labels})
 		},
 		"MySQLBackupSchedule": func(kind schema.Kind, _ self) reconcile.Controller { return mysqlbackupschedule.Controller(kind) },
 		"MySQLBackupInstance": func(kind schema.Kind, own self) reconcile.Controller {
-			return mysqlbackupinstance.Controller(kind, own.image)
+			return mysqlbackupinstance.Controller(kind, own.image, own.home)
 		},
 		"ConfigMonitor":    func(kind schema.Kind, _ self) reconcile.Controller { return configmonitor.Controller(kind) },
 		"MyCustomResource": func(kind schema.Kind, _ self) reconcile.Controller { return mycustomresource.Controller(kind) },

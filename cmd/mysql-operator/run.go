@@ -186,7 +186,7 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 // self is what the operator knows of itself. With an image for the agents given it may run anywhere, and finds a name for itself.
 func (o operator) self(ctx context.Context) (self, error) {
 	if o.options.agentImage != "" {
-		return self{image: o.options.agentImage}, nil
+		return self{image: o.options.agentImage, home: o.cluster.namespace}, nil
 	}
 	return ownPod(ctx, o.cluster)
 }
