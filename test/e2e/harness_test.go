@@ -21,7 +21,11 @@ const (
 	changeLimit = 2 * time.Minute
 )
 
+// atATime is how many tests run at once unless -parallel says otherwise: Pods take more time to come and go than processor time.
+const atATime = "3"
+
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", atATime) // never fails: the flag is there
 	flag.Parse()
 	code, err := setUp(m)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 // TestOwnSecretsAreMadeAgain: somebody deletes the Secrets that the operator made. They come back with another CA and other passwords, which
@@ -14,15 +16,16 @@ func TestOwnSecretsAreMadeAgain(t *testing.T) {
 	p := newPlace(t)
 	p.start(2)
 	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE kept")
-	before := p.secretData("-accounts") + p.secretData("-ca") + p.secretData("-tls")
-	p.run("delete", "secret", p.cluster+"-accounts", p.cluster+"-ca", p.cluster+"-tls", "-n", p.namespace)
+	before := p.ownSecrets()
+	p.run("delete", "secret", p.cluster+"-accounts", p.cluster+"-tls", "-n", p.namespace)
+	p.run("delete", "secret", agent.AuthoritySecret(p.namespace, p.cluster), "-n", operatorNamespace)
 	// The operator looks at Secrets, which it does not watch, every five minutes and whenever it starts.
 	kill(t, "mysql-operator", "mysql-operator")
 	p.wait("the Secrets to be made again", changeLimit, func(context.Context) (bool, string) {
-		now, err := p.try("get", "secret", p.cluster+"-accounts", p.cluster+"-ca", p.cluster+"-tls", "-o", "name")
+		now, err := p.try("get", "secret", p.cluster+"-accounts", p.cluster+"-tls", "-o", "name")
 		return err == nil, now
 	})
-	if after := p.secretData("-accounts") + p.secretData("-ca") + p.secretData("-tls"); after == before {
+	if after := p.ownSecrets(); after == before {
 		t.Fatal("the Secrets were not made anew")
 	}
 	for _, member := range []string{"-0", "-1"} {
@@ -45,7 +48,48 @@ func TestOwnSecretsAreMadeAgain(t *testing.T) {
 	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('kept', 'after')", "2", 30*time.Second)
 }
 
-func (p *place) secretData(suffix string) string {
+// TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each connection,
+// verifies the server, and never fails. No container starts anew.
+func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start(2)
+	starts := `jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount} {end}`
+	selector := "app.kubernetes.io/instance=" + p.cluster
+	before, first := p.run("get", "pods", "-l", selector, "-n", p.namespace, "-o", starts), p.bundle()
+	p.run("annotate", "mysqlcluster", p.cluster, "-n", p.namespace, "cr.mysqloperator.grtl.github.com/rotate-ca-before="+time.Now().UTC().Add(time.Second).Format(time.RFC3339))
+	p.wait("both CAs to be trusted by all", 5*time.Minute, func(context.Context) (bool, string) {
+		p.verifies(p.bundle())
+		seen := p.run("get", "mysqlcluster", p.cluster, "-n", p.namespace, "-o", `jsonpath={.status.conditions[?(@.type=="CertificateRotation")].reason}`)
+		return seen == "WaitingForClients", seen
+	})
+	p.verifies(first)
+	p.run("annotate", "mysqlcluster", p.cluster, "-n", p.namespace, "cr.mysqloperator.grtl.github.com/rotate-ca-overlap=0s")
+	p.wait("the old CA to be forgotten", 10*time.Minute, func(context.Context) (bool, string) {
+		now := p.bundle()
+		p.verifies(now)
+		return strings.Count(now, "BEGIN CERTIFICATE") == 1 && now != first, now
+	})
+	p.settled(2)
+	if after := p.run("get", "pods", "-l", selector, "-n", p.namespace, "-o", starts); after != before {
+		t.Errorf("something started anew: %s, was %s", after, before)
+	}
+}
+
+// verifies fails the test unless a client that trusts these CAs is served.
+func (p *place) verifies(bundle string) {
 	p.t.Helper()
-	return p.run("get", "secret", p.cluster+suffix, "-n", p.namespace, "-o", "jsonpath={.data}")
+	db := p.openTrusting(p.cluster, p.password, bundle)
+	p.exec(db, "DO 1")
+	_ = db.Close()
+}
+
+// ownSecrets are the contents of the Secrets that the operator made for the cluster.
+func (p *place) ownSecrets() string {
+	p.t.Helper()
+	data := p.run("get", "secret", agent.AuthoritySecret(p.namespace, p.cluster), "-n", operatorNamespace, "-o", "jsonpath={.data}")
+	for _, suffix := range []string{"-accounts", "-tls"} {
+		data += p.run("get", "secret", p.cluster+suffix, "-n", p.namespace, "-o", "jsonpath={.data}")
+	}
+	return data
 }

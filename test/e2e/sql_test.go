@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"database/sql"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,14 +16,21 @@ import (
 // open connects as root to a Service of the cluster, over TLS with the server's name verified, as a careful client would.
 func (p *place) open(service, password string) *sql.DB {
 	p.t.Helper()
+	return p.openTrusting(service, password, p.bundle())
+}
+
+// bundle is what clients are to trust.
+func (p *place) bundle() string {
+	p.t.Helper()
+	return p.run("get", "configmap", p.cluster+"-ca-cert", "-n", p.namespace, "-o", `jsonpath={.data.ca\.crt}`)
+}
+
+// openTrusting connects so with these CAs.
+func (p *place) openTrusting(service, password, bundle string) *sql.DB {
+	p.t.Helper()
 	address := p.run("get", "service", service, "-n", p.namespace, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
-	encoded := p.run("get", "secret", p.cluster+"-tls", "-n", p.namespace, "-o", `jsonpath={.data.ca\.crt}`)
-	ca, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil {
-		p.t.Fatal(err)
-	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
+	if !pool.AppendCertsFromPEM([]byte(bundle)) {
 		p.t.Fatal("the cluster's CA is not a certificate")
 	}
 	config := driver.NewConfig()

@@ -16,8 +16,8 @@ import (
 )
 
 // TestEachFaultAtEachRequest upgrades from release 1 to release 3, which takes everything at once: a version carried over, objects
-// rewritten, the version dropped. Each request of that goes wrong in each way; the operator is started anew until it comes through. The
-// end is always the newest definition, with every object as it was.
+// rewritten, the version dropped. Each request of that goes wrong in several ways, and in each way with make test-long; the operator is
+// started anew until it comes through. The end is always the newest definition, with every object as it was.
 func TestEachFaultAtEachRequest(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
@@ -49,7 +49,7 @@ func TestEachFaultAtEachRequest(t *testing.T) {
 func atOnce(cases []func()) {
 	queue := make(chan func())
 	var workers sync.WaitGroup
-	for range 12 {
+	for range 6 {
 		workers.Go(func() {
 			for run := range queue {
 				run()

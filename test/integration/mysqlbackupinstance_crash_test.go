@@ -109,7 +109,7 @@ func TestBackupInstanceSurvivesEveryCrash(t *testing.T) {
 			}
 		}
 	}
-	sideBySide(t, 8, stories)
+	sideBySide(t, 4, stories)
 	if died := int(deaths.Load()); died < len(stories)*3/4 {
 		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
 	}
@@ -204,7 +204,7 @@ func TestBackupInstanceWithoutARight(t *testing.T) {
 	stories["tell events"] = func(t *testing.T) {
 		limited(t, butNot(instanceRules(), "create", "events")).succeeds(t, "one")
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 // limited is a depot whose operator has these rights only, and a backup in it that takes all of them.

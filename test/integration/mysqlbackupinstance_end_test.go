@@ -9,11 +9,14 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -41,7 +44,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 		d.back(t, name, "cluster: db, "+spec)
 		d.succeeds(t, name)
 	}
-	sideBySide(t, 12, map[string]func(*testing.T){
+	sideBySide(t, 6, map[string]func(*testing.T){
 		"by its policy": func(t *testing.T) {
 			completed(t, "policy", "deletionPolicy: Delete")
 			d.held(t, "policy", true)
@@ -110,7 +113,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.patch(t, "mysqlbackupinstances", "outlives", fmt.Sprintf(`{"metadata":{"finalizers":["example.com/audit",%q]}}`, backup.FinalizerData))
 			d.remove(t, "mysqlclusters", "brief")
 			d.remove(t, "secrets", "brief-tls")
-			d.remove(t, "secrets", "brief-ca")
+			d.removeAuthority(t, "brief")
 			d.remove(t, "mysqlbackupinstances", "outlives")
 			d.removes(t, "outlives", backup.ExitDone, "{}")
 			d.held(t, "outlives", false)
@@ -186,15 +189,16 @@ func (d *depot) checkRemoval(t *testing.T, name string) {
 // argumentsOf is what a Job's program is told.
 func (d *depot) argumentsOf(t *testing.T, name string) []string {
 	t.Helper()
-	found, err := d.of("jobs").Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return d.job(t, name).Spec.Template.Spec.Containers[0].Args
+}
+
+func (d *depot) job(t *testing.T, name string) batchv1.Job {
+	t.Helper()
 	var job batchv1.Job
-	if err := schema.Decode(found, &job); err != nil {
+	if err := schema.Decode(d.get(t, "jobs", name), &job); err != nil {
 		t.Fatal(err)
 	}
-	return job.Spec.Template.Spec.Containers[0].Args
+	return job
 }
 
 // TestBackupInstanceDataIsLeft deletes instances whose data cannot be deleted: they go, and it is told where the data is.
@@ -209,7 +213,7 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 		says(t, d.told(t, name, "Warning BackupDataLeft"), append(words, "/"+d.namespace+"/db/"+name)...)
 		d.gone(t, "jobs", name+"-delete")
 	}
-	sideBySide(t, 6, map[string]func(*testing.T){
+	sideBySide(t, 3, map[string]func(*testing.T){
 		"refused": func(t *testing.T) {
 			d.back(t, "refused", "cluster: db, deletionPolicy: Delete")
 			d.succeeds(t, "refused")
@@ -225,6 +229,24 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			d.remove(t, "mysqlbackupinstances", "volumeless")
 			left(t, "volumeless", `PersistentVolumeClaim "nas"`)
 		},
+		"not yet, when its Secret does not name its endpoint": func(t *testing.T) {
+			const server = "https://s3.example.com"
+			d.secret(t, "minio", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "endpoint": server})
+			d.back(t, "barred", "cluster: db, deletionPolicy: Delete, destination: {url: 's3://bucket?endpoint="+server+"', secret: minio}")
+			d.succeeds(t, "barred")
+			d.patch(t, "secrets", "minio", `{"data":{"endpoint":null}}`)
+			d.remove(t, "mysqlbackupinstances", "barred")
+			says(t, d.told(t, "barred", "Warning DestinationRefused"), `Secret "minio"`, "endpoint="+server)
+			held, err := d.instance(t.Context(), "barred")
+			if stalled := meta.FindStatusCondition(held.Status.Conditions, mysqlv1.ConditionStalled); err != nil || stalled == nil || stalled.Reason != backup.ReasonDestinationRefused {
+				t.Errorf("its conditions are %+v (%v)", held.Status.Conditions, err)
+			}
+			d.patch(t, "secrets", "minio", `{"stringData":{"endpoint":"`+server+`"}}`)
+			d.patch(t, "mysqlbackupinstances", "barred", `{"metadata":{"annotations":{"look":"again"}}}`)
+			d.removes(t, "barred", backup.ExitDone, d.outcome(t, "barred", backup.ReasonCompleted, ""))
+			d.gone(t, "mysqlbackupinstances", "barred")
+			d.told(t, "barred", "Normal BackupDataDeleted")
+		},
 		"no credentials": func(t *testing.T) {
 			d.secret(t, "s3", map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
 			d.back(t, "locked", "cluster: db, deletionPolicy: Delete, destination: {url: 's3://bucket', secret: s3}")
@@ -235,6 +257,66 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			left(t, "locked", "there are none", "s3://bucket/")
 		},
 	})
+}
+
+// TestBackupInstanceDataIsLeftOnALostNode loses the Pod that deletes with its node, which never says that it has ended. The instance says what it
+// waits for, and goes when its patience is over.
+func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	began := time.Now()
+	clock := &handClock{now: began}
+	d.place.operate(t, nil, mysqlbackupinstance.ControllerAt(backupInstances(), "operator:test", d.home, clock.read))
+	d.back(t, "lost", "cluster: db, deletionPolicy: Delete")
+	d.succeeds(t, "lost")
+	d.remove(t, "mysqlbackupinstances", "lost")
+	pod := d.pod(t, "lost", "delete")
+	d.bind(t, pod)
+	d.runs(t, pod, "")
+	d.remove(t, "pods", pod)
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, "lost")
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), pod+" is told to end") {
+			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+		}
+		return ""
+	})
+	clock.set(began.Add(9 * time.Minute))
+	d.patch(t, "mysqlbackupinstances", "lost", `{"metadata":{"annotations":{"minutes":"9"}}}`)
+	d.held(t, "lost", true)
+	clock.set(began.Add(11 * time.Minute))
+	d.patch(t, "mysqlbackupinstances", "lost", `{"metadata":{"annotations":{"minutes":"11"}}}`)
+	d.gone(t, "mysqlbackupinstances", "lost")
+	says(t, d.told(t, "lost", "Warning BackupDataLeft"), pod, "is its node gone?")
+}
+
+// TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while no event can be written: it stays, since nobody
+// would find the data otherwise.
+func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.operate(t, nil)
+	d.back(t, "saved", "cluster: db, deletionPolicy: Delete")
+	d.succeeds(t, "saved")
+	d.grant(t, slices.DeleteFunc(instanceRules(), func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Verbs, "create") && slices.Contains(rule.Resources, "events")
+	}))
+	d.remove(t, "mysqlbackupinstances", "saved")
+	d.removes(t, "saved", backup.ExitRefused, d.outcome(t, "saved", backup.ReasonDestinationRefused, "the volume is read-only"))
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, "saved")
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "tell event BackupDataLeft") {
+			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+		}
+		return ""
+	})
+	d.held(t, "saved", true)
+
+	d.grant(t, instanceRules())
+	d.gone(t, "mysqlbackupinstances", "saved")
+	says(t, d.told(t, "saved", "Warning BackupDataLeft"), "the volume is read-only", "/"+d.namespace+"/db/saved")
 }
 
 // TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data would have to be deleted first, one while it is made: an

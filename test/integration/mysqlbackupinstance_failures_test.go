@@ -19,7 +19,7 @@ func TestBackupInstanceFails(t *testing.T) {
 	d := newDepot(t)
 	d.cluster(t, "db")
 	d.operate(t, nil)
-	sideBySide(t, 12, map[string]func(*testing.T){
+	sideBySide(t, 6, map[string]func(*testing.T){
 		"refused": func(t *testing.T) {
 			d.back(t, "refused", "cluster: db")
 			pod := d.pod(t, "refused", "backup")
@@ -120,7 +120,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 		says(t, readyOf(d.until(t, name, mysqlv1.BackupFailed, backup.ReasonReplaced)).Message, "concurrencyPolicy Replace")
 		d.gone(t, "jobs", name+"-backup")
 	}
-	sideBySide(t, 6, map[string]func(*testing.T){
+	sideBySide(t, 3, map[string]func(*testing.T){
 		"before it began": func(t *testing.T) {
 			d.back(t, "unborn", "cluster: nowhere")
 			d.waitsFor(t, "unborn", "ClusterNotFound", false)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -41,6 +42,7 @@ func newDepot(t *testing.T) *depot {
 func newDepotOn(t *testing.T, server *apiserver.Server) *depot {
 	t.Helper()
 	d := &depot{newPlace(t, server, depotKinds()...)}
+	d.settle(t, mysqlbackupinstance.Controller(backupInstances(), "", ""))
 	d.grant(t, instanceRules())
 	return d
 }
@@ -52,7 +54,7 @@ func depotKinds() []schema.Kind {
 
 // instanceRules are what the manifests grant an operator in a namespace.
 func instanceRules() []rbacv1.PolicyRule {
-	return rulesOf(mysqlbackupinstance.Controller(backupInstances(), ""))
+	return rulesOf(mysqlbackupinstance.Controller(backupInstances(), "", ""))
 }
 
 // cluster makes a cluster whose members serve, with the Secrets that its operator would make.
@@ -92,11 +94,16 @@ func (d *depot) certificates(t *testing.T, cluster string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.secret(t, cluster+"-ca", map[string]string{"tls.crt": string(authority.Certificate), "tls.key": string(authority.Key)})
+	d.secretIn(t, d.home, agent.AuthoritySecret(d.namespace, cluster), map[string]string{"ca.crt": string(authority.Certificate), "ca.key": string(authority.Key)})
 	d.secret(t, cluster+"-tls", map[string]string{"ca.crt": string(authority.Certificate), "tls.crt": string(member.Certificate), "tls.key": string(member.Key)})
 }
 
 func (d *depot) secret(t *testing.T, name string, content map[string]string) {
+	t.Helper()
+	d.secretIn(t, d.namespace, name, content)
+}
+
+func (d *depot) secretIn(t *testing.T, namespace, name string, content map[string]string) {
 	t.Helper()
 	made := object(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+name+"}}")
 	fields := map[string]any{}
@@ -104,7 +111,7 @@ func (d *depot) secret(t *testing.T, name string, content map[string]string) {
 		fields[key] = value
 	}
 	made.Object["stringData"] = fields
-	if _, err := d.of("secrets").Create(t.Context(), made, metav1.CreateOptions{FieldManager: "user"}); err != nil {
+	if _, err := d.Dynamic.Resource(coreResource("secrets")).Namespace(namespace).Create(t.Context(), made, metav1.CreateOptions{FieldManager: "user"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -268,6 +275,7 @@ func (d *depot) outcome(t *testing.T, name, reason, message string) string {
 	if reason == backup.ReasonCompleted {
 		said.Source, said.ServerVersion, said.GTIDExecuted = "db-1", "9.7.4", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
 		said.Checksum, said.DataSize, said.Size, said.UID, said.Instance = "sha256:abc", 3<<30, 1<<30, string(instance.UID), name
+		said.Spent = &backup.Spent{Wait: 100, Copy: 2000, Finish: 300}
 	}
 	content, err := said.Encode()
 	if err != nil {
@@ -333,5 +341,5 @@ func (d *depot) reporter(t *testing.T, cluster string) *reporter {
 // operate starts an operator for instances.
 func (d *depot) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	return d.place.operate(t, configure, mysqlbackupinstance.Controller(backupInstances(), "operator:test"))
+	return d.place.operate(t, configure, mysqlbackupinstance.Controller(backupInstances(), "operator:test", d.home))
 }

@@ -77,3 +77,35 @@ func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	d.considers(t)
 	kept(t.Context())
 }
+
+// TestBackupScheduleForbidsUnderALaggingWatch: the operator hears late of the backup that it has made itself. Only that one is under way, as long
+// as it is not over: whatever the caches say.
+func TestBackupScheduleForbidsUnderALaggingWatch(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "concurrencyPolicy: Forbid")
+	late := newLaggard("mysqlbackupinstances")
+	o := d.operate(t, late.slow)
+	d.is(t, "Scheduled", nil)
+	o.restful(t)
+	late.lag()
+	strikes := func(night int) {
+		d.clock.set(d.night(night))
+		d.patch(t, "mysqlbackupschedules", "nightly", fmt.Sprintf(`{"metadata":{"annotations":{"night":"%d"}}}`, night))
+	}
+	strikes(0)
+	d.has(t, 0)
+	strikes(1)
+	soon(t, func(ctx context.Context) string {
+		if made := d.names(ctx); len(made) != 1 {
+			t.Fatalf("there are the instances %v, none of them over", made)
+		}
+		schedule, err := d.read(ctx)
+		if err != nil || schedule.Status.Missed != 1 {
+			return fmt.Sprintf("no pass has left the second night out: %+v (%v)", schedule.Status, err)
+		}
+		return ""
+	})
+	late.catchUp()
+	d.considers(t)
+	d.has(t, 0)
+}

@@ -3,11 +3,14 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
 
 // childrenGone waits until nothing of a cluster is left but its volumes' claims, and returns the UIDs of those.
@@ -50,8 +53,15 @@ func TestMySQLClusterDeleted(t *testing.T) {
 	if len(claims) != 2 {
 		t.Errorf("the claims are %v, want both kept", claims)
 	}
+	authority := "DELETE /api/v1/namespaces/" + s.home + "/secrets/" + agent.AuthoritySecret(s.namespace, "db")
+	soon(t, func(context.Context) string {
+		if !slices.Contains(o.wire.written()[writes:], authority) {
+			return "the CA of the cluster is not deleted"
+		}
+		return ""
+	})
 	for _, write := range o.wire.written()[writes:] {
-		if strings.HasPrefix(write, "DELETE") || strings.Contains(write, "/persistentvolumeclaims") {
+		if strings.HasPrefix(write, "DELETE") && write != authority || strings.Contains(write, "/persistentvolumeclaims") {
 			t.Errorf("the operator deleted by itself, or touched a volume: %s", write)
 		}
 	}
@@ -76,7 +86,7 @@ func TestMySQLClusterOrphaned(t *testing.T) {
 	s := newSite(t)
 	o := s.operate(t, nil)
 	s.apply(t, "db", "secret: root, replicas: 3")
-	before, children, secrets := s.settled(t, "db"), s.children(t, "db"), s.ownSecrets(t.Context(), "db")
+	before, children, accounts := s.settled(t, "db"), s.children(t, "db"), s.ownSecrets(t.Context(), "db")["db-accounts"]
 
 	orphan := metav1.DeletePropagationOrphan
 	if err := s.of("mysqlclusters").Delete(t.Context(), "db", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
@@ -93,7 +103,7 @@ func TestMySQLClusterOrphaned(t *testing.T) {
 		t.Errorf("the cluster goes on as epoch %d with %s and %v in sync, want the epoch after %d, %s and three", after.Status.Epoch, after.Status.Primary, after.Status.InSync, before.Status.Epoch, before.Status.Primary)
 	}
 	same(t, s.children(t, "db"), children)
-	same(t, s.ownSecrets(t.Context(), "db"), secrets)
+	same(t, s.ownSecrets(t.Context(), "db")["db-accounts"], accounts)
 	s.node.podsOnce(t, "db", 3)
 	for _, what := range []string{"serviceaccounts", "configmaps", "secrets", "services", "poddisruptionbudgets", "statefulsets"} {
 		found, err := s.of(what).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=db"})

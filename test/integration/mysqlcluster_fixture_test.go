@@ -40,9 +40,15 @@ func newSiteOn(t *testing.T, server *apiserver.Server) *site {
 	t.Helper()
 	s := &site{place: newPlace(t, server, mysqlClusters())}
 	s.node = startNode(t, s)
+	s.settle(t, s.controller())
 	s.grant(t, operatorRules())
 	s.password(t, "root", "secret")
 	return s
+}
+
+// controller is the kind as the site's operators have it.
+func (s *site) controller() reconcile.Controller {
+	return mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{Image: "operator:test", Home: s.home, Namespace: "operators"})
 }
 
 // operatorRules are what the manifests grant an operator in a namespace.
@@ -186,7 +192,7 @@ func (s *site) told(t *testing.T, cluster string, kind [2]string, note string) {
 // operate starts an operator for MySQLClusters.
 func (s *site) operate(t *testing.T, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	return s.place.operate(t, configure, mysqlcluster.Controller(mysqlClusters(), mysqlcluster.Operator{Image: "operator:test", Namespace: "operators"}))
+	return s.place.operate(t, configure, s.controller())
 }
 
 // patience bounds every wait of these tests. It is for a machine that does much else; what waits for a timer of minutes fails.

@@ -24,7 +24,7 @@ func foreignObjects() map[string]foreignObject {
 		"identity":    {"services", "%s-pods", "apiVersion: v1\nkind: Service\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n"},
 		"config":      {"configmaps", "%s-config", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[2]s, " + ourLabels + "}\ndata: {a: b}\n"},
 		"tls":         {"secrets", "%s-tls", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
-		"ca":          {"secrets", "%s-ca", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + foreignLabels + "}\nstringData: {tls.crt: x}\n"},
+		"trust":       {"configmaps", "%s-ca-cert", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %[2]s, " + foreignLabels + "}\ndata: {ca.crt: x}\n"},
 		"accounts":    {"secrets", "%s-accounts", "apiVersion: v1\nkind: Secret\nmetadata: {name: %[2]s, " + ourLabels + "}\nstringData: {agent: x}\n"},
 		"claim":       {"persistentvolumeclaims", "data-%s-0", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %[2]s, " + foreignLabels + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"},
 		"account":     {"serviceaccounts", "%s", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: %[2]s, " + foreignLabels + "}\n"},
@@ -41,7 +41,7 @@ func TestMySQLClusterLeavesForeignObjectsAlone(t *testing.T) {
 	for cluster, foreign := range foreignObjects() {
 		stories[cluster] = func(t *testing.T) { s.leavesAlone(t, cluster, foreign) }
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 func (s *site) leavesAlone(t *testing.T, cluster string, foreign foreignObject) {
@@ -69,16 +69,16 @@ func (s *site) leavesAlone(t *testing.T, cluster string, foreign foreignObject) 
 }
 
 // TestMySQLClusterLeavesPlantedSecretsAlone has Secrets with all of the operator's marks, made by somebody who may write Secrets only,
-// before there is a cluster: whoever knows the CA's key could give orders to its members.
+// before there is a cluster: he would know the passwords of its accounts, or the key of its members.
 func TestMySQLClusterLeavesPlantedSecretsAlone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.operate(t, nil)
 	stories := map[string]func(*testing.T){}
-	for _, part := range []string{"ca", "accounts", "tls"} {
+	for _, part := range []string{"accounts", "tls"} {
 		stories[part] = func(t *testing.T) { s.leavesPlantedAlone(t, "planted-"+part, "planted-"+part+"-"+part) }
 	}
-	sideBySide(t, 3, stories)
+	sideBySide(t, 2, stories)
 }
 
 func (s *site) leavesPlantedAlone(t *testing.T, cluster, name string) {

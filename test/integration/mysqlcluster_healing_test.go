@@ -35,6 +35,7 @@ func damages() map[string]damage {
 		"not-ready":    {"services", "%s-pods", `{"spec":{"publishNotReadyAddresses":false},` + marks + `}`},
 		"other-config": {"configmaps", "%s-config", `{"data":{"my.cnf":"[mysqld]\nsuper_read_only=OFF\n"},` + marks + `}`},
 		"more-config":  {"configmaps", "%s-config", `{"data":{"my.cnf":null},` + unlabelled + `}`},
+		"other-trust":  {"configmaps", "%s-ca-cert", `{"data":{"ca.crt":"a CA of mine"},` + marks + `}`},
 		"token":        {"serviceaccounts", "%s", `{"automountServiceAccountToken":true,` + marks + `}`},
 		"disowned":     {"services", "%s-read", `{"metadata":{"ownerReferences":null,` + strings.TrimPrefix(marks, `"metadata":{`) + `}`},
 		"no-budget":    {"poddisruptionbudgets", "%s", `{"spec":{"maxUnavailable":"100%"},` + marks + `}`},
@@ -50,7 +51,7 @@ func TestMySQLClusterHealsItsChildren(t *testing.T) {
 	for cluster, done := range damages() {
 		stories[cluster] = func(t *testing.T) { s.heals(t, cluster, done) }
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 func (s *site) heals(t *testing.T, cluster string, done damage) {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -58,6 +59,8 @@ type simulatedMember struct {
 
 	address string
 	server  *http.Server
+	// mounted is what the member's Pod has of Secret NAME-tls.
+	mounted certificates
 }
 
 // certificates are what a member's Pod mounts.
@@ -65,15 +68,20 @@ type certificates struct{ authority, certificate, key []byte }
 
 // start runs a member's mysqld and agent on an address of its own.
 func (n *network) start(host string, volume *memberVolume, from certificates) (*simulatedMember, error) {
-	security, err := from.server()
-	if err != nil {
+	if _, err := from.server(); err != nil {
 		return nil, err
 	}
 	listener, address, err := listenAlone()
 	if err != nil {
 		return nil, err
 	}
-	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address}
+	m := &simulatedMember{network: n, host: host, volume: volume, boot: rand.Text(), readOnly: true, address: address, mounted: from}
+	// As the agent does, it reads its files anew for each connection.
+	security := &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return m.mounted.server()
+	}}
 	m.server = &http.Server{Handler: m.routes(), TLSConfig: security, ReadHeaderTimeout: time.Second}
 	n.mu.Lock()
 	// The member before it, which has the same volume, may just be answering somebody.
@@ -94,6 +102,17 @@ func (m *simulatedMember) stop() {
 	defer m.network.mu.Unlock()
 	if m.network.running[m.host] == m {
 		delete(m.network.running, m.host)
+	}
+}
+
+// remount gives the members of a cluster what is in Secret NAME-tls by now, as kubelet does after a while.
+func (n *network) remount(cluster string, now certificates) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for host, member := range n.running {
+		if strings.Contains(host, "."+cluster+"-pods.") {
+			member.mounted = now
+		}
 	}
 }
 
@@ -187,6 +206,7 @@ func (m *simulatedMember) status() replication.Status {
 		ServerUUID: server.ServerUUID, Version: "9.7.4", Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
 		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
+		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
 	if m.assignment != nil {
 		status.Silent = m.assignment.Silent

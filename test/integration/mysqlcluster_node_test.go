@@ -49,6 +49,7 @@ func startNode(t *testing.T, s *site) *node {
 	}
 	watched := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, s.namespace, nil)
 	n.follow(t, watched, "persistentvolumeclaims", cache.ResourceEventHandlerFuncs{AddFunc: n.provide, UpdateFunc: func(_, now any) { n.provide(now) }})
+	n.follow(t, watched, "secrets", cache.ResourceEventHandlerFuncs{AddFunc: n.remount, UpdateFunc: func(_, now any) { n.remount(now) }})
 	n.follow(t, watched, "pods", cache.ResourceEventHandlerFuncs{AddFunc: n.run, DeleteFunc: n.end})
 	watched.Start(ctx.Done())
 	t.Cleanup(func() {
@@ -172,8 +173,23 @@ func (n *node) begin(ctx context.Context, pod corev1.Pod) (*simulatedMember, err
 		return nil, err
 	}
 	host := fmt.Sprintf("%s.%s-pods.%s.svc", pod.Name, instance, pod.Namespace)
-	from := certificates{authority: mounted.Data["ca.crt"], certificate: mounted.Data["tls.crt"], key: mounted.Data["tls.key"]}
-	return n.network.start(host, n.volume(object.GetUID(), pod.Name), from)
+	return n.network.start(host, n.volume(object.GetUID(), pod.Name), certificatesOf(mounted))
+}
+
+// remount brings members a Secret that has changed.
+func (n *node) remount(item any) {
+	var secret corev1.Secret
+	object, ok := item.(*unstructured.Unstructured)
+	if !ok || schema.Decode(object, &secret) != nil {
+		return
+	}
+	if cluster, ok := strings.CutSuffix(secret.Name, "-tls"); ok {
+		n.network.remount(cluster, certificatesOf(secret))
+	}
+}
+
+func certificatesOf(secret corev1.Secret) certificates {
+	return certificates{authority: secret.Data["ca.crt"], certificate: secret.Data["tls.crt"], key: secret.Data["tls.key"]}
 }
 
 // volume returns what is on a claim's volume; UUIDs tell the member's number, so that runs can be compared.

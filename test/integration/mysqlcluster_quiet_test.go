@@ -54,6 +54,29 @@ func (p *place) restful(t *testing.T, operators ...*operating) {
 	}
 }
 
+// TestMySQLClusterSurvivesARestartUnwritten starts another operator where a cluster is as it should be: it looks, and writes nothing.
+func TestMySQLClusterSurvivesARestartUnwritten(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	before := s.operate(t, nil)
+	s.apply(t, "db", "secret: root, replicas: 3")
+	s.settled(t, "db")
+	before.restful(t)
+	before.finish(t)
+
+	after := s.operate(t, nil)
+	soon(t, func(context.Context) string {
+		if after.passes(t) == 0 {
+			return "the new operator has not looked at the cluster"
+		}
+		return ""
+	})
+	after.restful(t)
+	if writes := after.wire.written(); len(writes) > 0 {
+		t.Errorf("it wrote %v", writes)
+	}
+}
+
 // outage is for how long the API server is away.
 const outage = 15 * time.Second
 

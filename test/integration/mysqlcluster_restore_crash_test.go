@@ -57,7 +57,7 @@ func TestMySQLClusterRestoreSurvivesEveryCrash(t *testing.T) {
 			}
 		}
 	}
-	sideBySide(t, 8, stories)
+	sideBySide(t, 4, stories)
 	if died := int(deaths.Load()); died < len(stories)*3/4 {
 		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
 	}
@@ -148,7 +148,7 @@ func TestMySQLClusterRestoreWithoutARight(t *testing.T) {
 		v.stalled(t, v.until(t, "db", "PodsNotCreated"), "Kubernetes makes no Pod for Job db-restore", "exceeded quota: few")
 		v.remove(t, "resourcequotas", "few")
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 // TestMySQLClusterRestoreJobOfSomebodyElse finds its Job's name taken.

@@ -79,7 +79,7 @@ func TestMySQLClusterWithoutARight(t *testing.T) {
 		s.apply(t, "db", "secret: root")
 		s.settled(t, "db")
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 // TestMySQLClusterWithoutRoom meets what refuses Pods, volumes and other children to anybody.
@@ -125,7 +125,7 @@ func TestMySQLClusterWithoutRoom(t *testing.T) {
 		s.remove(t, "pods", "db-0")
 		s.settled(t, "db")
 	}
-	sideBySide(t, 6, stories)
+	sideBySide(t, 3, stories)
 }
 
 // nudged waits for a reason, and touches the cluster's StatefulSet now and then: its controller's own patience grows to minutes.

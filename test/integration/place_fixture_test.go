@@ -19,6 +19,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -31,6 +32,27 @@ type place struct {
 	namespace string
 	// account is the name of the operator's service account there.
 	account string
+	// home is the operator's own namespace, where it keeps the CAs of clusters.
+	home string
+}
+
+// homePrefix begins the name of every operator's own namespace.
+const homePrefix = "home-"
+
+// settle makes the operator's own namespace, with the rights that the manifests grant it there.
+func (p *place) settle(t *testing.T, controllers ...reconcile.Controller) {
+	t.Helper()
+	p.home = homePrefix + p.namespace
+	namespaces := p.Dynamic.Resource(coreResource("namespaces"))
+	if _, err := namespaces.Create(t.Context(), object(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+p.home+"}}"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = namespaces.Delete(context.WithoutCancel(t.Context()), p.home, metav1.DeleteOptions{}) })
+	rules := []rbacv1.PolicyRule{}
+	for _, one := range controllers {
+		rules = append(rules, one.OwnRules...)
+	}
+	p.grantIn(t, p.home, rules)
 }
 
 // newPlace makes a namespace on a control plane, which is taught the kinds.
@@ -106,6 +128,11 @@ func (p *place) operatorUser() string {
 // grant makes these rules, and no others, the operator's.
 func (p *place) grant(t *testing.T, rules []rbacv1.PolicyRule) {
 	t.Helper()
+	p.grantIn(t, p.namespace, rules)
+}
+
+func (p *place) grantIn(t *testing.T, namespace string, rules []rbacv1.PolicyRule) {
+	t.Helper()
 	role := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: operator}}")
 	content := []any{}
 	for _, rule := range rules {
@@ -119,7 +146,7 @@ func (p *place) grant(t *testing.T, rules []rbacv1.PolicyRule) {
 	binding := object(t, "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: operator}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: operator}}")
 	binding.Object["subjects"] = []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": p.operatorUser()}}
 	for what, made := range map[string]*unstructured.Unstructured{"roles": role, "rolebindings": binding} {
-		if _, err := p.of(what).Apply(t.Context(), made.GetName(), made, metav1.ApplyOptions{FieldManager: "administrator", Force: true}); err != nil {
+		if _, err := p.Dynamic.Resource(childResource(what)).Namespace(namespace).Apply(t.Context(), made.GetName(), made, metav1.ApplyOptions{FieldManager: "administrator", Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,8 +168,26 @@ func (p *place) get(t *testing.T, what, name string) *unstructured.Unstructured 
 
 // secret reads a Secret.
 func (p *place) secret(ctx context.Context, name string) (corev1.Secret, error) {
+	return p.secretIn(ctx, p.namespace, name)
+}
+
+// authority reads the Secret with the CAs of a cluster.
+func (p *place) authority(ctx context.Context, cluster string) (corev1.Secret, error) {
+	return p.secretIn(ctx, p.home, agent.AuthoritySecret(p.namespace, cluster))
+}
+
+// removeAuthority deletes the Secret with the CAs of a cluster.
+func (p *place) removeAuthority(t *testing.T, cluster string) {
+	t.Helper()
+	home := p.Dynamic.Resource(coreResource("secrets")).Namespace(p.home)
+	if err := home.Delete(t.Context(), agent.AuthoritySecret(p.namespace, cluster), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *place) secretIn(ctx context.Context, namespace, name string) (corev1.Secret, error) {
 	var found corev1.Secret
-	object, err := p.of("secrets").Get(ctx, name, metav1.GetOptions{})
+	object, err := p.Dynamic.Resource(coreResource("secrets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return found, err
 	}

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // thief has the token of an operator whose rights reach everywhere: only the policies hold it.
@@ -19,9 +22,10 @@ type thief struct {
 	client dynamic.Interface
 }
 
-func newThief(t *testing.T) thief {
+func newThief(t *testing.T, kinds ...schema.Kind) thief {
 	t.Helper()
-	p := newPlace(t, pool.Shared(t), depotKinds()...)
+	p := newPlace(t, pool.Shared(t), kinds...)
+	p.settle(t)
 	config := rest.CopyConfig(p.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: p.operatorUser(), Groups: []string{"system:masters"}}
 	client, err := dynamic.NewForConfig(config)
@@ -111,28 +115,43 @@ func (f thief) victims(t *testing.T) {
 	} {
 		f.make(t, what, document)
 	}
+	f.make(t, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: db-accounts, "+ours+"}}")
+	atHome := *f.place
+	atHome.namespace = f.home
+	for _, name := range []string{authorityOfDB, "pull-credentials"} {
+		atHome.make(t, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: "+name+", "+ours+"}}")
+	}
 }
+
+// authorityOfDB is a Secret with the CAs of a cluster.
+const authorityOfDB = "ca.shop.db"
 
 // TestPolicyAgainstAStolenToken: what somebody would do who has the operator's token, with more rights than the operator ever gets. All of
 // it is refused by the policies, and by nothing else.
 func TestPolicyAgainstAStolenToken(t *testing.T) {
 	t.Parallel()
-	f := newThief(t)
+	f := newThief(t, depotKinds()...)
 	f.victims(t)
+	f.property(t)
+	attacks := f.onOthers(t)
+	maps.Copy(attacks, f.onPods(t))
+	maps.Copy(attacks, f.onWhatIsItsOwn(t))
+	for story, one := range attacks {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			one.isRefused(t)
+		})
+	}
+}
+
+// onOthers are requests about what belongs to other people, and for Pods that are not restricted.
+func (f thief) onOthers(t *testing.T) map[string]attack {
+	t.Helper()
 	here := f.namespace
 	const kubeSystem, apply = "kube-system", "{apiVersion: v1, kind: "
 	unsafely := func(pod string) func(context.Context, *testing.T) error { return f.creates(here, "jobs", job(pod)) }
-	with := func(from, to string) string {
-		changed := strings.Replace(restrictedPod, from, to, 1)
-		if changed == restrictedPod {
-			t.Fatalf("nothing says %q in %q", from, restrictedPod)
-		}
-		return changed
-	}
-	for story, test := range map[string]struct {
-		try func(context.Context, *testing.T) error
-		why string
-	}{
+	with := func(from, to string) string { return replaced(t, restrictedPod, from, to) }
+	return map[string]attack{
 		"a token of kube-system's controllers": {f.creates(kubeSystem, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: evil, "+ours+
 			", annotations: {kubernetes.io/service-account.name: clusterrole-aggregation-controller}}}"), "the operator"},
 		"a token of an account here":         {f.creates(here, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: evil, "+ours+", annotations: {kubernetes.io/service-account.name: cloud}}}"), "Opaque only"},
@@ -143,13 +162,19 @@ func TestPolicyAgainstAStolenToken(t *testing.T) {
 		"a label of somebody's Pod":          {f.patches(here, "pods", "agent", `{"metadata":{"labels":{"role":"primary"}}}`), "Pods of its own workloads"},
 		"the cluster's DNS":                  {f.patches(here, "configmaps", "coredns", `{"data":{"Corefile":"evil"}}`), "only what it made"},
 		"the same with the mark":             {f.patches(here, "configmaps", "coredns", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"mysql-operator"}}}`), "only what it made"},
-		"a Service's selector":               {f.patches(here, "services", "shop", `{"spec":{"selector":{"app":"evil"}}}`), "only what it made"},
+		"a Service's selector":               {f.patches(here, "services", "shop", `{"spec":{"selector":{"app":"evil"}}}`), "the operator"},
 		"a Service's external address":       {f.patches(here, "services", "shop", `{"spec":{"externalIPs":["192.0.2.1"]}}`), "the operator"},
 		"an external address of its own":     {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {externalIPs: [192.0.2.1], ports: [{port: 443}]}}"), "inside the cluster only"},
 		"a Service for another name":         {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {type: ExternalName, externalName: evil.example}}"), "inside the cluster only"},
 		"a cloud's role for an account":      {f.patches(here, "serviceaccounts", "cloud", `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"admin"}}}`), "the operator"},
 		"an account with a cloud's role":     {f.creates(here, "serviceaccounts", apply+"ServiceAccount, metadata: {name: evil, "+ours+", annotations: {eks.amazonaws.com/role-arn: admin}}}"), "no annotations"},
-		"somebody's claim":                   {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "only what it made"},
+		"somebody's claim":                   {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "the operator"},
+		"a cluster's passwords":              {f.deletes(here, "secrets", "db-accounts"), "deletes no Secrets but those with CAs"},
+		"a Secret at the operator's home":    {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
+		"one that is called almost so":       {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: ca.evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
+		"a token in the name of a CA":        {f.creates(f.home, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: ca.shop.evil, "+ours+", annotations: {kubernetes.io/service-account.name: default}}}"), "Opaque only"},
+		"a change of a Secret there":         {f.patches(f.home, "secrets", "pull-credentials", `{"stringData":{"a":"c"}}`), "Secrets with CAs of clusters only"},
+		"the deletion of a Secret there":     {f.deletes(f.home, "secrets", "pull-credentials"), "deletes no Secrets but those with CAs"},
 		"somebody's Secret":                  {f.patches(here, "secrets", "theirs", `{"stringData":{"a":"c"}}`), "only what it made"},
 		"another tenant's cluster":           {f.patches(here, "mysqlclusters", "db", `{"spec":{"image":"evil"}}`), "never writes spec"},
 		"its end by garbage collection":      {f.patches(here, "mysqlclusters", "db", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"none","uid":"none"}]}}`), "nor owners"},
@@ -175,34 +200,48 @@ func TestPolicyAgainstAStolenToken(t *testing.T) {
 		"a Pod without a profile":            {unsafely(with(", seccompProfile: {type: RuntimeDefault}", "")), "are restricted"},
 		"an unmarked Job":                    {f.creates(here, "jobs", strings.Replace(job(restrictedPod), ", "+ours, "", 1)), "marks what it makes"},
 		"a Deployment, whatever the account": {f.creates(here, "deployments", "{apiVersion: apps/v1, kind: Deployment, metadata: {name: evil}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: none}]}}}}"), "the operator"},
-	} {
-		t.Run(story, func(t *testing.T) {
-			t.Parallel()
-			err := test.try(t.Context(), t)
-			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "ValidatingAdmissionPolicy 'mysql-operator-") || !strings.Contains(err.Error(), test.why) {
-				t.Errorf("the answer is %v, want a refusal by a policy that says %q", err, test.why)
-			}
-		})
 	}
 }
 
 // TestPolicyRefusesWebhooks: whoever could have a definition's objects converted elsewhere would read and write them all.
 func TestPolicyRefusesWebhooks(t *testing.T) {
 	t.Parallel()
-	err := newThief(t).convertsElsewhere(t.Context())
+	err := newThief(t, depotKinds()...).convertsElsewhere(t.Context())
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "converted by no webhook but its own") {
 		t.Errorf("the answer is %v", err)
 	}
 }
 
-// TestPolicyAllowsWhatIsRestricted guards the tests above: their Job differs from an allowed one in nothing else.
+// TestPolicyAllowsWhatIsRestricted guards the tests above: what they ask for differs from what is allowed in nothing else.
 func TestPolicyAllowsWhatIsRestricted(t *testing.T) {
 	t.Parallel()
-	f := newThief(t)
+	f := newThief(t, depotKinds()...)
+	here := f.namespace
 	volumes := ", volumes: [{name: a, secret: {secretName: s}}, {name: b, emptyDir: {}}, {name: c, persistentVolumeClaim: {claimName: p}}, {name: d, configMap: {name: m}}]"
-	for _, pod := range []string{restrictedPod, restrictedPod + volumes} {
-		if err := f.creates(f.namespace, "jobs", job(pod))(t.Context(), t); err != nil {
-			t.Error(err)
+	for story, create := range map[string]func(context.Context, *testing.T) error{
+		"a Job":              f.creates(here, "jobs", job(restrictedPod)),
+		"a Job with volumes": f.creates(here, "jobs", job(restrictedPod+volumes)),
+		"a StatefulSet":      f.creates(here, "statefulsets", set),
+		"a claim":            f.creates(here, "persistentvolumeclaims", claim("", "")),
+	} {
+		if err := create(t.Context(), t); err != nil {
+			t.Errorf("%s: %v", story, err)
+		}
+	}
+}
+
+// TestPolicyAllowsCAs guards the tests above: those in the operator's own namespace may be made, changed and deleted.
+func TestPolicyAllowsCAs(t *testing.T) {
+	t.Parallel()
+	f := newThief(t)
+	f.victims(t)
+	for what, try := range map[string]func(context.Context, *testing.T) error{
+		"to make one":   f.creates(f.home, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: ca.shop.other, "+ours+"}}"),
+		"to change one": f.patches(f.home, "secrets", authorityOfDB, `{"stringData":{"ca.crt":"x"}}`),
+		"to delete one": f.deletes(f.home, "secrets", authorityOfDB),
+	} {
+		if err := try(t.Context(), t); err != nil {
+			t.Errorf("%s: %v", what, err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -37,6 +38,10 @@ func (p *place) hold(t *testing.T) {
 		objects := deploy.Policy(of)
 		for _, made := range objects {
 			if policy, ok := made.(*admissionv1.ValidatingAdmissionPolicy); ok {
+				for at := range policy.Spec.Validations {
+					own := "request.namespace == '" + of.Account.Namespace + "'"
+					policy.Spec.Validations[at].Expression = strings.ReplaceAll(policy.Spec.Validations[at].Expression, own, "request.namespace.startsWith('"+homePrefix+"')")
+				}
 				policy.Spec.MatchConditions[0].Expression = "request.userInfo.username.matches('^system:serviceaccount:test-[a-z0-9]+:" + of.Account.Name + "$')"
 			}
 		}

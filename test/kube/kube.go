@@ -98,13 +98,18 @@ func shown(arguments []string) string {
 	return strings.Join(quoted, " ")
 }
 
+// pauseAfter is how long Wait pauses before it asks again, by how long it has waited: a tenth of that, within bounds. Asking mostly means
+// to start kubectl, which takes processor time from what is waited for.
+func pauseAfter(waited time.Duration) time.Duration {
+	return min(max(waited/10, 250*time.Millisecond), time.Second)
+}
+
 // Wait asks again and again until check is content, the time is up, or the context ends. The error says what was waited for and what was
 // seen last.
 func Wait(ctx context.Context, what string, limit time.Duration, check func(context.Context) (done bool, seen string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
-	const pause = 250 * time.Millisecond
-	last := "nothing yet"
+	began, last := time.Now(), "nothing yet"
 	for {
 		done, seen := check(ctx)
 		if done {
@@ -116,7 +121,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, check func(cont
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s: %w; last seen: %s", what, context.Cause(ctx), last)
-		case <-time.After(pause):
+		case <-time.After(pauseAfter(time.Since(began))):
 		}
 	}
 }

@@ -73,14 +73,23 @@ func (b *bench) tearDown(ctx context.Context) error {
 const settings = "  config: {innodb_buffer_pool_size: 512M, innodb_redo_log_capacity: 1G}\n  resources: {requests: {cpu: 400m}}\n"
 
 // cluster makes a cluster and waits until it is Ready.
-func (b *bench) cluster(ctx context.Context, name string, replicas int, lines ...string) error {
+func (b *bench) cluster(ctx context.Context, name string, replicas int) error {
+	if err := b.apply(ctx, name, replicas); err != nil {
+		return err
+	}
+	return b.ready(ctx, name, replicas)
+}
+
+func (b *bench) apply(ctx context.Context, name string, replicas int, lines ...string) error {
 	manifest := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLCluster\nmetadata: {name: %s}\nspec:\n  secret: root\n  replicas: %d\n  storage: 16Gi\n", name, replicas) + settings
 	if len(lines) > 0 {
 		manifest += "  " + strings.Join(lines, "\n  ") + "\n"
 	}
-	if _, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace); err != nil {
-		return err
-	}
+	_, err := b.kubectl.Apply(ctx, manifest, "--namespace", b.namespace)
+	return err
+}
+
+func (b *bench) ready(ctx context.Context, name string, replicas int) error {
 	ready := fmt.Sprintf("True %d/%d", replicas, replicas)
 	return b.watch(ctx, "mysqlclusters/"+name, `{.status.conditions[?(@.type=="Ready")].status} {.status.readySummary}`, func(seen string) bool { return seen == ready })
 }

@@ -46,8 +46,10 @@ type measured struct {
 	mebibytes                                  float64
 	limit, backup, mysqldump, mydumper         float64
 	restore, mysqlRestore, myloader            float64
+	restoreData                                float64
 	clientCost, clientCostFast                 []float64 // percent
 	besideClients, besideClientsFast           []float64
+	stages                                     []stage
 	memory                                     float64 // MiB
 	backupStored, mysqldumpStored, limitStored float64 // MiB
 }
@@ -87,6 +89,7 @@ func (b *bench) steps() []step {
 	backups := []step{
 		{"fills the source cluster", b.fill},
 		{"copies the files through the compressor", b.measureLimit},
+		{"makes the volume for backups, with a backup", b.makeVolume},
 		{"takes a backup", b.measureBackup},
 		{"dumps with mysqldump", b.measureMysqldump},
 		{"dumps with mydumper", b.measureMydumper},
@@ -112,6 +115,9 @@ func report(out io.Writer, m measured) {
 	figure.Print(out, "backup_vs_limit", m.limit/m.backup, "ratio")
 	figure.Print(out, "backup_vs_mysqldump", m.mysqldump/m.backup, "ratio")
 	figure.Print(out, "backup_vs_mydumper", m.mydumper/m.backup, "ratio")
+	for _, one := range m.stages {
+		figure.Print(out, "backup_seconds_"+one.name, one.seconds, "s")
+	}
 	figure.Print(out, "backup_memory", m.memory, "MiB")
 	if len(m.clientCost) > 0 {
 		fmt.Fprintf(out, "clients' cost of each backup, in percent: %.1f; at full speed: %.1f\n", m.clientCost, m.clientCostFast)
@@ -121,6 +127,8 @@ func report(out io.Writer, m measured) {
 	if m.restore > 0 {
 		fmt.Fprintf(out, "of all ways of restoring, the new cluster alone takes %.1f s\n", m.emptyCluster)
 		figure.Print(out, "restore_rate", m.mebibytes/m.restore, "MiB/s")
+		figure.Print(out, "restore_seconds_data", m.restoreData, "s")
+		figure.Print(out, "restore_seconds_member", m.restore-m.restoreData, "s")
 		figure.Print(out, "restore_vs_mysqldump", m.mysqlRestore/m.restore, "ratio")
 		figure.Print(out, "restore_vs_myloader", m.myloader/m.restore, "ratio")
 	}

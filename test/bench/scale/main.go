@@ -69,12 +69,16 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	all := make([]measured, 0, 2*len(o.sizes))
 	binary := &builder{}
 	defer binary.remove()
+	defer func() { // also of the rounds before one that failed
+		printTable(out, all)
+		printRatios(out, all)
+	}()
 	for _, unready := range []bool{true, false} {
 		if unready && !o.unready || !unready && !o.ready {
 			continue
 		}
 		for _, size := range o.sizes {
-			m, err := binary.round(ctx, o, size, unready)
+			m, err := binary.round(ctx, o, out, size, unready)
 			if err != nil {
 				return fmt.Errorf("%s: %w", m.name(), err)
 			}
@@ -82,8 +86,6 @@ func run(ctx context.Context, o options, out io.Writer) error {
 			m.print(out)
 		}
 	}
-	printTable(out, all)
-	printRatios(out, all)
 	return nil
 }
 
@@ -119,7 +121,7 @@ func (b *builder) up(ctx context.Context, o options) (*testbed.Bed, error) {
 func printTable(out io.Writer, all []measured) {
 	rows := make([][]string, 0, 1+len(all))
 	rows = append(rows, []string{
-		"clusters", "MiB of its own", "CPU at rest", "requests/s", "writes/s", "passes/s", "storm", "restart", "CPU a pass", "pass p50", "p99",
+		"clusters", "MiB of its own", "CPU at rest", "requests/s", "writes/s", "passes/s", "storm", "no conditions p99", "restart", "CPU a pass", "pass p50", "p99",
 	})
 	for _, m := range all {
 		kind := "Ready"
@@ -129,7 +131,7 @@ func printTable(out io.Writer, all []measured) {
 		rows = append(rows, []string{
 			fmt.Sprintf("%d %s", m.clusters, kind), fmt.Sprintf("%.1f", m.anonymous/mebibyte), fmt.Sprintf("%.2f %%", m.cpu),
 			fmt.Sprintf("%.2f", m.requests), fmt.Sprintf("%.2f", m.writes), fmt.Sprintf("%.2f", m.passes),
-			m.storm.Round(100 * time.Millisecond).String(), m.restart.Round(100 * time.Millisecond).String(),
+			m.storm.Round(100 * time.Millisecond).String(), fmt.Sprintf("%.2f s", figure.Percentile(figure.Seconds(m.told), 99)), m.restart.Round(100 * time.Millisecond).String(),
 			m.cost.Round(time.Microsecond).String(), fmt.Sprintf("%.2f ms", m.p50), fmt.Sprintf("%.2f ms", m.p99),
 		})
 	}

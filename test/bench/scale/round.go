@@ -19,6 +19,8 @@ const (
 	// stormLimit bounds how long all clusters may take to get where they are going, restartLimit how long an operator may take to look at all.
 	stormLimit   = 20 * time.Minute
 	restartLimit = 5 * time.Minute
+	// roundLimit bounds all of a round.
+	roundLimit = time.Hour
 	// provoked is how many passes are provoked to measure what one costs.
 	provoked = 3000
 )
@@ -30,7 +32,9 @@ type measured struct {
 	// storm is how long it took from the first cluster until all were Ready, or had their StatefulSets where none can be; sets is the
 	// latter in both cases.
 	storm, sets time.Duration
-	anonymous   float64
+	// told is how long each cluster was without conditions, in order.
+	told      []time.Duration
+	anonymous float64
 	// cpu is in percent of one processor, requests, writes and passes in each second, all at rest.
 	cpu, requests, writes, passes float64
 	// p50 and p99 are how long the passes at rest took, in milliseconds.
@@ -65,16 +69,25 @@ func (m measured) print(out io.Writer) {
 	figure.Print(out, name+"_passes_rest", m.passes, "/s")
 	figure.Print(out, name+"_storm", m.storm.Seconds(), "s")
 	figure.Print(out, name+"_storm_sets", m.sets.Seconds(), "s")
+	for _, percent := range []float64{50, 99} {
+		fmt.Fprintf(out, "figure %s_first_conditions_p%.0f %.2f s\n", name, percent, figure.Percentile(figure.Seconds(m.told), percent))
+	}
 	figure.Print(out, name+"_restart", m.restart.Seconds(), "s")
 	figure.Print(out, name+"_restart_writes", m.restartWrites, "count")
 	fmt.Fprintf(out, "figure %s_pass_p50 %.2f ms\nfigure %s_pass_p99 %.2f ms\n", name, m.p50, name, m.p99)
 	fmt.Fprintf(out, "figure %s_pass_cost %.3f ms\n", name, m.cost.Seconds()*1000)
 }
 
-// round measures one operator with so many clusters, on a control plane of its own.
-func (b *builder) round(ctx context.Context, o options, clusters int, unready bool) (m measured, err error) {
+// round measures one operator with so many clusters, on a control plane of its own. It says on out how long each part took.
+func (b *builder) round(ctx context.Context, o options, out io.Writer, clusters int, unready bool) (m measured, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, roundLimit, fmt.Errorf("the round took longer than %s", roundLimit))
+	defer cancel()
 	m = measured{clusters: clusters, unready: unready}
-	bed, err := b.up(ctx, o)
+	var bed *testbed.Bed
+	err = m.part(out, "control plane", func() error {
+		bed, err = b.up(ctx, o)
+		return err
+	})
 	if err != nil {
 		return m, err
 	}
@@ -83,35 +96,44 @@ func (b *builder) round(ctx context.Context, o options, clusters int, unready bo
 	if err != nil {
 		return m, err
 	}
-	stopped := false
-	defer func() {
-		if !stopped {
-			err = errors.Join(err, operator.Stop())
-		}
-	}()
-	if err := operator.AwaitReady(ctx); err != nil {
+	s, err := m.measure(ctx, o, out, bed, operator)
+	if s != nil { // it goes on playing while another operator looks
+		defer func() { err = errors.Join(err, s.end()) }()
+	}
+	if err := errors.Join(err, operator.Stop()); err != nil {
 		return m, err
 	}
-	s, err := newStage(ctx, bed, !unready)
-	if err != nil {
-		return m, err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
-	if err := m.measureStorm(ctx, o, s); err != nil {
-		return m, fmt.Errorf("%w%s", err, operator.Tail())
-	}
-	if err := m.measureRest(ctx, o, operator); err != nil {
-		return m, err
-	}
-	if err := m.measureCost(ctx, s, operator); err != nil {
-		return m, err
-	}
-	stopped = true
-	if err := operator.Stop(); err != nil {
-		return m, err
-	}
-	err = m.measureRestart(ctx, bed)
+	err = m.part(out, "restart", func() error { return m.measureRestart(ctx, bed) })
 	return m, err
+}
+
+// part does a part of a round, and says how long it took.
+func (m *measured) part(out io.Writer, name string, do func() error) error {
+	began := time.Now()
+	err := do()
+	fmt.Fprintf(out, "%s: %s took %s\n", m.name(), name, time.Since(began).Round(100*time.Millisecond))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// measure measures the first operator of a round.
+func (m *measured) measure(ctx context.Context, o options, out io.Writer, bed *testbed.Bed, operator *testbed.Process) (*stage, error) {
+	if err := operator.AwaitReady(ctx); err != nil {
+		return nil, err
+	}
+	s, err := newStage(ctx, bed, !m.unready)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.part(out, "storm", func() error { return m.measureStorm(ctx, o, s) }); err != nil {
+		return s, fmt.Errorf("%w%s", err, operator.Tail())
+	}
+	if err := m.part(out, "rest", func() error { return m.measureRest(ctx, o, operator) }); err != nil {
+		return s, err
+	}
+	return s, m.part(out, "provoked passes", func() error { return m.measureCost(ctx, s, operator) })
 }
 
 func (m *measured) measureStorm(ctx context.Context, o options, s *stage) error {
@@ -123,6 +145,13 @@ func (m *measured) measureStorm(ctx context.Context, o options, s *stage) error 
 	err := testbed.Until(ctx, fmt.Sprintf("%d StatefulSets", m.clusters), func() bool { return s.sets.Load() >= int64(m.clusters) })
 	m.sets = time.Since(began)
 	if err := errors.Join(<-made, err); err != nil {
+		return errors.Join(err, s.failure())
+	}
+	err = testbed.Until(ctx, fmt.Sprintf("conditions of %d clusters", m.clusters), func() (all bool) {
+		m.told, all = s.firstConditions()
+		return all
+	})
+	if err != nil {
 		return errors.Join(err, s.failure())
 	}
 	m.storm = m.sets

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -45,9 +47,11 @@ type stage struct {
 	// sets counts the StatefulSets there are.
 	sets atomic.Int64
 
-	mu       sync.Mutex
-	ready    map[string]bool
-	failures []error
+	mu    sync.Mutex
+	ready map[string]bool
+	// made and told are when each cluster was created, and when its first conditions were seen.
+	made, told map[string]time.Time
+	failures   []error
 }
 
 // newStage begins to play; with members Pods run, without they stay as they were made.
@@ -71,7 +75,10 @@ func newStage(ctx context.Context, bed *testbed.Bed, withMembers bool) (*stage, 
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
 	const enough = 10000
-	s := &stage{api: api, kind: kinds[0], work: make(chan appsv1.StatefulSet, enough), ready: map[string]bool{}}
+	s := &stage{
+		api: api, kind: kinds[0],
+		work: make(chan appsv1.StatefulSet, enough), ready: map[string]bool{}, made: map[string]time.Time{}, told: map[string]time.Time{},
+	}
 	if withMembers {
 		if s.members, err = standin.Start(ctx, api); err != nil {
 			return nil, err
@@ -132,6 +139,22 @@ func (s *stage) noticeCluster(item any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready[cluster.Name] = is
+	if _, isTold := s.told[cluster.Name]; !isTold && len(cluster.Status.Conditions) > 0 {
+		s.told[cluster.Name] = time.Now()
+	}
+}
+
+// firstConditions is how long each cluster that has conditions was without any, in order, and whether all have.
+func (s *stage) firstConditions() (waits []time.Duration, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, made := range s.made {
+		if told, isTold := s.told[name]; isTold {
+			waits = append(waits, max(0, told.Sub(made)))
+		}
+	}
+	slices.Sort(waits)
+	return waits, len(waits) == len(s.made)
 }
 
 func (s *stage) readyClusters() int {
@@ -249,6 +272,9 @@ func (s *stage) makeClusters(ctx context.Context, clusters, members int) error {
 		if apierrors.IsAlreadyExists(err) {
 			return nil
 		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.made[nameOf(i)] = time.Now()
 		return err
 	})
 }

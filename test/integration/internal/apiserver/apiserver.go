@@ -101,7 +101,7 @@ func Own(t *testing.T) *Server {
 func start(ctx context.Context, dir string) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	options := cluster.Options{Dir: dir, ControlPlaneOnly: true, Progress: os.Stderr}
+	options := cluster.Options{Dir: dir, ControlPlaneOnly: true, WithoutAuditLog: true, Progress: os.Stderr}
 	started, err := cluster.Up(ctx, options)
 	if err != nil {
 		return nil, err
