@@ -17,10 +17,15 @@ CONTAINER_TOOL ?= docker
 
 images := .dev/images
 ldflags := -s -w -X main.version=$(VERSION)
+# All but the race detector builds alike, as Kubernetes and the image's binaries are built: a package is compiled once for all.
+export CGO_ENABLED := 0
 # A client library that this machine's module proxy refuses is left out, with what needs it.
-export GOFLAGS := $(strip $(shell go env GOFLAGS) $(if $(findstring -tags=without_,$(GOFLAGS)),,$(shell hack/missing-modules)))
+export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(shell go env GOFLAGS)) $(if $(findstring -tags=without_,$(GOFLAGS)),,$(shell hack/missing-modules)))
 operator := go run -ldflags "$(ldflags)" ./cmd/mysql-operator
+timeout := 45m
 kinds := $(if $(KINDS),--kinds=$(KINDS))
+# Packages with tests that do less with the race detector, or that it cannot run.
+less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
 lint := go tool -modfile=tools/go.mod golangci-lint
 
 # The cluster to work on: the one of KUBECONFIG where that is given, else the dev cluster of this work tree.
@@ -50,19 +55,29 @@ demo: image mysql-image cluster ## show it all: dev cluster, operator, the found
 ##@ Test
 
 .PHONY: test
-test: test-unit test-integration test-e2e ## run all tests (what CI runs)
+test: test-integration test-e2e ## run all tests (what CI runs)
 
 .PHONY: test-unit
-test-unit: ## run the unit tests: seconds once warm
+test-unit: ## run the unit tests alone: seconds once warm
 	go test -short $$(go list ./... | grep -v /test/)
 
-# Race detection needs cgo. The caches know nothing of processes and clusters: every run counts.
+# Race detection needs cgo. The caches know nothing of processes and clusters: every run counts. The package that takes longest comes first,
+# so that the others run while it waits.
 .PHONY: test-integration
-test-integration: ## run the tests on a real API server and etcd, with the race detector
+test-integration: ## run the unit tests and those on a real API server and etcd, with the race detector
 	hack/need gcc=gcc,libc6-dev
-	CGO_ENABLED=1 go test -race -count=1 -timeout=45m $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
-	go test -count=1 -timeout=15m -run=VmGroup ./test/integration
+	CGO_ENABLED=1 go test -race -count=1 -timeout=$(timeout) ./test/integration $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
+	go test -count=1 -timeout=15m $(addprefix ./,$(less_with_race))
+	$(if $(findstring without_vcenter,$(GOFLAGS)),,go test -count=1 -timeout=15m -run=VmGroup ./test/integration)
 	hack/test-module devcluster/kubernetes
+
+# Every fault at every request, and more random sequences: for a change of how definitions are brought up to date, and before a release.
+.PHONY: test-long
+test-long: export CRDS_FAULT_STRIDE := 1
+test-long: export CRDS_SEQUENCES := 100
+test-long: export CONVERSION_ROUNDS := 3000
+test-long: timeout := 90m
+test-long: test-integration ## run test-integration with every variant: an hour or more
 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
