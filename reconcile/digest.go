@@ -7,7 +7,6 @@ import (
 	"maps"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 )
@@ -40,9 +39,7 @@ func KeepDigest(paths ...string) cache.TransformFunc {
 		kept.SetGeneration(object.GetGeneration())
 		kept.SetLabels(object.GetLabels())
 		trimLabels(kept)
-		if controller := metav1.GetControllerOf(object); controller != nil {
-			kept.SetOwnerReferences([]metav1.OwnerReference{*controller})
-		}
+		kept.SetOwnerReferences(controllerOf(object))
 		keepDigests(kept, object)
 		for _, path := range fields {
 			if value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...); err == nil && found {

@@ -13,12 +13,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// What a cache keeps of an object's annotations and labels at most, whoever wrote them: one tenant's objects must not fill the memory that
+// What a cache keeps of an object's metadata at most, whoever wrote them: one tenant's objects must not fill the memory that
 // all clusters need. A length is in bytes.
 const (
 	maxAnnotations      = 16
 	maxAnnotationLength = 1024
 	maxLabels           = 64
+	maxFinalizers       = 16
+	maxOwnerLength      = 1024
 )
 
 // TrimMetadata drops what nobody reads from an object on its way into a cache: the managedFields of others (often more than half of
@@ -42,11 +44,37 @@ func TrimMetadata(item any) (any, error) {
 	return item, nil
 }
 
+// TrimChild is TrimMetadata for objects whose finalizers the operator does not write: it drops all owners but the controller, too, and finalizers
+// beyond the first maxFinalizers.
+func TrimChild(item any) (any, error) {
+	if object, ok := item.(*unstructured.Unstructured); ok {
+		if owners := object.GetOwnerReferences(); len(owners) > 0 {
+			object.SetOwnerReferences(controllerOf(object))
+		}
+		if finalizers := object.GetFinalizers(); len(finalizers) > maxFinalizers {
+			object.SetFinalizers(finalizers[:maxFinalizers])
+		}
+	}
+	return TrimMetadata(item)
+}
+
+// controllerOf returns the controller among the owners of an object, unless it has names that no object can have.
+func controllerOf(object metav1.Object) []metav1.OwnerReference {
+	controller := metav1.GetControllerOf(object)
+	if controller == nil || len(controller.APIVersion)+len(controller.Kind)+len(controller.Name)+len(controller.UID) > maxOwnerLength {
+		return nil
+	}
+	return []metav1.OwnerReference{*controller}
+}
+
 // trimAnnotations changes nothing where there is nothing to drop: the object may be in the cache already.
 func trimAnnotations(object metav1.Object, group string, applied sets.Set[string]) {
 	annotations := object.GetAnnotations()
+	names := slices.Sorted(maps.Keys(annotations))
+	// What the operator applied comes first: it looks at that again, whatever others write under names like its own.
+	slices.SortStableFunc(names, func(one, other string) int { return order(applied.Has(one)) - order(applied.Has(other)) })
 	kept := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+	for _, name := range names {
 		domain, _, _ := strings.Cut(name, "/")
 		isOwn := domain == schema.MySQLGroup || domain == schema.ScheduleGroup || group != "" && domain == group
 		if (isOwn || applied.Has(name)) && len(kept) < maxAnnotations {
@@ -56,6 +84,14 @@ func trimAnnotations(object metav1.Object, group string, applied sets.Set[string
 	if !maps.Equal(kept, annotations) {
 		object.SetAnnotations(kept)
 	}
+}
+
+// order is where something comes that is to come first.
+func order(isFirst bool) int {
+	if isFirst {
+		return 0
+	}
+	return 1
 }
 
 // trimLabels keeps the recommended labels of Kubernetes and the operator's own of an object that has too many.

@@ -41,3 +41,21 @@ func TestTrimMetadataBoundsWhatOthersWrite(t *testing.T) {
 		same(t, kept.GetLabels(), map[string]string{"app.kubernetes.io/instance": "db", schema.MySQLGroup + "/backup-schedule": "nightly"})
 	}
 }
+
+// TestWhatTheOperatorAppliedIsKeptFirst: others have used up the room with names like the operator's.
+func TestWhatTheOperatorAppliedIsKeptFirst(t *testing.T) {
+	t.Parallel()
+	desired := parse(t, set)
+	desired.SetAnnotations(map[string]string{schema.AppliedAnnotation: "digest"})
+	live := applyAs(t, desired, nil)
+	annotations := live.GetAnnotations()
+	for number := range maxAnnotations {
+		annotations[fmt.Sprintf("%s/a%d", schema.MySQLGroup, number)] = "x"
+	}
+	live.SetAnnotations(annotations)
+	if _, err := TrimMetadata(live); err != nil {
+		t.Fatal(err)
+	}
+	same(t, live.GetAnnotations()[schema.AppliedAnnotation], "digest")
+	same(t, len(live.GetAnnotations()), maxAnnotations)
+}

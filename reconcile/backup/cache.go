@@ -8,7 +8,7 @@ import (
 
 // SlimJob keeps of a Job, on its way into a cache, what Observe and the kinds read.
 func SlimJob(item any) (any, error) {
-	trimmed, err := reconcile.TrimMetadata(item)
+	trimmed, err := reconcile.TrimChild(item)
 	job, ok := trimmed.(*unstructured.Unstructured)
 	if err != nil || !ok {
 		return trimmed, err
@@ -20,7 +20,7 @@ func SlimJob(item any) (any, error) {
 
 // SlimPod keeps of a Pod, on its way into a cache, what Observe reads.
 func SlimPod(item any) (any, error) {
-	trimmed, err := reconcile.TrimMetadata(item)
+	trimmed, err := reconcile.TrimChild(item)
 	pod, ok := trimmed.(*unstructured.Unstructured)
 	if err != nil || !ok {
 		return trimmed, err

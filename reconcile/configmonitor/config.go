@@ -26,7 +26,7 @@ const hashField = "dataHash"
 
 // keepHash is the transform of the ConfigMaps' cache: what they hold is replaced with its hash.
 func keepHash(item any) (any, error) {
-	trimmed, err := reconcile.TrimMetadata(item)
+	trimmed, err := reconcile.TrimChild(item)
 	object, ok := trimmed.(*unstructured.Unstructured)
 	if err != nil || !ok {
 		return trimmed, err

@@ -21,7 +21,7 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
-			{Resource: statefulSets(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.replicas", "spec.volumeClaimTemplates", "status")},
+			{Resource: statefulSets(), Selector: managedSelector, Transform: slimSet},
 			{Resource: services(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.selector")},
 			{Resource: configs(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: accounts(), Selector: managedSelector, Transform: reconcile.KeepDigest()},

@@ -18,7 +18,7 @@ import (
 func Controller(kind schema.Kind, image string) reconcile.Controller {
 	return reconcile.Controller{
 		Kind:    kind,
-		Watches: []reconcile.Watch{{Resource: deployments(), Selector: managedSelector}},
+		Watches: []reconcile.Watch{{Resource: deployments(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.paused", "status")}},
 		Rules: []rbacv1.PolicyRule{
 			// What is applied is created and changed by one verb; create is asked for where nothing is there yet.
 			{APIGroups: []string{deployments().Group}, Resources: []string{deployments().Resource}, Verbs: []string{"create", "patch"}},

@@ -93,7 +93,11 @@ func keepScaler(item any) (any, error) {
 			object.Object[scalerField] = scalerOf(object.GetManagedFields(), hasDefault(object))
 		}
 	}
-	return reconcile.TrimMetadata(item)
+	trimmed, err := reconcile.TrimMetadata(item)
+	if err != nil {
+		return nil, err
+	}
+	return reconcile.KeepDigest(scalerField, "metadata.annotations", "spec.replicas", "spec.paused", "status")(trimmed)
 }
 
 // hasDefault says whether a Deployment has as many replicas as the API server gives one that was made without a number.
@@ -180,10 +184,11 @@ func keepTarget(item any) (any, error) {
 		return item, nil
 	}
 	named, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "scaleTargetRef")
-	object.SetAnnotations(nil)
-	object.SetLabels(nil)
-	object.SetManagedFields(nil)
-	delete(object.Object, "status")
-	object.Object["spec"] = map[string]any{"scaleTargetRef": named}
-	return object, nil
+	identity, err := reconcile.KeepIdentity(object)
+	kept, ok := identity.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return identity, err
+	}
+	kept.Object["spec"] = map[string]any{"scaleTargetRef": named}
+	return kept, nil
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// TestNoCacheKeepsWhatTenantsFill: whoever may make a ConfigMap, a Pod or a StatefulSet with the operator's labels must not fill its memory by
+// them. Every cache of every kind keeps little of an object, whatever its maker put where.
+func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
+	t.Parallel()
+	const enough = 64 << 10
+	all, err := controllers(schema.Kinds(), self{image: "image"}, vmgroup.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, controller := range all {
+		for _, watch := range controller.Watches {
+			if watch.MetadataOnly || strings.HasPrefix(watch.Resource.Resource, "mysql") {
+				continue // of the operator's own kinds it has the specs: docs/security.md
+			}
+			transform := watch.Transform
+			if transform == nil {
+				transform = reconcile.TrimMetadata
+			}
+			large := filled(t, watch)
+			kept, err := transform(large)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := json.Marshal(kept)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(content) > enough {
+				t.Errorf("%s: of an object of 3 MiB its cache of %s keeps %d bytes", controller.Kind.Kind, watch.Resource.Resource, len(content))
+			}
+		}
+	}
+}
+
+// filled is an object that has much of everything that its maker may write. What only Kubernetes writes, the status, it does not have.
+func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
+	t.Helper()
+	much := strings.Repeat("m", 100_000)
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": watch.Resource.GroupVersion().String(), "kind": "Any",
+		"spec": map[string]any{
+			"volumeClaimTemplates": []any{map[string]any{"metadata": map[string]any{"name": much}, "spec": map[string]any{"storageClassName": much}}, map[string]any{"spec": much}},
+			"template":             map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "args": []any{much}}}}},
+			"containers":           []any{map[string]any{"name": "c", "args": []any{much}}},
+			"metrics":              []any{much},
+		},
+	}}
+	if watch.Resource.Resource == "configmaps" {
+		delete(object.Object, "spec")
+		object.Object["data"] = map[string]any{"a": much}
+	}
+	object.SetName("large")
+	object.SetNamespace("theirs")
+	isTrue, annotations, labels := true, map[string]string{}, map[string]string{}
+	owners, finalizers := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: much, UID: types.UID(much), Controller: &isTrue}}, []string{}
+	for i := range 1000 {
+		annotations[fmt.Sprintf("%s/%d", schema.MySQLGroup, i)] = much[:1000]
+		labels[fmt.Sprintf("%d.example.com/label", i)] = much[:63]
+		owners = append(owners, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: much[:250], UID: types.UID(fmt.Sprint(i))})
+		finalizers = append(finalizers, fmt.Sprintf("%d.example.com/finalizer", i))
+	}
+	annotations["example.com/note"] = much
+	object.SetAnnotations(annotations)
+	object.SetLabels(labels)
+	object.SetOwnerReferences(owners)
+	object.SetFinalizers(finalizers)
+	return object
+}
