@@ -107,13 +107,12 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 // written again.
 func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	key := keyOf(object)
-	if t.hasTold(key, event) {
-		return nil
-	}
-	document := t.document(object, event)
-	err := retry.OnError(tellAtOnce(), func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error { return t.send(ctx, document) })
-	if err != nil {
-		return err
+	if !t.hasTold(key, event) {
+		document := t.document(object, event)
+		err := retry.OnError(tellAtOnce(), func(err error) bool { return ctx.Err() == nil && isPassing(err) }, func() error { return t.send(ctx, document) })
+		if err != nil {
+			return err
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -87,6 +87,22 @@ func TestAnEventThatWasNotAcceptedIsToldByTheNextPass(t *testing.T) {
 	}
 }
 
+// TestWhatWasToldAtOnceIsToldOnce: every pass tells the same, since the status that would say so cannot be written.
+func TestWhatWasToldAtOnceIsToldOnce(t *testing.T) {
+	t.Parallel()
+	b := &mailbox{}
+	speaker := b.teller(t)
+	for range 10 {
+		if err := speaker.tellNow(t.Context(), ownerAt("1", "1"), Event{Type: Warning, Reason: "BackupDataLeft"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := speaker.tell(t.Context(), ownerAt("1", "1"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, b.has(), 1)
+}
+
 func TestAnEventThatIsNeverAcceptedIsGivenUp(t *testing.T) {
 	t.Parallel()
 	b := &mailbox{refuse: 1000, code: http.StatusForbidden}
