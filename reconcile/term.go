@@ -209,29 +209,36 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 		return nil, state{pass: current, behind: true}, nil
 	}
 	if isMissing || isBehind {
-		if err := t.catchUp(ctx, key.Namespace); err != nil {
-			return nil, state{pass: current}, err
-		}
-		if _, isMissing = t.client.journal.pending(key, cached.GetUID()); isMissing {
-			return nil, state{pass: current, behind: true}, nil
+		if isThere, err := t.catchUp(ctx, current); err != nil || !isThere {
+			return nil, state{pass: current, behind: err == nil}, err
 		}
 		current.live = true
 	}
-	// The cache may lag behind what the leader before us wrote, too: each object's first full pass in a term reads the object live.
-	if !current.live && (t.hasVisited(current) || isUnseen(cached) && !t.isUncertain(key)) {
-		return cached, state{pass: current}, nil
+	if current.live || t.isFirstFull(current, cached) {
+		return t.observeLive(ctx, current)
 	}
-	return t.observeLive(ctx, current)
+	return cached, state{pass: current}, nil
 }
 
-// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first.
-func (t *term) catchUp(ctx context.Context, namespace string) error {
+// isFirstFull says whether a pass is the object's first full one in the term. It reads the object live: the cache may lag behind what the leader
+// before us wrote, too.
+func (t *term) isFirstFull(current pass, cached *unstructured.Unstructured) bool {
+	return !t.hasVisited(current) && (!isUnseen(cached) || t.isUncertain(current.key))
+}
+
+// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first. It says whether they show
+// the object's last writes then.
+func (t *term) catchUp(ctx context.Context, current pass) (bool, error) {
 	t.lagging.Do(func() {
 		logr.FromContextOrDiscard(ctx).Info("the caches are behind our own writes, passes of this namespace read live until they have caught up", "waited", barrierPatience.String())
 	})
 	listing, cancel := context.WithTimeout(ctx, closingTime)
 	defer cancel()
-	return t.controller.catchUp(listing, namespace, t.client.journal.now())
+	if err := t.controller.catchUp(listing, current.key.Namespace, t.client.journal.now()); err != nil {
+		return false, err
+	}
+	_, isMissing := t.client.journal.pending(current.key, current.uid)
+	return !isMissing, nil
 }
 
 func (t *term) hasVisited(current pass) bool {
