@@ -34,6 +34,13 @@ func (s *Sightings) Waited(key types.NamespacedName, what string, now time.Time)
 	return now.Sub(since)
 }
 
+// End notes that what is named is over: should it come again, it counts anew.
+func (s *Sightings) End(key types.NamespacedName, what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.seen[key], what)
+}
+
 // Forget drops everything about an object.
 func (s *Sightings) Forget(key types.NamespacedName) {
 	s.mu.Lock()

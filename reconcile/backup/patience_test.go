@@ -21,6 +21,10 @@ func TestPatienceIsMeasuredByOneClock(t *testing.T) {
 			t.Errorf("%s of %s is there for %s, want %s", look.what, look.key.Name, got, look.want)
 		}
 	}
+	kept.End(one, "a")
+	if got := kept.Waited(one, "a", start.Add(90*time.Minute)); got != 0 {
+		t.Errorf("after it was over it is there for %s", got)
+	}
 	kept.Forget(one)
 	if got := kept.Waited(one, "a", start.Add(2*time.Hour)); got != 0 {
 		t.Errorf("after it was forgotten it is there for %s", got)

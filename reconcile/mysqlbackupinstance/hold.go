@@ -16,11 +16,18 @@ import (
 // lookForMend is how soon to look again whether somebody has helped.
 const lookForMend = time.Minute
 
+// sightBarred and sightRemoval are what the memory sees of an instance that ends: credentials that may not be sent, and a Job that deletes.
+const (
+	sightBarred  = "barred"
+	sightRemoval = "removal"
+)
+
 // observeBar looks whether the Secret lets its credentials go to where the data is, unless a Pod deletes it already. Where the operator may not
 // read the Secret, the Pod tells.
 func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
 	location := *instance.Status.Location
 	if location.Secret == "" || seen.state.Phase == backup.Running || seen.state.Phase == backup.Succeeded {
+		r.memory.sights.End(keyOf(instance), sightBarred)
 		return nil
 	}
 	credentials, err := r.secret(ctx, instance.Namespace, location.Secret)
@@ -32,10 +39,11 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	}
 	refused := endpointRefused(location.URL, credentials.data)
 	if refused == nil {
+		r.memory.sights.End(keyOf(instance), sightBarred)
 		return nil
 	}
 	seen.barred = fmt.Sprintf("Secret %q: %v", location.Secret, refused)
-	seen.barredFor = r.memory.sights.Waited(keyOf(instance), "barred", seen.now)
+	seen.barredFor = r.memory.sights.Waited(keyOf(instance), sightBarred, seen.now)
 	return nil
 }
 

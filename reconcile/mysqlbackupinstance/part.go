@@ -50,6 +50,8 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 		}
 		return r.release(ctx, object, instance, true, &gone)
 	case partHold:
+		r.memory.succeed(keyOf(instance))
+		r.memory.sights.End(keyOf(instance), sightRemoval)
 		return held(instance, because, seen.now), nil
 	case partLeave:
 		return r.leave(ctx, object, instance, because)
@@ -229,7 +231,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 	for i := range own {
 		r.observeStop(instance, seen, &own[i])
 	}
-	seen.removing = r.memory.sights.Waited(keyOf(instance), "removal", seen.now)
+	seen.removing = r.memory.sights.Waited(keyOf(instance), sightRemoval, seen.now)
 	seen.tried = r.memory.sights.Waited(keyOf(instance), "removal "+string(seen.removal.UID)+seen.state.Pod, seen.now)
 	return nil
 }
@@ -281,8 +283,7 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
 		return nil // the cache will say so, too, in a moment
 	}
-	all, err := r.podsOf(ctx, instance, true)
-	if err != nil || countWriting(all) > 0 {
+	if writes, err := r.stillWrites(ctx, instance); err != nil || writes {
 		return err // what the caches show may be of a time before its Pod began to write
 	}
 	job := backup.DeleteJob(r.removalOrder(instance))
@@ -295,6 +296,22 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 		logr.FromContextOrDiscard(ctx).Info("job created", "op", "delete", "job", *job.Name, "url", instance.Status.Location.URL)
 	}
 	return err
+}
+
+// stillWrites says whether the API server has a Pod of the backup that has not ended, or a Job that may make one.
+func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupInstance) (bool, error) {
+	job, err := r.ownJob(ctx, instance, true)
+	if err != nil {
+		return false, err
+	}
+	if job != nil {
+		var typed batchv1.Job
+		if err := schema.Decode(job, &typed); err != nil || !isFinished(typed) {
+			return true, err
+		}
+	}
+	all, err := r.podsOf(ctx, instance, true)
+	return countWriting(all) > 0, err
 }
 
 // refuseForeignRemoval looks whose a Job is that exists under the name of the one that deletes data. Another order's is seen as stale.

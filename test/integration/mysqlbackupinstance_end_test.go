@@ -259,6 +259,40 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 	})
 }
 
+// TestBackupInstanceDataOutlastsAPodUnseen deletes an instance while its Pod writes and the operator's cache has never had that Pod. The data stays
+// until the API server itself says that nothing writes.
+func TestBackupInstanceDataOutlastsAPodUnseen(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	late := newLaggard("pods")
+	d.operate(t, late.slow)
+	d.back(t, "seen", "cluster: db")
+	d.succeeds(t, "seen")
+	late.lag()
+	d.back(t, "unseen", "cluster: db, deletionPolicy: Delete")
+	pod := d.pod(t, "unseen", "backup")
+	d.bind(t, pod)
+	d.runs(t, pod, "")
+	d.held(t, "unseen", true)
+	d.remove(t, "mysqlbackupinstances", "unseen")
+	d.gone(t, "jobs", "unseen-backup")
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, "unseen")
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "deletes its data") {
+			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+		}
+		return ""
+	})
+	if _, err := d.of("jobs").Get(t.Context(), "unseen-delete", metav1.GetOptions{}); err == nil {
+		t.Error("data is deleted while it is written")
+	}
+	late.catchUp()
+	d.ends(t, pod, backup.ExitRetry, d.outcome(t, "unseen", backup.ReasonInterrupted, ""))
+	d.removes(t, "unseen", backup.ExitDone, "{}")
+	d.gone(t, "mysqlbackupinstances", "unseen")
+}
+
 // TestBackupInstanceDataIsLeftOnALostNode loses the Pod that deletes with its node, which never says that it has ended. The instance says what it
 // waits for, and goes when its patience is over.
 func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {

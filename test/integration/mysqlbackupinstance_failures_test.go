@@ -4,14 +4,36 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
+
+// TestBackupInstanceThatIsGivenUpStoresNothingMore: its Pod works on long after its time, on a node that does not hear of it. Kubernetes does not end
+// the Job, and the operator deletes it when it gives the backup up: what is stored for a backup that has failed belongs to nobody.
+func TestBackupInstanceThatIsGivenUpStoresNothingMore(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	began := time.Now()
+	clock := &handClock{now: began}
+	d.place.operate(t, nil, mysqlbackupinstance.ControllerAt(backupInstances(), "operator:test", d.home, clock.read))
+	d.back(t, "endless", "cluster: db, deletionPolicy: Retain, activeDeadlineSeconds: 3600")
+	pod := d.pod(t, "endless", "backup")
+	d.bind(t, pod)
+	d.runs(t, pod, "")
+	d.until(t, "endless", mysqlv1.BackupStarted, backup.ReasonCopying)
+	clock.set(began.Add(2 * time.Hour))
+	d.patch(t, "mysqlbackupinstances", "endless", `{"metadata":{"annotations":{"hours":"2"}}}`)
+	d.until(t, "endless", mysqlv1.BackupFailed, backup.ReasonDeadlineExceeded)
+	d.gone(t, "jobs", "endless-backup")
+}
 
 // TestBackupInstanceFails tells every way in which a backup is over without one, and that nothing follows.
 func TestBackupInstanceFails(t *testing.T) {
