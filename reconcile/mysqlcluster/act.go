@@ -42,7 +42,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		return false, nil
 	}
 	children := []any{
-		serviceAccount(n), configMap(n, cluster), trustMap(n, seen.bundle), podsService(n, cluster),
+		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
 		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
 	}
 	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
@@ -58,17 +58,29 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
-	last, all := reconcile.Unchanged, true
-	for _, child := range children {
-		if last, err = r.api.Apply(ctx, owner, child); err != nil {
-			return false, err
-		}
-		all = all && last == reconcile.Unchanged
+	changed, all, err := r.applyAll(ctx, owner, children)
+	if err != nil {
+		return changed, err
 	}
-	if all {
+	// Clients read it, and no Pod needs it: should it be somebody else's, everything above is as it has to be all the same.
+	told, err := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
+	if err == nil && all && told == reconcile.Unchanged {
 		r.memory.noteMade(keyOf(cluster), of)
 	}
-	return last != reconcile.Unchanged, nil
+	return changed, err
+}
+
+// applyAll applies children one after the other. changed says that the last one changed, unchanged that none did.
+func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (changed, unchanged bool, err error) {
+	last := reconcile.Unchanged
+	unchanged = true
+	for _, child := range children {
+		if last, err = r.api.Apply(ctx, owner, child); err != nil {
+			return false, false, err
+		}
+		unchanged = unchanged && last == reconcile.Unchanged
+	}
+	return last != reconcile.Unchanged, unchanged, nil
 }
 
 // hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.

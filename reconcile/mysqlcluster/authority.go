@@ -3,6 +3,7 @@ package mysqlcluster
 import (
 	"context"
 	"encoding/base64"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,9 @@ import (
 
 // The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace, so that nobody who may read Secrets where the
 // cluster is can sign in its name. That Secret can have no owner there; End deletes it.
+
+// annotationTold, on that Secret, is when the members were told of the newest CA, as RFC 3339.
+const annotationTold = prefix + "members-told"
 
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read: none and nil where there is none.
 // A Secret that is damaged, or of a former cluster of that name, has none.
@@ -59,7 +63,26 @@ func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster type
 			Type:       corev1.SecretTypeOpaque, Data: data,
 		})
 	}
-	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"labels": labels}, "data": encoded(data)})
+	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil}}
+	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
+}
+
+// noteTold notes when the members were told of the newest CA.
+func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, at time.Time) (*unstructured.Unstructured, error) {
+	told := map[string]any{annotationTold: at.UTC().Format(time.RFC3339)}
+	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
+}
+
+// readTold reads when that was; zero where it is not noted.
+func readTold(secret *unstructured.Unstructured) time.Time {
+	if secret == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, secret.GetAnnotations()[annotationTold])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // encoded is the data of a Secret as a patch has it.

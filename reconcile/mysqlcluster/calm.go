@@ -128,7 +128,7 @@ func (r report) settle(object *unstructured.Unstructured, status v1.MySQLCluster
 	s := &settled{
 		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
 		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
-		until: known.looked.Add(secretsEvery),
+		until: known.lookAgain(secretsEvery),
 	}
 	if !s.nothingToDo(seen.members, r.decision) {
 		return nil

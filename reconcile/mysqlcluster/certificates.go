@@ -5,10 +5,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/pki"
@@ -22,7 +24,7 @@ const (
 	keyAuthorities = "ca.crt"
 )
 
-// maxSteps bounds how many steps a look at the certificates may take: to make them all takes two.
+// maxSteps bounds how many steps a look at the certificates may take: to bring a new CA takes three.
 const maxSteps = 4
 
 // papers are what a cluster's certificates come to.
@@ -38,6 +40,8 @@ type papers struct {
 	lost time.Time
 	// rotation is the condition CertificateRotation; nil for none.
 	rotation *rotation
+	// stuck says that a step could not be written; unpublished, that clients cannot learn of a new CA yet.
+	stuck, unpublished bool
 }
 
 // look is a look at a cluster's certificates.
@@ -65,7 +69,7 @@ func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
 			break
 		}
 		if err := r.takeStep(ctx, &l, due); err != nil {
-			return papers{}, err
+			return l.stuck(err)
 		}
 		logr.FromContextOrDiscard(ctx).Info("certificates changed", "op", string(due.step))
 		due = l.next(l.now)
@@ -78,11 +82,18 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
 		return err
 	}
+	l.told = readTold(l.kept)
 	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
 		return err
 	}
-	if err := l.readGiven(); err != nil || len(l.authorities) > 0 || l.leaf == nil {
+	if err := l.readGiven(); err != nil {
 		return err
+	}
+	if len(l.authorities) > 1 && l.shown() != l.authorities[0] {
+		return r.observePublished(ctx, l)
+	}
+	if len(l.authorities) > 0 || l.leaf == nil {
+		return nil
 	}
 	// Whoever may only write Secrets shall not have the operator trust a CA: to make a StatefulSet takes the right to run Pods.
 	exist, err := r.membersExist(ctx, l.owner, l.names)
@@ -92,6 +103,20 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 	if trusted, err := pki.ReadCertificates(l.bundle); err == nil {
 		l.known = pki.Issuer(l.leaf, trusted)
 	}
+	return nil
+}
+
+// observePublished looks whether clients can learn whom to trust.
+func (r *reconciler) observePublished(ctx context.Context, l *look) error {
+	found, err := r.api.Get(ctx, configs(), l.namespace, l.trust())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	told, _, _ := unstructured.NestedString(found.Object, "data", keyAuthorities)
+	l.published = told == string(l.authorities.Bundle())
 	return nil
 }
 
@@ -115,18 +140,35 @@ func (l *look) digest() string {
 	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
 }
 
-// takeStep carries one step out.
+// takeStep carries one step out. If it cannot be written, the look is as it was.
 func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
-	if due.step == stepTrust || due.step == stepSign {
+	switch due.step {
+	case stepTrust, stepSign:
 		return r.give(ctx, l, due.issuer)
+	case stepNote:
+		return r.note(ctx, l)
+	case stepKeep, stepStart, stepBring, stepForget:
 	}
 	held, err := l.replace(due.step, l.names, l.now)
 	if err != nil {
 		return err
 	}
-	l.kept, err = r.writeAuthorities(ctx, l.names, l.owner.GetUID(), held, l.kept)
-	l.authorities = held
-	return err
+	written, err := r.writeAuthorities(ctx, l.names, l.owner.GetUID(), held, l.kept)
+	if err != nil {
+		return err
+	}
+	l.authorities, l.kept, l.told = held, written, time.Time{}
+	return nil
+}
+
+// note notes that the members have been told of the newest CA by now.
+func (r *reconciler) note(ctx context.Context, l *look) error {
+	written, err := r.noteTold(ctx, l.kept, l.now)
+	if err != nil {
+		return err
+	}
+	l.kept, l.told = written, l.now
+	return nil
 }
 
 // give gives the members the CAs to trust and, if somebody is to sign it, a new certificate.
@@ -139,15 +181,17 @@ func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate)
 		}
 		data[keyCertificate], data[keyPrivate] = made.Certificate, made.Key
 	}
+	var written *unstructured.Unstructured
 	var err error
 	if l.given == nil {
-		l.given, err = r.createSecret(ctx, l.owner, l.names, l.certificate(), data)
+		written, err = r.createSecret(ctx, l.owner, l.names, l.certificate(), data)
 	} else {
-		l.given, err = r.api.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
+		written, err = r.api.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
 	}
 	if err != nil {
 		return err
 	}
+	l.given = written
 	return l.readGiven()
 }
 
@@ -159,10 +203,25 @@ func (l *look) papers(last move) (papers, error) {
 		return papers{}, err
 	}
 	found := papers{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
+	found.unpublished = last.waits == waitForClients && !l.published
 	if one := l.shown(); one != nil && one.PrivateKey == nil {
-		found.lost = madeAt(held[0].Leaf)
+		found.lost = l.told
+		if l.told.IsZero() {
+			found.lost = madeAt(held[0].Leaf)
+		}
 	}
 	return found, nil
+}
+
+// stuck is the end of a look in which a step could not be written. As long as the members' certificate is good, the operator reaches them all the
+// same.
+func (l *look) stuck(err error) (papers, error) {
+	if len(l.authorities) == 0 || !l.serves(l.now) {
+		return papers{}, err
+	}
+	found, failed := l.papers(move{step: stepKeep})
+	found.stuck = true
+	return found, errors.Join(err, failed)
 }
 
 // lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this operator

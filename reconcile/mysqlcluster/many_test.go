@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,10 @@ type shopOf struct {
 	live sync.Map
 	// secrets are those that the reconciler has made, by path.
 	secrets sync.Map
+	// applied are the paths of what was applied, patched counts the changes of Secrets. refused is part of the paths of Secrets that cannot be changed.
+	applied sync.Map
+	patched atomic.Int64
+	refused atomic.Value
 	// passed counts the engine's own passes: the first over each cluster reads it live, and is told that it is gone.
 	passed atomic.Int64
 }
@@ -142,6 +148,10 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		s.answerSecret(answer, request)
 		return
 	}
+	if request.Method == http.MethodPatch {
+		s.answerApply(answer, request)
+		return
+	}
 	parts := strings.Split(request.URL.Path, "/")
 	if object, found := s.live.Load(strings.Join(parts[len(parts)-2:], "/")); found {
 		_ = json.NewEncoder(answer).Encode(object)
@@ -170,10 +180,46 @@ func (s *shopOf) answerSecret(answer http.ResponseWriter, request *http.Request)
 		return
 	}
 	if made, found := s.secrets.Load(request.URL.Path); found {
+		if request.Method == http.MethodPatch {
+			made = s.changeSecret(answer, request, made)
+		}
+		if made == nil {
+			return
+		}
 		_ = json.NewEncoder(answer).Encode(made)
 		return
 	}
 	notFound(answer)
+}
+
+// changeSecret merges a change into a Secret; nil where it is refused.
+func (s *shopOf) changeSecret(answer http.ResponseWriter, request *http.Request, made any) any {
+	if part, _ := s.refused.Load().(string); part != "" && strings.Contains(request.URL.Path, part) {
+		answer.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(answer).Encode(metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: "data: Forbidden: field is immutable when `immutable` is set",
+		})
+		return nil
+	}
+	changes, _ := io.ReadAll(request.Body)
+	before, _ := json.Marshal(made)
+	merged, _ := jsonpatch.MergePatch(before, changes)
+	var after map[string]any
+	_ = json.Unmarshal(merged, &after)
+	s.secrets.Store(request.URL.Path, after)
+	s.patched.Add(1)
+	return after
+}
+
+// answerApply takes whatever is applied.
+func (s *shopOf) answerApply(answer http.ResponseWriter, request *http.Request) {
+	var made map[string]any
+	_ = json.NewDecoder(request.Body).Decode(&made)
+	s.applied.Store(request.URL.Path, true)
+	_ = unstructured.SetNestedField(made, "made", "metadata", "uid")
+	_ = unstructured.SetNestedField(made, "10", "metadata", "resourceVersion")
+	_ = json.NewEncoder(answer).Encode(made)
 }
 
 func notFound(answer http.ResponseWriter) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
@@ -82,9 +83,21 @@ func (known remembered) reaching(security *tls.Config, now time.Time) remembered
 	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: backup.NewClient(security, agentTimeout)}
 }
 
-// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now.
-func (known remembered) stillHolds(cluster v1.MySQLCluster, uses string) bool {
-	return known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) && !known.ripe(uses)
+// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so much
+// time has passed.
+func (known remembered) stillHolds(cluster v1.MySQLCluster, last sight, now time.Time) bool {
+	every := secretsAfter(meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady), last.wanted, last.looks)
+	return now.Before(known.lookAgain(every)) && known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) &&
+		!known.ripe(last.uses)
+}
+
+// lookAgain is when the Secrets are looked at again: after a while, or when the time has come before which people want no CA to be made.
+func (known remembered) lookAgain(every time.Duration) time.Time {
+	again := known.looked.Add(every)
+	if asked := known.asked.before; asked.After(known.looked) && asked.Before(again) {
+		return asked
+	}
+	return again
 }
 
 // lasts says whether the operator's certificate is good for more than half of its life.

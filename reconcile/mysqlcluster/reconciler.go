@@ -5,6 +5,7 @@
 package mysqlcluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +107,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
 	next := r.nextLook(report, status)
-	isRipe := found == nil && known.ripe(usesOf(seen))
+	isRipe := report.problem == nil && known.ripe(usesOf(seen))
 	if !everybodyTold || isRipe {
 		next = stepEvery
 	}
@@ -154,55 +155,62 @@ func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
 // read at present: that is reported, and the members that run go on.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
-	every := secretsAfter(meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady), last.wanted, last.looks)
 	known := r.memory.recall(key, cluster.UID)
-	if known.looked.After(now.Add(-every)) && known.stillHolds(cluster, last.uses) {
+	if known.stillHolds(cluster, last, now) {
 		return known, nil, nil
 	}
 	found, lacking, err := r.lookAtSecrets(ctx, object, cluster, last.uses)
 	switch {
-	case found.security == nil && known.agents != nil && err != nil:
-		if reported := problemOf(err); reported != nil {
-			return known, reported, nil
-		}
-		return known, nil, err
-	case found.security == nil || err != nil:
+	case found.security != nil:
+		known = r.learn(cluster, known, found, now, lacking == nil && err == nil)
+	case known.agents == nil || err == nil:
 		return remembered{}, lacking, err
 	}
+	if reported := problemOf(err); reported != nil {
+		return known, cmp.Or(lacking, reported), nil
+	}
+	return known, lacking, err
+}
+
+// learn remembers what a look at the Secrets has found. If it is not whole, the next pass looks again, and asks the agents over the same connections.
+func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found papers, now time.Time, isWhole bool) remembered {
 	found.lost = found.lostSince(known.papers, now)
 	found.carry(known.security, now)
 	fresh := known.reaching(found.security, now)
 	found.security = fresh.security
 	fresh.papers, fresh.asked = found, rotationRequestOf(cluster.Annotations)
-	fresh.uid, fresh.secret, fresh.looked, fresh.tidied = cluster.UID, cluster.Spec.Secret, now, known.tidied
-	if lacking != nil {
-		fresh.looked = time.Time{} // the next pass looks again, and asks the agents over the same connections
+	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
+	if isWhole {
+		fresh.looked = now
+		r.memory.lookedAtSecrets(keyOf(cluster), cluster.UID)
 	}
-	r.memory.keep(key, fresh)
-	if lacking == nil {
-		r.memory.lookedAtSecrets(key, cluster.UID)
-	}
-	return fresh, lacking, nil
+	r.memory.keep(keyOf(cluster), fresh)
+	return fresh
 }
 
 // lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses stands
 // for the certificates that the members were seen to use.
 func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
 	n := namesOf(cluster)
+	hasBegun := cluster.Status.Primary != ""
 	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
-	if err != nil || lacking != nil && cluster.Status.Primary == "" {
+	if (err != nil || lacking != nil) && !hasBegun {
 		return papers{}, lacking, err
 	}
-	found, err := r.certificates(ctx, look{
+	found, failed := r.certificates(ctx, look{
 		owner: object, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
 	})
-	if err == nil {
-		err = r.ownAccounts(ctx, object, n)
-	}
-	if err != nil {
+	if err = errors.Join(err, failed); found.security == nil {
 		return papers{}, lacking, err
 	}
-	return found, lacking, nil
+	if found.stuck {
+		found.rotation = rotationIn(cluster.Status)
+	}
+	failed = r.ownAccounts(ctx, object, n)
+	if err = errors.Join(err, failed); failed != nil && !hasBegun {
+		return papers{}, lacking, err
+	}
+	return found, lacking, err
 }
 
 // view is what the decision about replication depends on.

@@ -13,7 +13,7 @@ import (
 
 // A cluster's CA goes over to another in steps, each of which can be repeated:
 //
-//	bring a new CA ──(members trust it, clients had time to)──▶ sign with it ──(members show that, an hour)──▶ forget the old CA
+//	bring a new CA ──(clients had time to trust it, members do)──▶ sign with it ──(an hour, members show that)──▶ forget the old CA
 //
 // Everybody trusts both in between, so that nothing has to happen at the same moment anywhere, and no mysqld starts anew.
 
@@ -22,8 +22,6 @@ const (
 	clientOverlap = 7 * 24 * time.Hour
 	// memberOverlap is for how long the old CA is trusted when members show nothing of it any more.
 	memberOverlap = time.Hour
-	// tellWithin is how soon after a new CA was made members have to be told of it. Later, another one is made: the times count from then.
-	tellWithin = time.Minute
 )
 
 // step is what to do next about a cluster's certificates.
@@ -37,6 +35,8 @@ const (
 	stepBring step = "bring a new CA"
 	// stepTrust tells members and clients which CAs to trust.
 	stepTrust step = "tell members whom to trust"
+	// stepNote notes when they were told: from then on clients have time.
+	stepNote step = "note when members were told"
 	// stepSign gives the members a new certificate.
 	stepSign step = "sign the members' certificate"
 	// stepForget takes the old CA away.
@@ -47,6 +47,8 @@ const (
 type situation struct {
 	// authorities are the CAs that the operator keeps; none where its Secret is lost or damaged.
 	authorities agent.Authorities
+	// told is when members were told of the newest; zero where that is not noted.
+	told time.Time
 	// bundle is what members are given to trust, leaf their certificate: nil where there is none that can be read.
 	bundle []byte
 	leaf   *x509.Certificate
@@ -56,7 +58,9 @@ type situation struct {
 	known *x509.Certificate
 	// inUse says that every member that runs uses what it is given. One that does not run reads it when it starts.
 	inUse bool
-	asked rotationRequest
+	// published says that ConfigMap NAME-ca-cert, from which clients learn whom to trust, has the bundle. It is looked at in a rotation.
+	published bool
+	asked     rotationRequest
 }
 
 // move is the next step.
@@ -87,12 +91,12 @@ func (s situation) next(now time.Time) move {
 	switch {
 	case len(s.authorities) == 0 || !agent.Signs(s.authorities[0], now):
 		return move{step: stepStart}
-	case s.isUntold(now):
-		return move{step: stepBring}
 	case !s.serves(now):
 		return move{step: stepSign, issuer: s.issuer(now)}
 	case !bytes.Equal(s.bundle, s.authorities.Bundle()):
 		return move{step: stepTrust}
+	case s.shown() != s.authorities[0] && s.told.IsZero():
+		return move{step: stepNote}
 	case s.extends(s.shown(), now):
 		return move{step: stepSign, issuer: s.shown()}
 	case len(s.authorities) > 1:
@@ -103,28 +107,26 @@ func (s situation) next(now time.Time) move {
 	return move{step: stepKeep}
 }
 
-// rotating decides while two CAs are trusted.
+// rotating decides while two CAs are trusted. What time alone ends comes before what members have to do: an operator that has just started has
+// not heard them yet, and says what the one before it said.
 func (s situation) rotating(now time.Time) move {
 	newest := s.authorities[0]
-	trusted := madeAt(newest.Leaf).Add(s.asked.clientOverlap())
+	isSigned := s.shown() == newest
+	trusted := s.told.Add(s.asked.clientOverlap())
 	gone := madeAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
 	switch {
+	case !isSigned && !s.published:
+		return move{step: stepKeep, waits: waitForClients}
+	case !isSigned && now.Before(trusted):
+		return move{step: stepKeep, waits: waitForClients, until: trusted}
+	case isSigned && now.Before(gone):
+		return move{step: stepKeep, waits: waitToForget, until: gone}
 	case !s.inUse:
 		return move{step: stepKeep, waits: waitForMembers}
-	case s.shown() != newest && now.Before(trusted):
-		return move{step: stepKeep, waits: waitForClients, until: trusted}
-	case s.shown() != newest:
+	case !isSigned:
 		return move{step: stepSign, issuer: newest}
-	case now.Before(gone):
-		return move{step: stepKeep, waits: waitToForget, until: gone}
 	}
 	return move{step: stepForget}
-}
-
-// isUntold says whether nobody was told of the newest CA in time: the operator died right after it made it, or could not write.
-func (s situation) isUntold(now time.Time) bool {
-	newest, shown := s.authorities[0], s.shown()
-	return shown != nil && shown != newest && now.Sub(madeAt(newest.Leaf)) > tellWithin && !bytes.Contains(s.bundle, pki.Encode(newest.Leaf.Raw))
 }
 
 // shown is the CA that signed the members' certificate; nil if it is none of the cluster's.
@@ -193,11 +195,14 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 func (m move) message(n names) string {
 	switch m.waits {
 	case waitForMembers:
-		return "a new CA is being brought; waits until every member that runs uses the certificates that it is given"
+		return "a CA is being replaced; waits until every member that runs uses the certificates that it is given"
 	case waitForClients:
+		if m.until.IsZero() {
+			return fmt.Sprintf("a new CA has been brought, and is not in ConfigMap %s yet; members show no certificate of it before clients can learn to trust it", n.trust())
+		}
 		return fmt.Sprintf("a new CA is in ConfigMap %s; members show a certificate of it from %s on, so that clients have time to trust it", n.trust(), m.until.UTC().Format(time.RFC3339))
 	case waitToForget:
-		return fmt.Sprintf("all members show certificates of the new CA; the old one is forgotten at %s", m.until.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("members have a certificate of the new CA; the old one is forgotten after %s, when every member that runs shows that", m.until.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

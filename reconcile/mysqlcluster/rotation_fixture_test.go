@@ -20,10 +20,13 @@ type rotating struct {
 	n       names
 	now     time.Time
 	kept    agent.Authorities
+	told    time.Time
 	bundle  []byte
 	pair    pki.Pair
 	asked   rotationRequest
 	members map[string]*readingMember
+	// unpublished says that the ConfigMap for clients cannot be written.
+	unpublished bool
 	// steps are all that were taken.
 	steps []step
 	last  move
@@ -64,6 +67,8 @@ func (r *rotating) look() {
 			if r.last.issuer != nil {
 				r.pair = r.must(newMemberCertificate(r.n, r.last.issuer, r.now))
 			}
+		case stepNote:
+			r.told = r.now
 		case stepKeep, stepStart, stepBring, stepForget:
 			held, err := s.replace(r.last.step, r.n, r.now)
 			if err != nil {
@@ -76,6 +81,7 @@ func (r *rotating) look() {
 			if r.kept, err = agent.ReadAuthorities(data); err != nil {
 				r.t.Fatal(err)
 			}
+			r.told = time.Time{}
 		}
 	}
 	r.t.Fatalf("the operator does not come to an end: %v", r.steps)
@@ -88,7 +94,7 @@ func (r *rotating) dies(after step) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.kept = held
+	r.kept, r.told = held, time.Time{}
 }
 
 func (r *rotating) must(made pki.Pair, err error) pki.Pair {
@@ -100,7 +106,7 @@ func (r *rotating) must(made pki.Pair, err error) pki.Pair {
 }
 
 func (r *rotating) situation() situation {
-	s := situation{authorities: r.kept, bundle: r.bundle, asked: r.asked, inUse: r.inUse()}
+	s := situation{authorities: r.kept, told: r.told, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
 	s.leaf, s.fits = readMemberCertificate(r.n, r.pair)
 	if trusted, err := pki.ReadCertificates(r.bundle); err == nil && s.leaf != nil && len(r.kept) == 0 {
 		s.known = pki.Issuer(s.leaf, trusted)

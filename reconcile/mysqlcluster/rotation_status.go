@@ -40,6 +40,15 @@ func rotationOf(n names, last move, asked rotationRequest) *rotation {
 	return nil
 }
 
+// rotationIn is what the condition of a status says; nil where there is none.
+func rotationIn(status v1.MySQLClusterStatus) *rotation {
+	told := meta.FindStatusCondition(status.Conditions, conditionRotation)
+	if told == nil {
+		return nil
+	}
+	return &rotation{told.Status, told.Reason, told.Message}
+}
+
 // describeRotation sets the condition CertificateRotation, or takes it away.
 func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
 	if now == nil {
@@ -92,8 +101,8 @@ func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
 // crashed goes on with those of before, until the agent is back.
 func usesOf(seen observation) string {
 	uses := ""
-	for at, address := range seen.addresses() {
-		if pod, found := seen.pod(seen.members[at].Name); address == "" && (!found || !runs(pod, containerMysqld)) {
+	for at := range seen.members {
+		if pod, found := seen.pod(seen.members[at].Name); !found || !runs(pod, containerMysqld) {
 			continue
 		}
 		status := seen.members[at].Status
@@ -105,5 +114,6 @@ func usesOf(seen observation) string {
 	return uses
 }
 
-// ripe says whether the next step of a rotation waited for nothing but what members have done by now.
-func (p papers) ripe(uses string) bool { return p.awaited && uses == p.digest }
+// ripe says whether the next step of a rotation waited for nothing but what has been done by now: by the members, or by the pass itself, which
+// makes the ConfigMap.
+func (p papers) ripe(uses string) bool { return p.unpublished || p.awaited && uses == p.digest }

@@ -36,6 +36,11 @@ func TestWhatAllMembersUse(t *testing.T) {
 	starting.seen.pods[1].Status.PodIP, starting.seen.pods[1].Status.ContainerStatuses = "", nil
 	crashed := reachable(t, "new", "old").silent(1)
 	crashed.seen.pods[1].Status.ContainerStatuses[1].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	looping := reachable(t, "new", "")
+	looping.seen.pods[1].Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	if runs(looping.seen.pods[1], containerMysqld) || !runs(looping.seen.pods[1], containerAgent) {
+		t.Fatalf("in the Pod run %+v", looping.seen.pods[1].Status.ContainerStatuses)
+	}
 	for name, test := range map[string]struct {
 		scene *scene
 		want  string
@@ -47,6 +52,7 @@ func TestWhatAllMembersUse(t *testing.T) {
 		"one is down: it reads what is new": {down, "new"},
 		"one has no address yet":            {starting, "new"},
 		"mysqld runs, its agent crashed":    {crashed, ""},
+		"mysqld crashes, its agent runs":    {looping, "new"},
 	} {
 		if got := usesOf(test.scene.seen); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

@@ -3,6 +3,7 @@ package mysqlcluster
 import (
 	"crypto/x509"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestCAIsReplacedWhileEverybodyWorks(t *testing.T) {
 	}
 	// Certificates are renewed in between, as usual.
 	r.steps = slices.DeleteFunc(r.steps, func(one step) bool { return one == stepSign })
-	r.want(stepBring, stepTrust, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepForget, stepTrust)
 	if len(r.kept) != 1 || r.kept[0].Leaf.Equal(first.Leaf) || r.trusts(pki.Encode(first.Leaf.Raw), r.pair) {
 		t.Error("the first CA is still in use at its end")
 	}
@@ -41,25 +42,23 @@ func TestCARotationStepByStep(t *testing.T) {
 	r.pass(time.Hour)
 	r.asked.before = r.now
 	r.look()
-	r.want(stepBring, stepTrust)
-	if r.last.waits != waitForMembers {
-		t.Errorf("it waits for %q", r.last.waits)
+	r.want(stepBring, stepTrust, stepNote)
+	if r.last.waits != waitForClients || !r.last.until.Equal(r.now.Add(clientOverlap)) {
+		t.Errorf("it waits for %q until %s", r.last.waits, r.last.until)
 	}
 	r.works()
 	r.read("db-0", "db-1")
 	r.works()
-	r.look()
+	began := r.now
+	for r.now.Before(began.Add(clientOverlap)) {
+		r.now = r.now.Add(time.Hour)
+		r.look()
+	}
 	if r.last.waits != waitForMembers {
 		t.Errorf("one member has not read who is to be trusted, and it waits for %q", r.last.waits)
 	}
-	r.read()
-	r.look()
-	if r.last.waits != waitForClients || !r.last.until.Equal(r.now.Add(clientOverlap)) {
-		t.Errorf("it waits for %q until %s", r.last.waits, r.last.until)
-	}
-	r.pass(clientOverlap - time.Minute)
 	r.want()
-	r.now = r.now.Add(time.Minute)
+	r.read()
 	r.look()
 	r.want(stepSign)
 	r.works()
@@ -89,7 +88,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	r.members["db-2"].down = true
 	r.asked.before = r.now.Add(time.Hour)
 	r.pass(10 * day)
-	r.want(stepBring, stepTrust, stepSign, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
 	r.members["db-2"].down = false
 	r.read("db-2") // kubelet mounts the Secret as it is
 	r.works()
@@ -101,7 +100,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 		r.read("db-0", "db-1")
 		r.works()
 	}
-	r.want(stepBring, stepTrust)
+	r.want(stepBring, stepTrust, stepNote)
 
 	t.Log("it is away for so long that the members' certificate has to be renewed: by the CA that it knows")
 	for range 300 {
@@ -129,7 +128,7 @@ func TestCAIsLost(t *testing.T) {
 	client, shown := r.bundle, r.pair
 	r.kept = nil
 	r.look()
-	r.want(stepStart, stepTrust)
+	r.want(stepStart, stepTrust, stepNote)
 	if !slices.Equal(shown.Certificate, r.pair.Certificate) {
 		t.Error("the members' certificate was replaced at once")
 	}
@@ -154,7 +153,7 @@ func TestCAIsLost(t *testing.T) {
 	}
 	r.kept = held
 	r.look()
-	r.want(stepTrust)
+	r.want(stepTrust, stepNote)
 	r.read()
 	r.works()
 
@@ -188,7 +187,7 @@ func TestCertificateIsDamagedInARotation(t *testing.T) {
 	r.asked.before = r.now.Add(time.Second)
 	r.now = r.now.Add(time.Minute)
 	r.look()
-	r.want(stepBring, stepTrust)
+	r.want(stepBring, stepTrust, stepNote)
 	r.pair.Certificate = []byte("nonsense")
 	r.look()
 	r.want(stepSign)
@@ -243,7 +242,7 @@ func TestTwoOperatorsRotateOneCA(t *testing.T) {
 			r.turn()
 			r.now = r.now.Add(30 * time.Minute)
 		}
-		r.want(stepBring, stepTrust, stepSign, stepForget, stepTrust)
+		r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
 	}
 }
 
@@ -261,10 +260,26 @@ func TestCAWasLeaked(t *testing.T) {
 		r.works()
 		r.now = r.now.Add(time.Minute)
 	}
-	r.want(stepBring, stepTrust, stepSign, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
 	for name, member := range r.members {
 		if verifies(member.bundle, leaked.Leaf, r.now, x509.ExtKeyUsageAny) {
 			t.Errorf("%s trusts the leaked CA", name)
 		}
 	}
+}
+
+// TestCARotationWaitsForItsConfigMap: what clients read cannot be written, and members go on to show what clients trust.
+func TestCARotationWaitsForItsConfigMap(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t)
+	r.pass(time.Hour)
+	r.asked.before, r.unpublished = r.now, true
+	r.pass(30 * day)
+	r.want(stepBring, stepTrust, stepNote)
+	if message := r.last.message(r.n); r.last.waits != waitForClients || !strings.Contains(message, "is not in ConfigMap db-ca-cert yet") {
+		t.Errorf("it waits for %q: %s", r.last.waits, message)
+	}
+	r.unpublished = false
+	r.pass(day)
+	r.want(stepSign, stepForget, stepTrust)
 }
