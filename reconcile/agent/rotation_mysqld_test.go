@@ -183,8 +183,10 @@ func startWriter(t *testing.T, fresh *sql.DB) *writer {
 		for ctx.Err() == nil {
 			_, first := fresh.ExecContext(ctx, "INSERT INTO shop.orders VALUES ()")
 			_, second := kept.ExecContext(ctx, "INSERT INTO shop.orders VALUES ()")
-			if err := errors.Join(first, second); err != nil && ctx.Err() == nil {
-				w.fault.Store(&err)
+			if err := errors.Join(first, second); err != nil {
+				if ctx.Err() == nil {
+					w.fault.Store(&err)
+				}
 				return
 			}
 			w.rows.Add(2)

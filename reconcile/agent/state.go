@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
@@ -32,7 +34,7 @@ func (s state) accepting(next replication.Assignment) state {
 
 // loadState reads the state; found is false where there is none.
 func loadState(file string) (loaded state, found bool, err error) {
-	content, err := os.ReadFile(file)
+	content, err := readState(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return state{}, false, nil
 	}
@@ -43,6 +45,27 @@ func loadState(file string) (loaded state, found bool, err error) {
 		return state{}, false, &damagedError{file, err}
 	}
 	return loaded, true, nil
+}
+
+// maxState is how many bytes of a state are read.
+const maxState = 1 << 20
+
+// readState reads a regular file and follows no link: other programs may have written to the volume before this one runs beside what they must
+// not read.
+func readState(file string) ([]byte, error) {
+	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	info, err := opened.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxState {
+		return nil, fmt.Errorf("%s is no file of at most %d bytes: delete it, or restore the volume", file, maxState)
+	}
+	return io.ReadAll(io.LimitReader(opened, maxState))
 }
 
 // damagedError is about a state that is there and makes no sense.
