@@ -67,13 +67,13 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
 				api: api, kind: kind, settings: settings, now: time.Now,
-				stopping: map[types.NamespacedName]map[string]time.Time{}, accounts: map[string]known{}, used: map[types.NamespacedName]known{},
+				stopping: map[types.NamespacedName]map[string]time.Time{}, ending: map[types.NamespacedName]time.Time{}, accounts: map[string]known{}, used: map[types.NamespacedName]known{},
 			}
 		},
 	}
 }
 
-// reconciler keeps what can be found out again: since when machines are asked to shut down, and what Secrets said. What a Secret
+// reconciler keeps what can be found out again: since when machines are asked to shut down and groups are being deleted, and what Secrets said. What a Secret
 // said that is gone cannot, and is for groups that are being deleted only.
 type reconciler struct {
 	api      *reconcile.Client
@@ -83,6 +83,7 @@ type reconciler struct {
 
 	mu       sync.Mutex
 	stopping map[types.NamespacedName]map[string]time.Time
+	ending   map[types.NamespacedName]time.Time
 	// accounts are those of the namespaces; used is the one with which a group's machines were seen last.
 	accounts map[string]known
 	used     map[types.NamespacedName]known
@@ -93,6 +94,7 @@ func (r *reconciler) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.stopping, key)
+	delete(r.ending, key)
 	delete(r.used, key)
 }
 

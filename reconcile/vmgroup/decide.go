@@ -27,6 +27,8 @@ type look struct {
 	inventory vcenter.Inventory
 	// stopping says since when a machine, by its ID, has been asked to shut down.
 	stopping map[string]time.Time
+	// ending is for how long the group has been known to be deleted.
+	ending time.Duration
 }
 
 // step is one thing to have done.

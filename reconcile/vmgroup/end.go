@@ -58,8 +58,7 @@ func (d *deciding) end() {
 // mayBeOwn waits for what may be the group's own in the making.
 func (d *deciding) mayBeOwn() {
 	for name, one := range d.sorted.taken {
-		young := d.group.DeletionTimestamp != nil && d.seen.now.Sub(d.group.DeletionTimestamp.Time) < patience
-		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || young) {
+		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || d.seen.ending < patience) {
 			d.wait("%s may be being made for this VmGroup", name)
 		}
 	}

@@ -67,13 +67,13 @@ func TestDecideEnd(t *testing.T) {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
 			group := web(func(g *v1alpha1.VmGroup) {
-				deleted := metav1.NewTime(noon.Add(-test.ago))
+				deleted := metav1.NewTime(noon.Add(-12 * time.Hour)) // by a clock that says nothing
 				g.DeletionTimestamp = &deleted
 				for _, one := range test.before {
 					one(g)
 				}
 			})
-			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, host: "vc.example.com", inventory: test.seen}))); diff != "" {
+			if diff := cmp.Diff(test.want, said(decideEnd(group, look{now: noon, host: "vc.example.com", inventory: test.seen, ending: test.ago}))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -56,7 +56,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		return r.failed(group, group.Status, err)
 	}
 	key := keyOf(group)
-	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key)}
+	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key), ending: r.endingFor(group)}
 	next := decide(group, seen)
 	if group.DeletionTimestamp != nil {
 		next = decideEnd(group, seen)
@@ -125,6 +125,21 @@ func (r *reconciler) stoppingOf(key types.NamespacedName) map[string]time.Time {
 	return maps.Clone(r.stopping[key])
 }
 
+// endingFor returns for how long this process has known that a group is being deleted: DeletionTimestamp is of another clock.
+func (r *reconciler) endingFor(group v1alpha1.VmGroup) time.Duration {
+	if group.DeletionTimestamp == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, found := r.ending[keyOf(group)]
+	if !found {
+		since = r.now()
+		r.ending[keyOf(group)] = since
+	}
+	return r.now().Sub(since)
+}
+
 // stopsOnly forgets the machines that were asked to shut down and are down, or need not be any more.
 func (r *reconciler) stopsOnly(key types.NamespacedName, halting []string) {
 	r.mu.Lock()
@@ -156,13 +171,16 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 
 // release lets a group that is being deleted go, and tells what stays behind.
 func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, left string) (reconcile.Outcome, error) {
-	outcome := reconcile.Outcome{}
 	if left != "" {
 		logr.FromContextOrDiscard(ctx).Info("left in the vCenter", "op", "delete", "what", left)
-		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}}
+		// After the group is gone nobody would find it. A namespace that is being deleted takes no event any more.
+		told := reconcile.Event{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}
+		if err := r.api.Tell(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
+			return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
+		}
 	}
 	if err := r.hold(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
 	}
-	return outcome, nil
+	return reconcile.Outcome{}, nil
 }
