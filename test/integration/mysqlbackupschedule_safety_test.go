@@ -39,6 +39,27 @@ func TestBackupScheduleSparesWhatIsRestoredElsewhere(t *testing.T) {
 	d.has(t, 2)
 }
 
+// TestBackupScheduleSparesWhatItHasNotHeardIsRestored: the operator's cache has never had the cluster that is made from the backup.
+func TestBackupScheduleSparesWhatItHasNotHeardIsRestored(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "")
+	late := newLaggard("mysqlclusters")
+	o := d.operate(t, late.slow)
+	d.buries(t)
+	d.complete(t, 0, 1)
+	d.has(t, 0, 1)
+	o.restful(t)
+	late.lag()
+	d.serves(t, "copy", "fromBackup: "+d.named(0))
+	d.patch(t, "mysqlclusters", "copy", `{"status":{"restore":{"phase":"Running"}}}`, "status")
+	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepLast":1}}}`)
+	d.complete(t, 2)
+	d.has(t, 0, 2)
+	late.catchUp()
+	d.considers(t)
+	d.stays(t, d.named(0))
+}
+
 // TestBackupScheduleDeletesByTheSpecAsItIs: the operator hears late of a schedule whose backups are to be kept for longer. It deletes none by
 // what it knew before.
 func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {

