@@ -54,7 +54,7 @@ func writeArchive(archive, binary, image string) error {
 	if err != nil {
 		return fmt.Errorf("pack image %s: %w", image, err)
 	}
-	name := filepath.Base(binary)
+	name := "usr/bin/" + filepath.Base(binary)
 	layer, err := tarOf(file{name, 0o755, program})
 	if err != nil {
 		return fmt.Errorf("pack image %s: %w", image, err)
