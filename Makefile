@@ -55,7 +55,7 @@ demo: image mysql-image cluster ## show it all: dev cluster, operator, the found
 ##@ Test
 
 .PHONY: test
-test: test-integration test-e2e ## run all tests (what CI runs)
+test: test-integration test-mysqld test-e2e ## run all tests (what CI runs)
 
 .PHONY: test-unit
 test-unit: ## run the unit tests alone: seconds once warm
@@ -78,6 +78,10 @@ test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m
 test-long: test-integration ## run test-integration with every variant: an hour or more
+
+.PHONY: test-mysqld
+test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster
+	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs go test -count=1 -timeout=15m ./reconcile/agent ./reconcile/mysql/...
 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
