@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
+
+	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 )
@@ -53,7 +56,8 @@ func TestOwnSecretsAreMadeAgain(t *testing.T) {
 func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.start(2)
+	p.start(2, "tls: {required: true}")
+	p.refusesPlain()
 	starts := `jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[*].restartCount} {end}`
 	selector := "app.kubernetes.io/instance=" + p.cluster
 	before, first := p.run("get", "pods", "-l", selector, "-n", p.namespace, "-o", starts), p.bundle()
@@ -82,6 +86,18 @@ func (p *place) verifies(bundle string) {
 	db := p.openTrusting(p.cluster, p.password, bundle)
 	p.exec(db, "DO 1")
 	_ = db.Close()
+}
+
+// refusesPlain fails the test unless the server refuses a client that does not ask for TLS (MySQL manual, "require_secure_transport").
+func (p *place) refusesPlain() {
+	p.t.Helper()
+	const secureTransportRequired = 3159
+	ctx, cancel := p.context(time.Minute)
+	defer cancel()
+	err := p.connect(p.cluster, p.password, nil).PingContext(ctx)
+	if refusal := (*driver.MySQLError)(nil); !errors.As(err, &refusal) || refusal.Number != secureTransportRequired {
+		p.t.Errorf("without TLS the server answers %v", err)
+	}
 }
 
 // ownSecrets are the contents of the Secrets that the operator made for the cluster.

@@ -28,15 +28,21 @@ func (p *place) bundle() string {
 // openTrusting connects so with these CAs.
 func (p *place) openTrusting(service, password, bundle string) *sql.DB {
 	p.t.Helper()
-	address := p.run("get", "service", service, "-n", p.namespace, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(bundle)) {
 		p.t.Fatal("the cluster's CA is not a certificate")
 	}
+	return p.connect(service, password, &tls.Config{RootCAs: pool, ServerName: service + "." + p.namespace + ".svc", MinVersion: tls.VersionTLS12})
+}
+
+// connect connects as root to a Service; without TLS where security is nil.
+func (p *place) connect(service, password string, security *tls.Config) *sql.DB {
+	p.t.Helper()
+	address := p.run("get", "service", service, "-n", p.namespace, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
 	config := driver.NewConfig()
 	config.User, config.Passwd, config.Net, config.Addr = "root", password, "tcp", address
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = 2*time.Second, 20*time.Second, 20*time.Second
-	config.TLS = &tls.Config{RootCAs: pool, ServerName: service + "." + p.namespace + ".svc", MinVersion: tls.VersionTLS12}
+	config.TLS = security
 	config.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(config)
 	if err != nil {
