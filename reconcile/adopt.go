@@ -56,6 +56,9 @@ func (c *Client) Adopt(ctx context.Context, owner *unstructured.Unstructured, re
 	if metav1.IsControlledBy(object, owner) {
 		return object, nil
 	}
+	if err := c.mayAdopt(ctx, owner); err != nil {
+		return nil, err
+	}
 	references := append(object.GetOwnerReferences(), *metav1.NewControllerRef(owner, owner.GroupVersionKind()))
 	adopted, err := c.Patch(ctx, resource, object, map[string]any{metadataField: map[string]any{"ownerReferences": references}})
 	if err != nil {

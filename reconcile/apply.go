@@ -51,7 +51,17 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 			return Unchanged, err
 		}
 	}
-	return c.applyTo(ctx, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
+	return c.applyAdopting(ctx, owner, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
+}
+
+// applyAdopting applies to a child that Claim allows owner.
+func (c *Client) applyAdopting(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, live *unstructured.Unstructured, what application) (Change, error) {
+	if !metav1.IsControlledBy(live, owner) {
+		if err := c.mayAdopt(ctx, owner); err != nil {
+			return Unchanged, err
+		}
+	}
+	return c.applyTo(ctx, resource, live, what)
 }
 
 // ApplyFields sets fields of an existing object that belongs to someone else, such as labels of a Pod that a StatefulSet made, as a

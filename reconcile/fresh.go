@@ -17,6 +17,18 @@ import (
 // calls it before it deletes anything because of that spec: the cache may be late. If the object was changed, replaced or deleted since, the
 // error is a Conflict (apierrors.IsConflict), and the object's next pass begins when the cache shows what was found here.
 func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructured) error {
+	return c.unchanged(ctx, object, "delete nothing for a spec that may be out of date")
+}
+
+// mayAdopt reads the owner from the API server before it is made the controller of an orphan. One that is gone, or being deleted, must adopt
+// nothing: garbage collection deletes what an owner controls that does not exist, and "kubectl delete --cascade=orphan" is what makes orphans.
+// Kubernetes' own controllers look in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
+func (c *Client) mayAdopt(ctx context.Context, owner *unstructured.Unstructured) error {
+	return c.unchanged(ctx, owner, "adopt nothing for an owner that may be out of date")
+}
+
+// unchanged returns a Conflict that begins with what is not done if an object is another by now than the pass goes by.
+func (c *Client) unchanged(ctx context.Context, object *unstructured.Unstructured, undone string) error {
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	live, err := c.Get(ctx, resource, object.GetNamespace(), object.GetName())
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -29,7 +41,7 @@ func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructu
 	if live != nil {
 		c.journal.wrote(ctx, resource, live)
 	}
-	return fmt.Errorf("delete nothing for a spec that may be out of date: %w", apierrors.NewConflict(resource.GroupResource(), object.GetName(), errors.New(why)))
+	return fmt.Errorf("%s: %w", undone, apierrors.NewConflict(resource.GroupResource(), object.GetName(), errors.New(why)))
 }
 
 // changeSince says in what an object, as the API server has it, differs from the one that a pass goes by; live is nil if it is gone. The

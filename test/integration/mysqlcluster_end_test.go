@@ -80,6 +80,48 @@ func TestMySQLClusterDeleted(t *testing.T) {
 	}
 }
 
+// TestMySQLClusterIsOrphanedBeforeTheOperatorHears: the operator does not hear that a cluster was deleted without its children. It does not make
+// itself their owner again for a cluster that is gone: garbage collection would delete them.
+func TestMySQLClusterIsOrphanedBeforeTheOperatorHears(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	late := newLaggard("mysqlclusters")
+	o := s.operate(t, late.slow)
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	o.restful(t)
+	children := s.children(t, "db")
+	late.lag()
+	orphan := metav1.DeletePropagationOrphan
+	if err := s.of("mysqlclusters").Delete(t.Context(), "db", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	s.gone(t, "mysqlclusters", "db")
+	measured := operator{registry: o.registry}
+	soon(t, func(context.Context) string {
+		if measured.measured(t, "reconcile_total", map[string]string{"result": "conflict"}) == 0 {
+			return "no pass has noticed that the cluster is gone"
+		}
+		return ""
+	})
+	same(t, s.children(t, "db"), children)
+	for _, what := range []string{"serviceaccounts", "configmaps", "services", "poddisruptionbudgets", "statefulsets"} {
+		found, err := s.of(what).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=db"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range found.Items {
+			if len(one.GetOwnerReferences()) > 0 {
+				t.Errorf("%s %s has the owners %v", what, one.GetName(), one.GetOwnerReferences())
+			}
+		}
+	}
+	late.catchUp()
+	s.apply(t, "db", "secret: root")
+	s.settled(t, "db")
+	same(t, s.children(t, "db"), children)
+}
+
 // TestMySQLClusterOrphaned deletes a cluster without its children, and adopts them, members at work included, when it is applied again.
 func TestMySQLClusterOrphaned(t *testing.T) {
 	t.Parallel()
