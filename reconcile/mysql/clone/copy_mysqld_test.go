@@ -218,14 +218,22 @@ func TestDonorIsFree(t *testing.T) {
 						cancel()
 						return nil
 					}
-					sink := &ending{end: end}
-					_, err := Copy(ctx, donor.donor(), sink, Observer{Stage: func(now Stage) error {
-						if now == stage && at == "the beginning" {
-							return end()
-						}
-						sink.active = now == stage
-						return nil
-					}})
+					attempt := func() error {
+						sink := &ending{end: end}
+						_, err := Copy(ctx, donor.donor(), sink, Observer{Stage: func(now Stage) error {
+							if now == stage && at == "the beginning" {
+								return end()
+							}
+							sink.active = now == stage
+							return nil
+						}})
+						return err
+					}
+					err := attempt()
+					// Pages are copied again only if somebody changed them meanwhile: a quick copy may have none.
+					for tries := 1; err == nil && reached.IsZero() && tries < 20; tries++ {
+						err = attempt()
+					}
 					if took := time.Since(reached); took > 2*time.Second {
 						t.Errorf("ending took %v", took)
 					}
@@ -247,7 +255,7 @@ func TestDonorIsFree(t *testing.T) {
 	}
 }
 
-// ending discards everything, and ends the copy at its fifth write while it is active.
+// ending discards everything, and ends the copy at its second write while it is active.
 type ending struct {
 	writes int
 	active bool
@@ -259,7 +267,7 @@ func (e *ending) Write(File, int64, []byte) error {
 		return nil
 	}
 	e.writes++
-	if e.writes == 5 {
+	if e.writes == 2 {
 		return e.end()
 	}
 	return nil
