@@ -38,27 +38,43 @@ type view struct {
 
 // Get implements Lister.
 func (v *view) Get(namespace, name string) (*unstructured.Unstructured, bool) {
+	return objectOf(v.item(namespace, name))
+}
+
+// item returns an object as the cache holds it; nil if there is none.
+func (v *view) item(namespace, name string) any {
 	store, ok := v.store(namespace)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	if taken := v.snapshotOf(namespace); taken != nil {
 		store = taken.objects
 	}
 	item, found, err := store.GetByKey(cache.NewObjectName(namespace, name).String())
 	if err != nil || !found {
-		return nil, false
+		return nil
 	}
-	return objectOf(item)
+	return item
+}
+
+// versionOf returns UID and resourceVersion of what a cache holds: no other state has both. It is empty for what is no object.
+func versionOf(item any) string {
+	if small, ok := item.(*packed); ok {
+		return string(small.uid) + "@" + small.version
+	}
+	if object, ok := item.(metav1.Object); ok {
+		return string(object.GetUID()) + "@" + object.GetResourceVersion()
+	}
+	return ""
 }
 
 // List implements Lister.
 func (v *view) List(namespace string) []*unstructured.Unstructured {
 	found := v.items(func(store cache.Indexer) []any { return store.List() })
-	if namespace == metav1.NamespaceAll {
-		return found
+	if namespace != metav1.NamespaceAll {
+		found = slices.DeleteFunc(found, func(item any) bool { return namespaceOf(item) != namespace })
 	}
-	return slices.DeleteFunc(found, func(object *unstructured.Unstructured) bool { return object.GetNamespace() != namespace })
+	return sorted(objects(found))
 }
 
 // any says whether there is an object at all.
@@ -73,13 +89,13 @@ func (v *view) any() bool {
 
 // Owned implements Lister.
 func (v *view) Owned(owner types.UID) []*unstructured.Unstructured {
-	return v.items(func(store cache.Indexer) []any {
+	return sorted(objects(v.items(func(store cache.Indexer) []any {
 		items, err := store.ByIndex(ownerIndex, string(owner))
 		if err != nil {
 			panic("the index by controller is missing: " + err.Error())
 		}
 		return items
-	})
+	})))
 }
 
 // selects says whether an object with these labels, in this namespace, is one that the cache holds.
@@ -137,6 +153,12 @@ func sorted(found []*unstructured.Unstructured) []*unstructured.Unstructured {
 
 // controllerUID is the index function behind Lister.Owned.
 func controllerUID(item any) ([]string, error) {
+	if small, ok := item.(*packed); ok {
+		if small.controller == "" {
+			return nil, nil
+		}
+		return []string{string(small.controller)}, nil
+	}
 	object, ok := item.(metav1.Object)
 	if !ok {
 		return nil, nil

@@ -66,7 +66,26 @@ func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResour
 // Cached reads the cache of a resource: the kind's own or one of the Controller's Watches. Any other resource is a mistake in the
 // program, and panics: an empty answer could be taken for "does not exist". In a live pass, one whose caches lack the object's own writes
 // for longer than barrierPatience, it shows what was listed from the API server for that pass.
-func (c *Client) Cached(resource apischema.GroupVersionResource) Lister {
+func (c *Client) Cached(resource apischema.GroupVersionResource) Lister { return c.view(resource) }
+
+// CachedVersion returns UID and resourceVersion of an object as Cached shows it, without decoding it; "" if there is none.
+func (c *Client) CachedVersion(resource apischema.GroupVersionResource, namespace, name string) string {
+	return versionOf(c.view(resource).item(namespace, name))
+}
+
+// CachedVersions returns the CachedVersion of each object that Indexed returns, in an order of their own.
+func (c *Client) CachedVersions(resource apischema.GroupVersionResource, index, key string) []string {
+	cached := c.view(resource)
+	items := cached.items(cached.byIndex(index, key))
+	all := make([]string, 0, len(items))
+	for _, item := range items {
+		all = append(all, versionOf(item))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (c *Client) view(resource apischema.GroupVersionResource) *view {
 	cached, ok := c.caches[resource]
 	if !ok {
 		panic(fmt.Sprintf("%s is not cached: add it to the controller's Watches", resource.GroupResource()))

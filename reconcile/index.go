@@ -47,11 +47,15 @@ func (s *informers) keysOf(kind, name string, keys IndexFunc) cache.IndexFunc {
 
 // Indexed implements Lister.
 func (v *view) Indexed(index, key string) []*unstructured.Unstructured {
-	return v.items(func(store cache.Indexer) []any {
+	return sorted(objects(v.items(v.byIndex(index, key))))
+}
+
+func (v *view) byIndex(index, key string) func(cache.Indexer) []any {
+	return func(store cache.Indexer) []any {
 		items, err := store.ByIndex(indexName(v.kind, index), key)
 		if err != nil {
 			panic(fmt.Sprintf("%s has no index %q: add it to the Indices of the controller or of its watch", v.resource.GroupResource(), index))
 		}
 		return items
-	})
+	}
 }

@@ -14,12 +14,13 @@ const (
 	metadataKind    = "PartialObjectMetadata"
 )
 
-// objectOf returns what a cache holds as everybody reads it. Of metadata that is a new object each time: the cache holds it in a form
-// that takes less than half of the memory.
+// objectOf returns what a cache holds as everybody reads it: a new object each time, since the cache holds it in a form that takes less memory.
 func objectOf(item any) (*unstructured.Unstructured, bool) {
 	switch item := item.(type) {
 	case *unstructured.Unstructured:
 		return item, true
+	case *packed:
+		return item.unpack()
 	case *metav1.PartialObjectMetadata:
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
 		if err != nil {
@@ -64,12 +65,7 @@ func keepIdentity(kept, object metav1.Object) {
 // isNews says whether an update says anything new: not what a watch repeats after an interruption, nor, where metadata is all that is
 // watched, a change of something else.
 func isNews(before, after any) bool {
-	was, wasObject := before.(metav1.Object)
-	is, isObject := after.(metav1.Object)
-	if !wasObject || !isObject {
-		return false
-	}
-	if was.GetUID() == is.GetUID() && was.GetResourceVersion() == is.GetResourceVersion() {
+	if was, is := versionOf(before), versionOf(after); was == "" || is == "" || was == is {
 		return false
 	}
 	wasMetadata, old := before.(*metav1.PartialObjectMetadata)

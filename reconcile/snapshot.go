@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
@@ -30,7 +29,7 @@ type snapshot struct {
 	at      time.Time
 	took    time.Duration
 	version string
-	// objects is nil if the cache held all that the list found, and nothing else.
+	// objects is nil if the cache held all that the list found, and nothing else, or holds that by now.
 	objects cache.Indexer
 }
 
@@ -93,8 +92,8 @@ func (v *view) snapshotOf(namespace string) *snapshot {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.snapshots[namespace] == taken {
-		delete(v.snapshots, namespace)
+	if v.snapshots[namespace] == taken && taken.objects != nil { // when it was listed stays known: refresh asks
+		v.snapshots[namespace] = &snapshot{at: taken.at, took: taken.took, version: taken.version}
 	}
 	return nil
 }
@@ -116,21 +115,30 @@ func (v *view) active() map[string]*snapshot {
 	return active
 }
 
-// items reads all stores, and the snapshots in the place of what they replace.
-func (v *view) items(read func(cache.Indexer) []any) []*unstructured.Unstructured {
+// items reads all stores, and the snapshots in the place of what they replace. The items are as the caches hold them.
+func (v *view) items(read func(cache.Indexer) []any) []any {
 	active := v.active()
-	found := []*unstructured.Unstructured{}
+	found := []any{}
 	for _, store := range v.stores {
-		for _, object := range objects(read(store)) {
-			if _, isReplaced := active[object.GetNamespace()]; !isReplaced {
-				found = append(found, object)
+		for _, item := range read(store) {
+			if len(active) > 0 && active[namespaceOf(item)] != nil {
+				continue
 			}
+			found = append(found, item)
 		}
 	}
 	for _, taken := range active {
-		found = append(found, objects(read(taken.objects))...)
+		found = append(found, read(taken.objects)...)
 	}
-	return sorted(found)
+	return found
+}
+
+func namespaceOf(item any) string {
+	object, err := meta.Accessor(item)
+	if err != nil {
+		return ""
+	}
+	return object.GetNamespace()
 }
 
 // refresh lists a namespace live, unless that was done a moment ago, and keeps the list if the cache is behind it.
@@ -176,13 +184,13 @@ func (v *view) refresh(ctx context.Context, namespace string, now time.Time) err
 func holds(store cache.Indexer, namespace string, items []any, version string) bool {
 	listed := map[string]string{}
 	for _, item := range items {
-		if object, ok := item.(metav1.Object); ok {
+		if object, err := meta.Accessor(item); err == nil {
 			listed[object.GetName()] = object.GetResourceVersion()
 		}
 	}
 	for _, item := range store.List() {
-		object, ok := item.(metav1.Object)
-		if !ok || object.GetNamespace() != namespace {
+		object, err := meta.Accessor(item)
+		if err != nil || object.GetNamespace() != namespace {
 			continue
 		}
 		order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), version)

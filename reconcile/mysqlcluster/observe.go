@@ -84,15 +84,10 @@ func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Un
 
 // versions tells whether any child has changed, without reading what it says. A child that is not there has no version.
 func (r *reconciler) versions(n names) string {
-	var all strings.Builder
-	add := func(object *unstructured.Unstructured) {
-		all.WriteString(string(object.GetUID()) + "@" + object.GetResourceVersion() + " ")
-	}
+	all := []string{}
 	one := func(resource apischema.GroupVersionResource, names ...string) {
 		for _, name := range names {
-			if object, found := r.api.Cached(resource).Get(n.namespace, name); found {
-				add(object)
-			}
+			all = append(all, r.api.CachedVersion(resource, n.namespace, name))
 		}
 	}
 	one(accounts(), n.cluster)
@@ -102,11 +97,9 @@ func (r *reconciler) versions(n names) string {
 	one(networkPolicies(), n.cluster)
 	one(statefulSets(), n.cluster)
 	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
-		for _, object := range r.api.Cached(resource).Indexed(indexCluster, n.key()) {
-			add(object)
-		}
+		all = append(all, r.api.CachedVersions(resource, indexCluster, n.key())...)
 	}
-	return all.String()
+	return strings.Join(all, " ")
 }
 
 // membersOf lists everything that is, was or shall be a member.
