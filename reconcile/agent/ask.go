@@ -19,7 +19,8 @@ const (
 )
 
 // Questioner makes the HTTP client with which the operator asks the program in one Pod of a cluster. Whatever runs in that Pod may answer:
-// no redirect is followed, and no answer is taken for more than what it says.
+// no redirect is followed, and no answer is taken for more than what it says. Whoever gives up a question calls CloseIdleConnections, or Go goes on
+// with its dial.
 func Questioner(security *tls.Config, host string) *http.Client {
 	security = security.Clone()
 	security.ServerName = host
@@ -56,6 +57,11 @@ func Ask(client *http.Client, request *http.Request, limit int64) ([]byte, error
 		return nil, bounded(err)
 	}
 	defer response.Body.Close()
+	return answer(response, limit)
+}
+
+// answer reads what a response has to say.
+func answer(response *http.Response, limit int64) ([]byte, error) {
 	switch response.StatusCode {
 	case http.StatusNoContent:
 		return nil, nil

@@ -89,7 +89,7 @@ func TestNothingOfAnImpostorIsRepeated(t *testing.T) {
 		"a large status":         {answer(http.StatusOK, jsonType, `"`+strings.Repeat(secret, maxBody/len(secret)+1)+`"`), "too large: more than 1024 KiB"},
 		"a large header": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set(secret, strings.Repeat("a", maxAnswerHeader))
-		}, "exceeded"},
+		}, "longer than 16 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

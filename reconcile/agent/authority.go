@@ -105,7 +105,7 @@ func (a Authorities) Issuer(leaf *x509.Certificate) *tls.Certificate {
 	return nil
 }
 
-// Signs reports whether an authority can sign at a time: its key is there, and it has not ended.
+// Signs reports whether an authority can sign at a time: its key is there, it has begun, and it has not ended.
 func Signs(authority *tls.Certificate, now time.Time) bool {
-	return authority.PrivateKey != nil && now.Before(authority.Leaf.NotAfter)
+	return authority.PrivateKey != nil && pki.Lasts(authority.Leaf, now)
 }

@@ -1,15 +1,12 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -84,8 +81,5 @@ func explained(err error) error {
 }
 
 func (c *Client) do(ctx context.Context, target Target, method, path string, content []byte) ([]byte, error) {
-	url := "https://" + net.JoinHostPort(target.Address, strconv.Itoa(Port)) + path
-	return c.lines.ask(ctx, target, c.timeout, func(ctx context.Context) (*http.Request, error) {
-		return http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
-	})
+	return c.lines.ask(ctx, target, c.timeout, question{method: method, path: path, content: content})
 }

@@ -1,11 +1,16 @@
 package agent
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
-	"net/http/httptrace"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -14,99 +19,154 @@ const (
 	// keptFor is how long a connection to a member is kept without a question: longer than the time between two looks at a member at rest,
 	// and shorter than the agent keeps it.
 	keptFor = 45 * time.Second
-	// keptBuffer is how much is buffered for each kept connection, in bytes: there is one for every member of every cluster.
+	// keptBuffer is how much of a question and of an answer is buffered, in bytes.
 	keptBuffer = 1 << 10
 	// keptShare is what share of the time for an answer a kept connection gets. Whatever lies between may have forgotten it, so that no
 	// answer proves nothing; a new connection gets the rest of the time.
 	keptShare = 4
 )
 
-// lines are the connections to the agents of one cluster: one for each member, kept from one question to the next.
+// lines are the connections to the agents of one cluster: one for each member, kept from one question to the next. http.Transport does not keep
+// them, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
 type lines struct {
 	security *tls.Config
 
-	mu      sync.Mutex
-	members map[string]line // by host
+	mu   sync.Mutex
+	kept map[string]line // by host
 }
 
+// line is a connection on which no question is under way.
 type line struct {
+	*tls.Conn
 	address string
-	client  *http.Client
+	since   time.Time
 }
 
-// to returns the client for a member. Of a member that has moved nothing is kept.
-func (l *lines) to(target Target) *http.Client {
+// question is an HTTP request to an agent.
+type question struct {
+	method, path string
+	content      []byte
+}
+
+// ask asks over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
+func (l *lines) ask(ctx context.Context, target Target, within time.Duration, asked question) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if kept := l.take(target); kept != nil {
+		hurried, cancel := context.WithTimeout(ctx, within/keptShare)
+		defer cancel()
+		body, err := l.over(hurried, kept, target, asked)
+		if answered := (*AnswerError)(nil); err == nil || errors.As(err, &answered) || ctx.Err() != nil {
+			return body, err
+		}
+	}
+	fresh, err := l.dial(ctx, target)
+	if err != nil {
+		return nil, bounded(err)
+	}
+	return l.over(ctx, fresh, target, asked)
+}
+
+// take takes the connection to a member that is kept; nil if there is none. It ends those that nobody has used for long, or whose member has moved.
+func (l *lines) take(target Target) *tls.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, known := l.members[target.Host]
-	if known && held.address == target.Address {
-		return held.client
+	var found *tls.Conn
+	for host, one := range l.kept {
+		isAsked := host == target.Host
+		switch {
+		case time.Since(one.since) >= keptFor, isAsked && one.address != target.Address:
+			end(one.Conn)
+		case isAsked:
+			found = one.Conn
+		default:
+			continue
+		}
+		delete(l.kept, host)
 	}
-	if known {
-		held.client.CloseIdleConnections()
+	return found
+}
+
+// keep keeps a connection for the next question.
+func (l *lines) keep(target Target, open *tls.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if other, found := l.kept[target.Host]; found {
+		end(other.Conn)
 	}
-	client := Questioner(l.security, target.Host)
-	if transport, ok := client.Transport.(*http.Transport); ok {
-		transport.DisableKeepAlives, transport.IdleConnTimeout, transport.MaxIdleConnsPerHost = false, keptFor, 1
-		transport.ReadBufferSize, transport.WriteBufferSize = keptBuffer, keptBuffer
+	if l.kept == nil {
+		l.kept = map[string]line{}
 	}
-	if l.members == nil {
-		l.members = map[string]line{}
-	}
-	l.members[target.Host] = line{address: target.Address, client: client}
-	return client
+	l.kept[target.Host] = line{Conn: open, address: target.Address, since: time.Now()}
 }
 
 // close ends the connections that nobody uses at the moment.
 func (l *lines) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, held := range l.members {
-		held.client.CloseIdleConnections()
+	for _, one := range l.kept {
+		end(one.Conn)
 	}
+	l.kept = nil
 }
 
-// ask asks over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
-func (l *lines) ask(ctx context.Context, target Target, within time.Duration, request func(context.Context) (*http.Request, error)) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	client := l.to(target)
-	body, kept, err := askOnce(ctx, client, within/keptShare, request)
-	var answered *AnswerError
-	if err == nil || !kept || errors.As(err, &answered) || ctx.Err() != nil {
-		return body, err
+// end ends a connection at once: to take leave by TLS could take seconds.
+func end(open *tls.Conn) { _ = open.NetConn().Close() }
+
+func (l *lines) dial(ctx context.Context, target Target) (*tls.Conn, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(target.Address, strconv.Itoa(Port)))
+	if err != nil {
+		return nil, err
 	}
-	client.CloseIdleConnections()
-	body, _, err = askOnce(ctx, client, within, request)
+	security := l.security.Clone()
+	security.ServerName = target.Host
+	open := tls.Client(raw, security)
+	if err := open.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return open, nil
+}
+
+// over asks over a connection, and keeps that for the next question if it can.
+func (l *lines) over(ctx context.Context, open *tls.Conn, target Target, asked question) ([]byte, error) {
+	stop := context.AfterFunc(ctx, func() { end(open) })
+	body, goesOn, err := converse(ctx, open, target, asked)
+	isInTime := stop()
+	if isInTime && goesOn {
+		l.keep(target, open)
+	} else {
+		end(open)
+	}
+	if err != nil && !isInTime {
+		return nil, context.Cause(ctx)
+	}
 	return body, err
 }
 
-// askOnce asks, and says whether that was over a connection that was there before. patience bounds it then.
-func askOnce(
-	ctx context.Context, client *http.Client, patience time.Duration, request func(context.Context) (*http.Request, error),
-) (body []byte, kept bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	impatience := time.AfterFunc(time.Hour, cancel)
-	defer impatience.Stop()
-	reused := false // GotConn is called before a request is sent, and Do returns after that
-	var mu sync.Mutex
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		mu.Lock()
-		defer mu.Unlock()
-		reused = info.Reused
-		if info.Reused {
-			impatience.Reset(patience)
-			return
-		}
-		impatience.Stop()
-	}})
-	asked, err := request(traced)
+// converse sends a question and reads the answer. goesOn says that another question can follow.
+func converse(ctx context.Context, open net.Conn, target Target, asked question) (body []byte, goesOn bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, asked.method, "https://"+target.Host+asked.path, bytes.NewReader(asked.content))
 	if err != nil {
 		return nil, false, err
 	}
-	body, err = Ask(client, asked, maxBody)
-	mu.Lock()
-	defer mu.Unlock()
-	return body, reused, err
+	writer := bufio.NewWriterSize(open, keptBuffer)
+	if err := errors.Join(request.Write(writer), writer.Flush()); err != nil {
+		return nil, false, bounded(err)
+	}
+	bound := &io.LimitedReader{R: open, N: maxAnswerHeader}
+	reader := bufio.NewReaderSize(bound, keptBuffer)
+	response, err := http.ReadResponse(reader, request)
+	if err != nil && bound.N <= 0 {
+		return nil, false, fmt.Errorf("the header of its answer is longer than %d KiB", maxAnswerHeader>>10)
+	}
+	if err != nil {
+		return nil, false, bounded(err)
+	}
+	defer response.Body.Close()
+	bound.N = 2 * maxBody // the answer, and what cuts it into pieces
+	body, err = answer(response, maxBody)
+	refused := (*AnswerError)(nil)
+	isRead := err == nil || errors.As(err, &refused) && refused.Code == http.StatusConflict
+	return body, isRead && !response.Close && reader.Buffered() == 0, err
 }

@@ -1,10 +1,15 @@
 package agent
 
 import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -105,15 +110,78 @@ func TestASilentMemberIsFoundInTime(t *testing.T) {
 	}
 }
 
+// TestNothingIsLeftOfQuestionsThatHadNoAnswer: what accepts connections and says nothing, such as an agent that is frozen, is asked every second.
+func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, fmt.Sprint(Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	const questions = 20
+	ended := make(chan struct{}, 2*questions)
+	go func() {
+		for {
+			accepted, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, accepted) // until the operator ends the connection
+				ended <- struct{}{}
+			}()
+		}
+	}()
+	client := NewClient(newAuthority(t).client(OperatorName), 20*time.Millisecond)
+	for range questions {
+		if _, err := client.Status(t.Context(), Target{Address: address, Host: memberHost}); err == nil {
+			t.Fatal("it was heard")
+		}
+	}
+	late := time.NewTimer(5 * time.Second)
+	defer late.Stop()
+	for number := range questions {
+		select {
+		case <-ended:
+		case <-late.C:
+			t.Fatalf("only %d of %d connections have ended", number, questions)
+		}
+	}
+}
+
 func TestOfAMemberThatMovedNothingIsKept(t *testing.T) {
 	t.Parallel()
-	l := &lines{security: newAuthority(t).client(OperatorName)}
 	here, there := Target{Address: "192.0.2.1", Host: memberHost}, Target{Address: "192.0.2.2", Host: memberHost}
-	first := l.to(here)
-	if l.to(here) != first {
-		t.Error("a member that has not moved is called anew")
-	}
-	if l.to(there) == first || l.to(Target{Address: here.Address, Host: "db-9.db-pods.shop.svc"}) == first {
-		t.Error("another member, or the same at another address, is taken for the first")
+	other := Target{Address: here.Address, Host: "db-9.db-pods.shop.svc"}
+	for name, story := range map[string]struct {
+		asked             Target
+		after             time.Duration
+		isKept, isStillUp bool
+	}{
+		"the same":              {here, 0, true, true},
+		"it moved":              {there, 0, false, false},
+		"another one":           {other, 0, false, true},
+		"nobody asked for long": {here, keptFor, false, false},
+		"another, after long":   {other, keptFor, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				defer far.Close()
+				kept := tls.Client(near, &tls.Config{ServerName: memberHost, MinVersion: tls.VersionTLS12})
+				l := &lines{}
+				l.keep(here, kept)
+				time.Sleep(story.after)
+				if got := l.take(story.asked) == kept; got != story.isKept {
+					t.Errorf("the connection is used: %t, want %t", got, story.isKept)
+				}
+				if isStillUp := near.SetDeadline(time.Time{}) == nil; isStillUp != story.isStillUp {
+					t.Errorf("the connection is open: %t, want %t", isStillUp, story.isStillUp)
+				}
+				near.Close()
+			})
+		})
 	}
 }
