@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// MaxHeader is the largest header of a request, in bytes. Go allows 4 KiB more.
+	// MaxHeader is the largest header of a request, in bytes. The TLS handshake before the first one counts.
 	MaxHeader = 16 << 10
 	// HeaderTime is how long a TLS handshake may take, and how long a header may take after it.
 	HeaderTime = 5 * time.Second

@@ -13,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +321,83 @@ func TestLargeBodiesOfStrangersAreNotAwaited(t *testing.T) {
 			t.Errorf("%q: it answers %q (%v), want %q", body, line, err, want)
 		}
 	}
+}
+
+// TestLongHeadersAreNotAnswered: Go's server keeps a connection for half a second after it has answered a long header. Strangers could fill all places
+// with such connections.
+func TestLongHeadersAreNotAnswered(t *testing.T) {
+	t.Parallel()
+	signer := newAuthority(t)
+	for name, story := range map[string]struct {
+		security *tls.Config
+		size     int
+		want     string
+	}{
+		"long":                 {nil, MaxHeader, ""},
+		"long, over TLS":       {signer.server(), MaxHeader, ""},
+		"many times over":      {nil, 100 * MaxHeader, ""},
+		"just right":           {nil, MaxHeader - 100, "200"},
+		"just right, over TLS": {signer.server(), MaxHeader - 4<<10, "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connection, err := from("127.0.0.1").DialContext(t.Context(), "tcp", serveOn(t, Server{TLS: story.security}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = connection.Close() })
+			if story.security != nil {
+				connection = tls.Client(connection, signer.client(""))
+			}
+			_, _ = fmt.Fprintf(connection, "GET / HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", strings.Repeat("a", story.size)) // it may end before all is sent
+			line, err := bufio.NewReader(connection).ReadString('\n')
+			if (story.want == "") != (err != nil) || !strings.Contains(line, story.want) {
+				t.Errorf("it answers %q (%v), want %q", line, err, story.want)
+			}
+		})
+	}
+}
+
+// TestEveryRequestMayHaveAHeader: what one request took of the header's limit is not taken from the next.
+func TestEveryRequestMayHaveAHeader(t *testing.T) {
+	t.Parallel()
+	stranger := client(t, nil, from("127.0.0.1"))
+	address := serveOn(t, Server{KeepStrangers: true})
+	for round := range 4 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+address, strings.NewReader(strings.Repeat("b", 2*MaxHeader)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("X", strings.Repeat("a", MaxHeader/2))
+		answer, err := stranger.Do(request)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("round %d: %v, %v", round, answer, err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+	}
+}
+
+// TestOneClientMayAskManyThingsAtOnce: an API server has a connection for each object that it has converted, all from one address.
+func TestOneClientMayAskManyThingsAtOnce(t *testing.T) {
+	t.Parallel()
+	const atOnce = 200
+	var under sync.WaitGroup
+	under.Add(atOnce)
+	address := serveOn(t, Server{KeepStrangers: true, Strangers: atOnce, Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		under.Done()
+		under.Wait()
+	})})
+	stranger := client(t, nil, from("127.0.0.1"))
+	var asking sync.WaitGroup
+	for range atOnce {
+		asking.Go(func() {
+			if _, err := ask(t, stranger, "http://"+address); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // pipes is a listener whose clients are in the same process, so that time can be simulated.

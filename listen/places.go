@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // places is a listener with a bounded number of connections. A new connection always gets a place: when the places of strangers are taken,
@@ -39,6 +40,38 @@ type connection struct {
 	// busy is set while a request is being answered.
 	busy    bool
 	closing sync.Once
+	// header is how much of the next request's header may still come, in bytes. It counts only while no request is being answered.
+	header    atomic.Int64
+	answering atomic.Bool
+}
+
+// longHeader ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more. Without an answer it
+// ends those that time out (net/http, isCommonNetReadError).
+type longHeader struct{}
+
+func (longHeader) Error() string   { return "the header is too long" }
+func (longHeader) Timeout() bool   { return true }
+func (longHeader) Temporary() bool { return false }
+
+// Read reads what the client sends, and no more of a header than MaxHeader.
+func (c *connection) Read(into []byte) (int, error) {
+	if c.answering.Load() {
+		return c.Conn.Read(into)
+	}
+	left := c.header.Load()
+	if left <= 0 {
+		return 0, longHeader{}
+	}
+	read, err := c.Conn.Read(into[:min(int64(len(into)), left)])
+	c.header.Add(-int64(read))
+	return read, err
+}
+
+// answers notes whether a request is being answered. When that is done, the next header may come.
+func (c *connection) answers(busy bool) {
+	c.busy = busy
+	c.header.Store(MaxHeader)
+	c.answering.Store(busy)
 }
 
 // Accept waits for a connection, and makes room for it.
@@ -54,6 +87,7 @@ func (p *places) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	fresh := &connection{Conn: accepted, places: p, address: host(accepted.RemoteAddr())}
+	fresh.answers(false)
 	p.mu.Lock()
 	p.new = append(p.new, fresh)
 	var surplus *connection
@@ -110,7 +144,7 @@ func (p *places) follow(served net.Conn, state http.ConnState, trusts func(*tls.
 	}
 	trusted := state == http.StateActive && trusts(security)
 	p.mu.Lock()
-	own.busy = state == http.StateActive
+	own.answers(state == http.StateActive)
 	var surplus *connection
 	if at := slices.Index(p.new, own); trusted && at >= 0 {
 		p.new, p.known = slices.Delete(p.new, at, at+1), append(p.known, own)

@@ -43,6 +43,8 @@ const (
 	leaving = 3 * time.Second
 	// requestTimeout bounds one request to the webhook; API servers wait 30 seconds for a conversion.
 	requestTimeout = 30 * time.Second
+	// maxConnections is how many connections API servers may have: one for each request that they convert objects for at the same time.
+	maxConnections = 512
 	// answerTime is the time to send an answer after that.
 	answerTime = 5 * time.Second
 
@@ -166,7 +168,7 @@ func (s *Server) Run(ctx context.Context) error {
 		listener = opened
 	}
 	// API servers have no certificate to show, and use their connections again.
-	server := listen.Server{Handler: s.handler, TLS: s.tls(), KeepStrangers: true, Request: requestTimeout + answerTime, Log: s.config.Log}
+	server := listen.Server{Handler: s.handler, TLS: s.tls(), KeepStrangers: true, Strangers: maxConnections, Request: requestTimeout + answerTime, Log: s.config.Log}
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	served := make(chan error, 1)
