@@ -92,6 +92,11 @@ func Issuer(leaf *x509.Certificate, authorities []*x509.Certificate) *x509.Certi
 	return nil
 }
 
+// Lasts reports whether a certificate is good at a time: it has begun, and has not ended.
+func Lasts(certificate *x509.Certificate, now time.Time) bool {
+	return !now.Before(certificate.NotBefore) && now.Before(certificate.NotAfter)
+}
+
 // Renewable says whether less than a third of a certificate's life is left.
 func Renewable(leaf *x509.Certificate, now time.Time) bool {
 	return leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/3

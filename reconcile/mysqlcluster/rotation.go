@@ -137,10 +137,10 @@ func (s situation) shown() *tls.Certificate {
 	return s.authorities.Issuer(s.leaf)
 }
 
-// serves says whether the members' certificate is good for anything.
+// serves says whether the members' certificate is good for anything. One that has not begun yet was made while a clock was ahead.
 func (s situation) serves(now time.Time) bool {
 	issuer := s.shown()
-	return issuer != nil && s.fits && now.Before(s.leaf.NotAfter) && now.Before(issuer.Leaf.NotAfter)
+	return issuer != nil && s.fits && pki.Lasts(s.leaf, now) && pki.Lasts(issuer.Leaf, now)
 }
 
 // issuer is who signs a certificate in the place of one that is good for nothing: whom everybody has trusted for longest.
@@ -183,12 +183,8 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 	if len(former) > 2 {
 		former = former[1:] // nobody was told of that one, nor of the one before it
 	}
-	for _, one := range former {
-		if now.Before(one.Leaf.NotAfter) {
-			kept = append(kept, one)
-		}
-	}
-	return kept, nil
+	// Also one that has ended stays until all use the new one: it may only seem to have ended, to a clock that is ahead.
+	return append(kept, former...), nil
 }
 
 // message says for people what a rotation waits for.
