@@ -217,6 +217,14 @@ func TestClusterSettingsByValue(t *testing.T) {
 		"init_connect: ''":                        nil,
 		"init_connect: SET autocommit=0":          refused,
 		"core_file: 'OFF'":                        refused,
+		// A restored backup may need it: docs/backups.md, "Restore".
+		"innodb_data_file_path: 'ibdata1:12M:autoextend'":                   nil,
+		"innodb-data-file-path: 'ibdata1:64M;ibdata2:1G:autoextend:max:8G'": nil,
+		"innodb_data_file_path: '/etc/mysql/ibdata1:12M:autoextend'":        refused,
+		"innodb_data_file_path: 'ibdata1:12M;../ibdata2:12M:autoextend'":    refused,
+		"innodb_data_file_path: 'auto.cnf:12M:autoextend'":                  refused,
+		"innodb_data_file_path: 'ibdata1:3Graw'":                            refused,
+		"maximum_innodb_data_file_path: 'ibdata1:12M:autoextend'":           refused,
 	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
