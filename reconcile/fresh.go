@@ -80,7 +80,7 @@ func (c *Client) EachEverywhere(ctx context.Context, resource apischema.GroupVer
 			return do(object)
 		})
 		if err != nil {
-			return fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, err)
+			return fmt.Errorf("list %s in namespace %q: %w", resource.GroupResource(), namespace, served(err))
 		}
 	}
 	return nil

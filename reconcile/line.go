@@ -53,7 +53,9 @@ type line struct {
 	// known are the objects that had a pass; true if the last one was slow.
 	known map[types.NamespacedName]bool
 	// left are the objects that Pop returned and use has not begun with, and where each has its place.
-	left               map[types.NamespacedName]*places
+	left map[types.NamespacedName]*places
+	// atWork are the objects that have a pass now; true if they were forgotten meanwhile.
+	atWork             map[types.NamespacedName]bool
 	first, quick, slow places
 }
 
@@ -95,7 +97,7 @@ func (p *places) give(namespace string) {
 func newLine(workers int, isUnseen func(types.NamespacedName) bool) *line {
 	l := &line{
 		after: slowAfter, isUnseen: isUnseen, ready: make(chan struct{}, 1),
-		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*places{},
+		known: map[types.NamespacedName]bool{}, left: map[types.NamespacedName]*places{}, atWork: map[types.NamespacedName]bool{},
 		first: newPlaces(workers * firstPerWorker), quick: newPlaces(workers), slow: newPlaces(workers * slowPerWorker),
 	}
 	for group := range l.waiting {
@@ -148,7 +150,7 @@ func (l *line) Pop() types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group, position, ok := l.next()
-	if !ok { // nobody asks for an object without room for it but a queue that is shut down
+	if !ok { // the queue is shut down, or the room that there was a moment ago is taken
 		for group = range l.waiting {
 			if position = 0; len(l.waiting[group].order) > 0 {
 				break
@@ -235,6 +237,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 	l.mu.Lock()
 	place := l.left[key] // not what known says by now: the object may have been queued again before its last pass gave its place back
 	delete(l.left, key)
+	l.atWork[key] = false
 	l.mu.Unlock()
 	finished := false
 	timer := time.AfterFunc(l.after, func() {
@@ -243,7 +246,9 @@ func (l *line) use(key types.NamespacedName, work func()) {
 		if finished {
 			return
 		}
-		l.known[key] = true
+		if !l.atWork[key] {
+			l.known[key] = true
+		}
 		if place != &l.slow && l.slow.hasRoom(key.Namespace) {
 			place.give(key.Namespace)
 			place = &l.slow
@@ -256,6 +261,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		finished = true
+		delete(l.atWork, key)
 		if _, isKnown := l.known[key]; isKnown {
 			l.known[key] = time.Since(began) >= l.after
 		}
@@ -270,6 +276,9 @@ func (l *line) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, key)
+	if _, isAtWork := l.atWork[key]; isAtWork {
+		l.atWork[key] = true
+	}
 }
 
 func (l *line) wake() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,6 +128,20 @@ func TestNoGroupStarves(t *testing.T) {
 		popped[l.Pop()] = true
 	}
 	same(t, popped[in("b", 1)] && popped[in("b", 2)], true)
+}
+
+// A pass over an object that is gone may be slow. Nothing is remembered of it afterwards.
+func TestLineForgetsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(8, nobody)
+		l.Push(in("a", 1))
+		l.use(l.Pop(), func() {
+			l.forget(in("a", 1))
+			time.Sleep(2 * slowAfter)
+		})
+		same(t, len(l.known), 0)
+	})
 }
 
 func TestLineGivesAllPlacesBack(t *testing.T) {

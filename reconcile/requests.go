@@ -8,7 +8,8 @@ import (
 
 // requestSlots bound how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30
 // seconds: the reads of one resource may take no more than half of the slots, neither may its writes, and both together, like all writes, no
-// more than three quarters. So other resources go on, and what is read to decide is never behind what hangs.
+// more than three quarters. So one resource that hangs
+// leaves a quarter of the slots to others. If two hang, others wait: in reads for reads that hang, in writes for writes.
 type requestSlots struct {
 	all, writes chan struct{}
 

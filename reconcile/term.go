@@ -279,7 +279,7 @@ func (t *term) isSuccessor(key types.NamespacedName, uid types.UID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before, known := t.visited[key]
-	return known && before.uid != uid
+	return known && before.uid != "" && before.uid != uid
 }
 
 func (t *term) visit(current pass) {
