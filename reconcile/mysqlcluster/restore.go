@@ -66,15 +66,17 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	if found := problemOf(err); found != nil {
 		step.found, err = *found, nil
 	}
-	return restoreOutcome(cluster, step, seen.progress), err
+	return r.restoreOutcome(cluster, step, seen.progress), err
 }
 
-func restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *backup.Progress) reconcile.Outcome {
+// restoreOutcome is the end of a pass over a cluster that has yet to be restored. The longer it waits for a person, the less often it looks.
+func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *backup.Progress) reconcile.Outcome {
 	status := restoreStatus(cluster, step)
+	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
 	next := stepEvery
 	switch {
 	case step.found.stalled:
-		next = helpEvery
+		next = jittered(prospect{stalled: true, unwatched: true, idle: idle}.next())
 	case step.act == restoreWatch:
 		next = lookAtProgress(told)
 	}
