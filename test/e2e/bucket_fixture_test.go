@@ -6,6 +6,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -108,6 +109,22 @@ func (b *bucket) certificate(t *testing.T, address string) (certificate, key str
 func (b *bucket) url(folder string) string {
 	query := url.Values{"endpoint": {b.endpoint}, "region": {"us-east-1"}, "use_path_style": {"true"}}
 	return fmt.Sprintf("s3://%s/%s?%s", bucketName, folder, query.Encode())
+}
+
+// countFiles counts what the bucket has of a backup, by the backup's name.
+func (b *bucket) countFiles(p *place, backup string) int {
+	p.t.Helper()
+	count := 0
+	err := filepath.WalkDir(filepath.Join(b.root, "data", bucketName), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && strings.Contains(path, "/"+p.namespace+"/"+p.cluster+"/"+backup) {
+			count++
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return count
 }
 
 // secret is the manifest of the Secret with the server's credentials, its address and its CA.

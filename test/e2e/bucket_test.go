@@ -35,19 +35,32 @@ func TestBackupToBucket(t *testing.T) {
 
 	t.Log("wrong credentials are told, and the next attempt takes the right ones")
 	p.mustApply(b.secret("other", "guessed"))
-	p.mustApply(p.instance("refused", "destination:", "  url: "+url, "  secret: other"))
+	p.mustApply(p.instance("refused", "deletionPolicy: Delete", "destination:", "  url: "+url, "  secret: other"))
 	t.Log(p.waitBackup("refused", "Started DestinationRefused", changeLimit))
 	p.mustApply(b.secret("other", bucketKey))
 	t.Log(p.waitBackup("refused", "Completed", backupLimit))
+
+	t.Log("a Secret that is missing while the data is deleted is waited for")
+	if b.countFiles(p, "refused") == 0 {
+		t.Error("the bucket has no file of a backup that is complete")
+	}
+	p.run("delete", "secret", "other", "-n", p.namespace)
+	p.run("delete", "mbi", "refused", "-n", p.namespace, "--wait=false")
+	p.waitFailedAttempt("refused-delete")
+	p.mustApply(b.secret("other", bucketKey))
+	p.wait("the backup to be gone", backupLimit, func(ctx context.Context) (bool, string) {
+		seen, err := p.kubectl.Run(ctx, "get", "mbi", "refused", "-n", p.namespace, "--ignore-not-found", "-o", "yaml")
+		return err == nil && seen == "", seen
+	})
+	if left := b.countFiles(p, "refused"); left != 0 {
+		t.Errorf("the bucket still has %d files of the backup that was deleted", left)
+	}
 
 	t.Log("a line that is cut in the middle, and one that is not there, end an attempt only")
 	p.mustApply(p.instance("cut", append(settings, "bandwidthLimit: 8Mi")...))
 	p.copied("cut", 20)
 	b.line.cut()
-	p.wait("the attempt to fail", backupLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "job", "-n", p.namespace, "-l", "cr.mysqloperator.grtl.github.com/backup-instance=cut", "-o", "jsonpath={.items[*].status.failed}")
-		return err == nil && seen != "", seen
-	})
+	p.waitFailedAttempt("cut-backup")
 	b.line.mend()
 	t.Log(p.waitBackup("cut", "Completed", backupLimit))
 	executed := p.run("get", "mbi", "cut", "-n", p.namespace, "-o", "jsonpath={.status.gtidExecuted}")
@@ -72,4 +85,13 @@ func TestBackupToBucket(t *testing.T) {
 	elsewhere.sameTables(restored, want)
 	elsewhere.waitValue(restored, "SELECT GTID_SUBSET('"+executed+"', @@GLOBAL.gtid_executed)", "1", time.Second)
 	elsewhere.sameTables(elsewhere.open(elsewhere.cluster+"-read", elsewhere.password), want)
+}
+
+// waitFailedAttempt waits until an attempt of a Job has failed.
+func (p *place) waitFailedAttempt(job string) {
+	p.t.Helper()
+	p.wait("an attempt of Job "+job+" to fail", backupLimit, func(ctx context.Context) (bool, string) {
+		seen, err := p.kubectl.Run(ctx, "get", "job", job, "-n", p.namespace, "--ignore-not-found", "-o", "jsonpath={.status.failed}")
+		return err == nil && seen != "", seen
+	})
 }

@@ -207,7 +207,7 @@ func (m *mortal) around(next http.RoundTripper) http.RoundTripper {
 }
 
 // operateVMs starts an operator, which dies after that many writes; 0 means never.
-func (f *fleet) operateVMs(after int) *mortal {
+func (f *fleet) operateVMs(after int, configure ...func(*reconcile.Config)) *mortal {
 	f.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	m := &mortal{API: vsphere.New(time.Now), after: after, stop: stop, ended: make(chan error, 1)}
@@ -216,9 +216,11 @@ func (f *fleet) operateVMs(after int) *mortal {
 	config.Wrap(m.around)
 	pace := vmgroup.Pace{Step: 50 * time.Millisecond, Rest: 200 * time.Millisecond, Help: 200 * time.Millisecond}
 	settings := vmgroup.Settings{VCenter: m, Environment: func(string) string { return "" }, Pace: pace}
-	manager, err := reconcile.New(reconcile.Config{
-		Rest: config, Namespaces: []string{f.namespace}, Identity: "operator", Logger: testr.New(f.t), DrainTimeout: time.Second,
-	}, []reconcile.Controller{vmgroup.Controller(vmGroups(), settings)})
+	whole := reconcile.Config{Rest: config, Namespaces: []string{f.namespace}, Identity: "operator", Logger: testr.New(f.t), DrainTimeout: time.Second}
+	for _, change := range configure {
+		change(&whole)
+	}
+	manager, err := reconcile.New(whole, []reconcile.Controller{vmgroup.Controller(vmGroups(), settings)})
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -6,15 +6,20 @@
 package integration
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
@@ -230,6 +235,43 @@ func TestVmGroupLeavesWhatIsNotItsOwn(t *testing.T) {
 	f.machines(map[string]string{"theirs": "1 CPU, 0 GiB, off"})
 	if folders, err := f.vcenter.Folders(t.Context()); err != nil || !slices.Contains(folders, folder) {
 		t.Errorf("folders %v, error %v", folders, err)
+	}
+}
+
+// TestVmGroupDeletesNoMachineByAnOldSpec: the operator hears late that a group is larger. Another operator has made the machines.
+func TestVmGroupDeletesNoMachineByAnOldSpec(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.credentials(vcsim.Password)
+	late, asked := newLaggard("vmgroups"), &atomic.Int32{}
+	f.operateVMs(0, late.slow, func(config *reconcile.Config) {
+		config.Rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				if request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/vmgroups/web") {
+					asked.Add(1)
+				}
+				return next.RoundTrip(request)
+			})
+		})
+	})
+	f.group("web", 1)
+	f.phase("web", v1alpha1.PhaseRunning, "Running")
+	late.lag()
+	before := asked.Load()
+	f.operateVMs(0)
+	f.patch(vmGroups().GVR(), "web", `{"spec":{"replicas":3}}`)
+	f.machines(like("web", 3, asOrdered))
+	apiserver.Eventually(t, func(context.Context) string {
+		if asked.Load() == before {
+			return "the operator that is behind has not asked whether its spec is still wanted"
+		}
+		return ""
+	})
+	late.catchUp()
+	group := f.phase("web", v1alpha1.PhaseRunning, "Running")
+	f.machines(like("web", 3, asOrdered))
+	if deleted := f.vcenter.Calls("Destroy_Task"); deleted != 0 || *group.Status.CurrentReplicas != 3 {
+		t.Errorf("%d machines were deleted, the status says %+v", deleted, group.Status)
 	}
 }
 
