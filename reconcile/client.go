@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,6 +28,7 @@ type Client struct {
 	// namespaces are those that the operator works in; none means all.
 	namespaces []string
 	caches     map[apischema.GroupVersionResource]*view
+	server     *serverClock
 	journal    *journal
 	teller     *teller
 }
@@ -97,6 +99,12 @@ func (c *Client) view(resource apischema.GroupVersionResource) *view {
 // string asks for all namespaces.
 func (c *Client) WorksIn(namespace string) bool {
 	return len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
+}
+
+// ServerTime returns what the API server's clock says, by its latest answer and the time that has passed since; zero while no answer has told.
+// What can never be undone must not rest on this machine's clock alone: where the two differ, one of them is wrong.
+func (c *Client) ServerTime() time.Time {
+	return c.server.read()
 }
 
 // Tell writes an event about an object and returns when the API server has it: for what people must be able to learn before something is

@@ -80,7 +80,7 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 // client makes a Reconciler's client for a new term.
 func (c *controller) client(m *Manager) *Client {
 	return &Client{
-		api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches,
+		api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, server: m.server,
 		journal: newJournal(c.caches, m.now), teller: newTeller(m.api, m.config.Identity, m.now),
 	}
 }

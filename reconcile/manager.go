@@ -106,6 +106,7 @@ type Manager struct {
 	api         dynamic.Interface
 	names       resourceNames
 	metrics     *metrics
+	server      *serverClock
 	informers   *informers
 	controllers []*controller
 	now         func() time.Time
@@ -122,6 +123,8 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	server := &serverClock{now: time.Now}
+	config.Rest = server.listenTo(config.Rest)
 	instrumented := instrument(config.Rest, measured, config.MaxRequests)
 	if instrumented.UserAgent == "" {
 		instrumented.UserAgent = "mysql-operator/" + config.Version
@@ -136,6 +139,7 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 		api:       api,
 		names:     resourceNames{},
 		metrics:   measured,
+		server:    server,
 		informers: newInformers(api, metadataClient(instrumented), config.Namespaces, config.Logger),
 		now:       time.Now,
 		outage:    rate.Sometimes{Interval: time.Minute},

@@ -48,7 +48,7 @@ func TestRetentionOutlivesAWrongClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			seen, want := look{now: now}, []string{}
+			seen, want := look{now: now, serverNow: now}, []string{}
 			for _, set := range test.limits {
 				set(&seen)
 			}

@@ -23,8 +23,10 @@ const (
 
 // look is what a pass sees of a schedule: plain values.
 type look struct {
-	now      time.Time
-	schedule v1.MySQLBackupSchedule
+	now time.Time
+	// serverNow is the same moment by the API server's clock; zero where it has not told.
+	serverNow time.Time
+	schedule  v1.MySQLBackupSchedule
 	// times is when the schedule's times come; of no use with a problem.
 	times   calendar
 	problem *problem

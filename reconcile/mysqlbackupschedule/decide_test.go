@@ -11,10 +11,10 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// story is a schedule "nightly" at 03:00 UTC, made on 1 June 2026 at noon, whose cluster exists.
+// story is a schedule "nightly" at 03:00 UTC, made on 1 June 2026 at noon, whose cluster exists. All clocks say the same.
 func story(t *testing.T, now string, changes ...func(*look)) look {
 	t.Helper()
-	seen := look{now: moment(t, now), clusterFound: true, times: reads(t, "0 3 * * *", "")}
+	seen := look{now: moment(t, now), serverNow: moment(t, now), clusterFound: true, times: reads(t, "0 3 * * *", "")}
 	seen.schedule.Name, seen.schedule.Namespace = "nightly", "shop"
 	seen.schedule.CreationTimestamp = metav1.NewTime(moment(t, "2026-06-01 12:00"))
 	seen.schedule.Spec.Cluster, seen.schedule.Spec.Time = "db", "0 3 * * *"

@@ -15,7 +15,7 @@ import (
 
 // observe returns what the caches say of a schedule. They lack nothing that the schedule's own passes have made.
 func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
-	seen := look{now: r.now(), schedule: schedule}
+	seen := look{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
 	if err := seen.read(r.api.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
 		return seen, err
@@ -42,6 +42,7 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 	if err != nil {
 		return seen, nil, err
 	}
+	seen.serverNow = r.api.ServerTime()
 	if err := seen.read(made); err != nil {
 		return seen, nil, err
 	}

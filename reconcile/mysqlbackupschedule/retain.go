@@ -52,15 +52,40 @@ func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
 	return read, nil
 }
 
-// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so. Its end and the present are
-// told by clocks that may differ: no backup goes early for that.
-func (k keeping) condemns(one instance, newer int, now time.Time) (bool, time.Time) {
+// clocksAgree says whether the operator's clock and the API server's tell the same time, as far as clocks may differ.
+func clocksAgree(seen look) bool {
+	return !seen.serverNow.IsZero() && seen.now.Sub(seen.serverNow).Abs() <= clockTolerance
+}
+
+// unkept says why backups stay that spec.retention would have deleted; nil if none does.
+func unkept(seen look) *problem {
+	const kept = "spec.retention.keepFor: no backup is deleted for its age"
+	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
+	switch {
+	case wrong != nil:
+		return wrong
+	case rules.age == 0 || clocksAgree(seen):
+		return nil
+	case seen.serverNow.IsZero():
+		return &problem{reasonClocksDiffer, kept + "; the API server's answers do not say what time it is: let their header Date pass where a proxy is between"}
+	}
+	differ := fmt.Sprintf("; the operator's clock and the API server's differ by more than %s: set right the one that is wrong", clockTolerance)
+	return &problem{reasonClocksDiffer, kept + differ}
+}
+
+// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so, or is to be looked at again.
+// Its end and the present are told by clocks that may differ by a little: no backup goes early for that. No age is believed on the word of one
+// clock: where the API server's tells another time, or none, no backup goes for its age.
+func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) {
 	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age+clockTolerance)
+	isOld := seen.now.After(until)
 	switch {
 	case k.last == 0 && k.age == 0, !beyond:
 		return false, time.Time{}
-	case k.age == 0 || now.After(until):
+	case k.age == 0 || isOld && clocksAgree(seen):
 		return true, time.Time{}
+	case isOld:
+		return false, seen.now.Add(clockTolerance)
 	}
 	return false, until.Add(time.Second)
 }
@@ -108,7 +133,7 @@ func expiry(seen look, rules keeping) sweep {
 	found, newer := sweep{}, 0
 	latest := map[string]bool{}
 	for _, one := range newestFirst(seen.instances, v1.BackupCompleted) {
-		goes, later := rules.condemns(one, newer, seen.now)
+		goes, later := rules.condemns(one, newer, seen)
 		inFuture := one.ended.After(seen.now.Add(clockTolerance))
 		if !latest[one.cluster] || seen.restoring[one.name] || inFuture {
 			goes, later = false, time.Time{}

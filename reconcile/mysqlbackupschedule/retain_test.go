@@ -23,6 +23,17 @@ func failedHistory(limit int32) func(*look) {
 	return func(seen *look) { seen.schedule.Spec.FailedHistoryLimit = &limit }
 }
 
+// serverAt says what the API server's clock shows; nothing, where it has not told.
+func serverAt(t *testing.T, now string) func(*look) {
+	t.Helper()
+	return func(seen *look) {
+		seen.serverNow = time.Time{}
+		if now != "" {
+			seen.serverNow = moment(t, now)
+		}
+	}
+}
+
 // nights adds completed backups of these days of June 2026.
 func nights(t *testing.T, days ...int) func(*look) {
 	t.Helper()
@@ -68,7 +79,7 @@ func TestRetain(t *testing.T) {
 			seen.restoring = map[string]bool{fmt.Sprintf("nightly-2026-06-%02d-03-00-00", day): true}
 		}
 	}
-	const now = "2026-06-10 12:00"
+	const now, yearAhead = "2026-06-10 12:00", "2027-06-10 12:00"
 	tests := map[string]struct {
 		seen look
 		// The days of the instances.
@@ -117,6 +128,24 @@ func TestRetain(t *testing.T) {
 		"the only one whose end can be stays, however old": {
 			seen: story(t, now, nights(t, 1, 2), keepFor("1h"), but(2, endedIn2040)),
 		},
+		"the present is a year ahead of the API server's: by age nothing goes": {
+			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepFor("72h")), next: "2027-06-10 12:10:00",
+		},
+		"nor where nobody knows the API server's": {
+			seen: story(t, now, serverAt(t, ""), nights(t, 6, 7, 8, 9), keepFor("72h")), next: "2026-06-10 12:10:00",
+		},
+		"nor what must be beyond both": {
+			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepFor("72h"), keepLast(1)), next: "2027-06-10 12:10:00",
+		},
+		"by number they go all the same": {
+			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepLast(3)), condemn: []int{6},
+		},
+		"what was marked by one clock is spared": {
+			seen: story(t, yearAhead, serverAt(t, now), nights(t, 8, 9), keepFor("72h"), but(8, marked)), spare: []int{8}, next: "2027-06-10 12:10:00",
+		},
+		"ten minutes ahead is no year": {
+			seen: story(t, now, serverAt(t, "2026-06-10 11:50"), nights(t, 6, 7, 8, 9), keepFor("72h")), condemn: []int{7, 6}, next: "2026-06-11 04:10:01",
+		},
 		"three failed ones are kept": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
 		"or as many as one likes":    {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
 		"or none":                    {seen: story(t, now, failures(t, 1, 2), failedHistory(0)), forget: []int{2, 1}},
@@ -145,7 +174,7 @@ func TestRetain(t *testing.T) {
 			}
 			same(t, next, test.next)
 			if !found.next.IsZero() && len(found.condemn) == 0 {
-				test.seen.now = found.next
+				test.seen.now, test.seen.serverNow = found.next, found.next
 				same(t, retain(test.seen).isEmpty(), false)
 			}
 		})

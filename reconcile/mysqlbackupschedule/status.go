@@ -26,6 +26,7 @@ const (
 	reasonInvalidTimeZone  = "InvalidTimeZone"
 	reasonTimeNeverComes   = "TimeNeverComes"
 	reasonInvalidRetention = "InvalidRetention"
+	reasonClocksDiffer     = "ClocksDiffer" // nobody knows how old backups are
 	reasonForbidden        = "Forbidden"
 	reasonRejected         = "Rejected"
 )
@@ -81,7 +82,7 @@ func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *pro
 		stalled = refused
 	}
 	if stalled == nil {
-		_, stalled = readKeeping(spec.Retention)
+		stalled = unkept(seen)
 	}
 	failed, isFailed := latestFailure(seen.believed())
 	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse}

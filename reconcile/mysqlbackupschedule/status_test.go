@@ -1,8 +1,11 @@
 package mysqlbackupschedule
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -45,6 +48,36 @@ func TestMissedTimesAreToldOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			same(t, looks(t, test.seen, test.at...), test.want)
+		})
+	}
+}
+
+// TestBackupsThatStayForWantOfAClockAreTold: the words do not change from pass to pass, and where nothing goes by age there are none.
+func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
+	t.Parallel()
+	const now = "2026-06-10 12:00"
+	for name, test := range map[string]struct {
+		seen         look
+		reason, says string
+	}{
+		"the clocks agree":                {story(t, now, keepFor("72h")), reasonScheduled, ""},
+		"they differ by a year":           {story(t, now, keepFor("72h"), serverAt(t, "2025-06-10 12:00")), reasonClocksDiffer, "differ by more than 10m0s"},
+		"the operator's is behind":        {story(t, now, keepFor("72h"), serverAt(t, "2026-06-10 12:11")), reasonClocksDiffer, "differ by more than 10m0s"},
+		"nobody knows the API server's":   {story(t, now, keepFor("72h"), serverAt(t, "")), reasonClocksDiffer, "do not say what time it is"},
+		"they differ, and number decides": {story(t, now, keepLast(3), serverAt(t, "")), reasonScheduled, ""},
+		"keepFor makes no sense":          {story(t, now, keepFor("soon"), serverAt(t, "")), reasonInvalidRetention, "is no time span"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			stalled := meta.FindStatusCondition(told.Conditions, v1.ConditionStalled)
+			same(t, told.Conditions[0].Reason, test.reason)
+			same(t, stalled != nil, test.says != "")
+			if stalled != nil && (stalled.Reason != test.reason || !strings.Contains(stalled.Message, test.says)) {
+				t.Errorf("it says %s: %s", stalled.Reason, stalled.Message)
+			}
+			test.seen.now, test.seen.schedule.Status = test.seen.now.Add(time.Second), told
+			same(t, statusOf(test.seen, decide(test.seen), done{}, nil).Conditions, told.Conditions)
 		})
 	}
 }

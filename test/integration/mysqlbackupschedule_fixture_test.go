@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -33,8 +34,13 @@ func scheduleRules() []rbacv1.PolicyRule {
 type diary struct {
 	*depot
 	clock *handClock
+	// server is the API server's clock, as its answers tell it to operators. It goes with theirs.
+	server *handClock
 	// first is the schedule's first time: the first 03:00 after it was made.
 	first time.Time
+
+	mu        sync.Mutex
+	operators []*operating
 }
 
 // newDiary makes the schedule, with these lines in its spec besides cluster and time, and its cluster "db".
@@ -47,7 +53,7 @@ func newDiary(t *testing.T, spec string) *diary {
 
 func newBareDiary(t *testing.T, spec string) *diary {
 	t.Helper()
-	d := &diary{depot: newDepot(t), clock: &handClock{now: time.Now()}}
+	d := &diary{depot: newDepot(t), clock: &handClock{now: time.Now()}, server: &handClock{now: time.Now()}}
 	d.grant(t, scheduleRules())
 	made := d.make(t, "mysqlbackupschedules", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLBackupSchedule, metadata: {name: nightly}, spec: {%s}}", schema.MySQLGroup, spec))
 	created := made.GetCreationTimestamp().UTC()
@@ -111,13 +117,47 @@ func (d *diary) operate(t *testing.T, configure func(*reconcile.Config)) *operat
 
 func (d *diary) operateBy(t *testing.T, clock *handClock, configure func(*reconcile.Config)) *operating {
 	t.Helper()
-	return d.place.operate(t, configure, mysqlbackupschedule.ControllerAt(backupSchedules(), clock.read))
+	dated := func(config *reconcile.Config) {
+		config.Rest.Wrap(d.date)
+		if configure != nil {
+			configure(config)
+		}
+	}
+	o := d.place.operate(t, dated, mysqlbackupschedule.ControllerAt(backupSchedules(), clock.read))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.operators = append(d.operators, o)
+	return o
 }
 
-// strikes sets the clock, and returns when a whole pass was made by it.
+// date has answers say the time of the diary's API server.
+func (d *diary) date(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err == nil {
+			response.Header.Set("Date", d.server.read().UTC().Format(http.TimeFormat))
+		}
+		return response, err
+	})
+}
+
+// turn sets all clocks. An operator hears of the API server's with the next answer, which here comes first.
+func (d *diary) turn(t *testing.T, at time.Time) {
+	t.Helper()
+	d.server.set(at)
+	d.mu.Lock()
+	operators := slices.Clone(d.operators)
+	d.mu.Unlock()
+	for _, o := range operators {
+		o.hears(t)
+	}
+	d.clock.set(at)
+}
+
+// strikes sets all clocks, and returns when a whole pass was made by them.
 func (d *diary) strikes(t *testing.T, at time.Time) {
 	t.Helper()
-	d.clock.set(at)
+	d.turn(t, at)
 	d.considers(t)
 }
 

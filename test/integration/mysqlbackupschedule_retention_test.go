@@ -104,6 +104,40 @@ func TestBackupScheduleKeepsByAge(t *testing.T) {
 	same(t, graves.all(), []string{d.named(0)})
 }
 
+// TestBackupScheduleKeepsWhatOneClockCallsOld: the operator's clock alone is a year ahead. No backup is so old for that that it goes.
+func TestBackupScheduleKeepsWhatOneClockCallsOld(t *testing.T) {
+	t.Parallel()
+	const wild = 2 + 365
+	d := newDiary(t, "retention: {keepFor: 60h}")
+	graves := d.buries(t)
+	d.operate(t, nil)
+	d.complete(t, 0, 1, 2)
+
+	t.Log("a year ahead, with a backup that makes it the latest")
+	d.clock.set(d.night(wild))
+	d.considers(t)
+	d.completes(t, wild)
+	d.considers(t)
+	d.considers(t)
+	d.stuck(t, "ClocksDiffer", "spec.retention.keepFor", "differ by more than 10m0s")
+	d.has(t, 0, 1, 2, wild)
+	for _, night := range []int{0, 1, 2} {
+		kept := d.get(t, "mysqlbackupinstances", d.named(night))
+		if _, marked := kept.GetAnnotations()[backup.AnnotationExpired]; marked || len(kept.GetFinalizers()) > 0 {
+			t.Errorf("%s is marked: %v %v", kept.GetName(), kept.GetAnnotations(), kept.GetFinalizers())
+		}
+	}
+	same(t, len(graves.all()), 0)
+
+	t.Log("right again: age counts")
+	d.strikes(t, d.night(2).Add(time.Hour))
+	d.is(t, "Scheduled", nil)
+	d.has(t, 0, 1, 2, wild)
+	d.strikes(t, d.night(2).Add(12*time.Hour+backupTakes+backup.ClockTolerance+time.Second))
+	d.has(t, 1, 2, wild)
+	same(t, graves.all(), []string{d.named(0)})
+}
+
 func TestBackupScheduleForgetsFailures(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "failedHistoryLimit: 2, retention: {keepLast: 1}")

@@ -84,7 +84,7 @@ func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	before := conflicts()
 	late.lag()
 	d.patch(t, "mysqlbackupschedules", "nightly", `{"spec":{"retention":{"keepFor":"8760h"}}}`)
-	d.clock.set(d.night(1).Add(10 * time.Hour))
+	d.turn(t, d.night(1).Add(10*time.Hour))
 	d.patch(t, "mysqlbackupinstances", d.named(1), `{"metadata":{"annotations":{"touched":"now"}}}`)
 	soon(t, func(ctx context.Context) string {
 		noticed := conflicts() > before

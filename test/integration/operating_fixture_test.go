@@ -20,6 +20,7 @@ import (
 
 // operating is an operator at work.
 type operating struct {
+	manager  *reconcile.Manager
 	wire     *wire
 	registry *prometheus.Registry
 	log      *errorLog
@@ -45,6 +46,7 @@ func (p *place) operate(t *testing.T, configure func(*reconcile.Config), control
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.manager = manager
 	go func() {
 		defer close(o.ended)
 		o.ended <- manager.Run(ctx)
@@ -69,6 +71,19 @@ func (o *operating) finish(t *testing.T) {
 	o.stop()
 	if err, ok := <-o.ended; ok && err != nil {
 		t.Errorf("the operator ended with: %v", err)
+	}
+}
+
+// hears has the operator's engine send a request, of which only the answer's Date matters: one that was killed hears nothing.
+func (o *operating) hears(t *testing.T) {
+	t.Helper()
+	config := o.manager.RestConfig()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := client.Get(config.Host + "/version"); err == nil {
+		_ = answer.Body.Close()
 	}
 }
 
