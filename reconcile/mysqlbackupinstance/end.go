@@ -16,7 +16,7 @@ import (
 const patience = 10 * time.Minute
 
 // mendPatience is for how long the deletion of data waits for a Secret that does not name its own endpoint any more. Only its owner can put that
-// right, which is one command, and the instance is all that leads to the data.
+// right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for twice as long at most.
 const mendPatience = 24 * time.Hour
 
 // remains is what a pass saw of an instance that is being deleted.
@@ -85,18 +85,18 @@ func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, bec
 	if instance.Status.Location == nil {
 		return partKeep, ""
 	}
-	return decideData(seen)
+	return decideData(instance, seen)
 }
 
 // decideData decides what becomes of the data once nothing writes any more.
-func decideData(seen remains) (what parting, because string) {
+func decideData(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case seen.lost != "":
 		return partLeave, seen.lost
 	case hungRemoval(seen) != "":
 		return partLeave, hungRemoval(seen)
 	case seen.barred != "":
-		return decideBarred(seen)
+		return decideBarred(instance, seen)
 	case seen.stale:
 		return partClear, "waits for the Job of an earlier order to end"
 	case seen.removal == nil:
@@ -124,10 +124,10 @@ func decideStop(seen remains) (what parting, because string) {
 	return partRest, ""
 }
 
-// decideBarred waits, without a Job, until the Secret names the endpoint again.
-func decideBarred(seen remains) (what parting, because string) {
+// decideBarred waits, without a Job, until the Secret names the endpoint again. That the data is left is not taken back once it was told.
+func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
-	case seen.barredFor > mendPatience:
+	case isToldLeft(instance.Status), heldFor(instance, seen) > mendPatience:
 		return partLeave, seen.barred
 	case seen.removal != nil:
 		return partClear, "waits for its Job to be gone: " + seen.barred

@@ -3,6 +3,7 @@ package mysqlbackupinstance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,11 +48,37 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	return nil
 }
 
+// heldFor is for how long an instance waits for somebody, as this process has seen it by its own clock. The condition's time was written by
+// another operator's: it only ends a wait of more than twice mendPatience, so that operators that take over from each other, and count anew, do
+// not wait for ever.
+func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
+	since, waits := heldSince(instance)
+	if !waits {
+		return seen.barredFor
+	}
+	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-backup.ClockTolerance)
+}
+
+// heldSince returns since when an instance says that it waits for somebody. What it said of its backup before somebody deleted it, or changed
+// its spec, does not count: either makes another generation.
+func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
+	said := meta.FindStatusCondition(instance.Status.Conditions, v1.ConditionStalled)
+	if said == nil || said.Reason != backup.ReasonDestinationRefused || said.ObservedGeneration != instance.Generation {
+		return time.Time{}, false
+	}
+	return said.LastTransitionTime.Time, true
+}
+
 // held is the outcome of a pass over an instance that waits for somebody.
 func held(instance v1.MySQLBackupInstance, because string, now time.Time) reconcile.Outcome {
+	_, waits := heldSince(instance)
+	if !waits {
+		// It counts from now on. A condition that stays True would keep the time of another cause.
+		instance.Status.Conditions = slices.Clone(instance.Status.Conditions)
+		meta.RemoveStatusCondition(&instance.Status.Conditions, v1.ConditionStalled)
+	}
 	outcome := reconcile.Outcome{Status: departing(instance, problem{backup.ReasonDestinationRefused, because, true}, now), Again: lookForMend}
-	before := meta.FindStatusCondition(instance.Status.Conditions, v1.ConditionStalled)
-	if before == nil || before.Reason != backup.ReasonDestinationRefused {
+	if !waits {
 		outcome.Events = []reconcile.Event{{Type: reconcile.Warning, Reason: backup.ReasonDestinationRefused, Action: "Delete", Note: because}}
 	}
 	return outcome

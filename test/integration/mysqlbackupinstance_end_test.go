@@ -235,11 +235,13 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 			d.back(t, "barred", "cluster: db, deletionPolicy: Delete, destination: {url: 's3://bucket?endpoint="+server+"', secret: minio}")
 			d.succeeds(t, "barred")
 			d.patch(t, "secrets", "minio", `{"data":{"endpoint":null}}`)
+			generation := d.get(t, "mysqlbackupinstances", "barred").GetGeneration()
 			d.remove(t, "mysqlbackupinstances", "barred")
 			says(t, d.told(t, "barred", "Warning DestinationRefused"), `Secret "minio"`, "endpoint="+server)
 			held, err := d.instance(t.Context(), "barred")
-			if stalled := meta.FindStatusCondition(held.Status.Conditions, mysqlv1.ConditionStalled); err != nil || stalled == nil || stalled.Reason != backup.ReasonDestinationRefused {
-				t.Errorf("its conditions are %+v (%v)", held.Status.Conditions, err)
+			stalled := meta.FindStatusCondition(held.Status.Conditions, mysqlv1.ConditionStalled)
+			if err != nil || stalled == nil || stalled.Reason != backup.ReasonDestinationRefused || stalled.ObservedGeneration != generation+1 {
+				t.Errorf("its conditions are %+v (%v), want them to be of the generation after %d, which the deletion makes", held.Status.Conditions, err, generation)
 			}
 			d.patch(t, "secrets", "minio", `{"stringData":{"endpoint":"`+server+`"}}`)
 			d.patch(t, "mysqlbackupinstances", "barred", `{"metadata":{"annotations":{"look":"again"}}}`)
