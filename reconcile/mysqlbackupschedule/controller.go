@@ -45,7 +45,7 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 			{APIGroups: []string{schema.MySQLGroup}, Resources: []string{instances().Resource}, Verbs: []string{"create", "patch", "delete"}},
 		},
 		New: func(api *reconcile.Client) reconcile.Reconciler {
-			return &reconciler{api: api, now: now}
+			return newReconciler(api, now)
 		},
 	}
 }

@@ -57,26 +57,47 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 }
 
 // restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces that
-// the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none.
+// the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none. Where many schedules
+// clear away at once they share the list, which begins after they asked for it.
 func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
 	restoring := map[string]bool{}
 	if !expires(seen) {
 		return restoring, nil
 	}
+	all, err := r.sources.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		if one.from.Namespace != seen.schedule.Namespace {
+			continue
+		}
+		if one.err != nil {
+			return nil, one.err
+		}
+		restoring[one.from.Name] = restoring[one.from.Name] || one.still
+	}
+	return restoring, nil
+}
+
+// sourced says that a cluster names a backup, and whether it still needs it; err is why that cannot be told.
+type sourced struct {
+	from  types.NamespacedName
+	still bool
+	err   error
+}
+
+// listSources returns what all clusters are made from.
+func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
+	all := []sourced{}
 	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
 		for _, source := range sourcesOf(cluster) {
-			if source.Namespace != seen.schedule.Namespace {
-				continue
-			}
 			still, err := needed(cluster)
-			if err != nil {
-				return err
-			}
-			restoring[source.Name] = restoring[source.Name] || still
+			all = append(all, sourced{from: source, still: still, err: err})
 		}
 		return nil
 	})
-	return restoring, err
+	return all, err
 }
 
 // read notes the schedule's instances.

@@ -18,6 +18,14 @@ const helpEvery = 15 * time.Second
 type reconciler struct {
 	api *reconcile.Client
 	now func() time.Time
+	// sources is what all clusters are made from, as the API server says.
+	sources shared[[]sourced]
+}
+
+func newReconciler(api *reconcile.Client, now func() time.Time) *reconciler {
+	made := &reconciler{api: api, now: now}
+	made.sources.list = made.listSources
+	return made
 }
 
 // Reconcile makes one pass over one schedule.
