@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -91,29 +92,100 @@ func TestRestartsChangeNothingElse(t *testing.T) {
 func TestPodsOfTheirOwnLabelsOfSELinux(t *testing.T) {
 	t.Parallel()
 	labels := map[string]any{"seLinuxOptions": map[string]any{"type": "spc_t"}}
-	plain, pod, container := workload(nil), workload(nil), workload(nil)
-	specOf := func(of *unstructured.Unstructured) map[string]any {
-		return of.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+	pod, container := workload(nil), workload(nil)
+	podOf(pod)["securityContext"] = labels
+	podOf(container)["containers"].([]any)[0].(map[string]any)["securityContext"] = labels
+	const reachesNode = "the operator makes no Pods that reach the node"
+	if !isAllowed(t, reachesNode, workload(nil), workload(nil)) {
+		t.Error("a plain Pod is refused")
 	}
-	specOf(pod)["securityContext"] = labels
-	specOf(container)["containers"].([]any)[0].(map[string]any)["securityContext"] = labels
+	for _, one := range []*unstructured.Unstructured{pod, container} {
+		if isAllowed(t, reachesNode, workload(nil), one) {
+			t.Errorf("allowed: %v", podOf(one))
+		}
+	}
+}
+
+// podOf is the Pod in a workload's template.
+func podOf(of *unstructured.Unstructured) map[string]any {
+	return of.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+}
+
+// isAllowed says whether the rule about workloads whose message begins so allows an update.
+func isAllowed(t *testing.T, message string, before, after *unstructured.Unstructured) bool {
+	t.Helper()
 	limits := Limits{}.workloads()
 	variables := []string{}
 	for _, one := range limits.variables {
 		variables = append(variables, "variables."+one.Name, "("+one.Expression+")")
 	}
 	for _, rule := range limits.rules {
-		if rule.Message != "the operator makes no Pods that reach the node" {
-			continue
+		if strings.HasPrefix(rule.Message, message) {
+			return evaluate(t, strings.NewReplacer(variables...).Replace(rule.Expression), before, after)
 		}
-		expression := strings.NewReplacer(variables...).Replace(rule.Expression)
-		if !evaluate(t, expression, workload(nil), plain) {
-			t.Error("a plain Pod is refused")
-		}
-		for _, one := range []*unstructured.Unstructured{pod, container} {
-			if evaluate(t, expression, workload(nil), one) {
-				t.Errorf("allowed: %v", specOf(one))
+	}
+	t.Fatalf("no rule says %q", message)
+	return false
+}
+
+// TestPodsChooseNeitherNodeNorName: what people wrote into a workload stays, and the operator adds nothing to it. What the API server fills in
+// is nobody's choice.
+func TestPodsChooseNeitherNodeNorName(t *testing.T) {
+	t.Parallel()
+	type fields = map[string]any
+	const node, name = "the operator chooses for its Pods no node", "the operator's Pods choose no names"
+	zone, disk := fields{"nodeAffinity": fields{"zone": "a"}}, fields{"nodeAffinity": fields{"disk": "ssd"}}
+	for story, test := range map[string]struct {
+		before, after fields
+		refused       string
+	}{
+		"what the API server fills in": {nil, fields{"schedulerName": "default-scheduler", "dnsPolicy": "ClusterFirst"}, ""},
+		"where it looks up names":      {nil, fields{"dnsPolicy": "None", "dnsConfig": fields{}, "hostAliases": []any{}}, ""},
+		"members on different nodes":   {nil, fields{"affinity": fields{"podAntiAffinity": fields{"a": "b"}}}, ""},
+		"their nodes, kept":            {fields{"nodeSelector": fields{"a": "b"}, "affinity": zone}, fields{"nodeSelector": fields{"a": "b"}, "affinity": zone}, ""},
+		"their scheduler, kept":        {fields{"schedulerName": "theirs"}, fields{"schedulerName": "theirs"}, ""},
+		"their names, kept":            {fields{"hostname": "a", "subdomain": "b"}, fields{"hostname": "a", "subdomain": "b"}, ""},
+		"a node by its labels":         {nil, fields{"nodeSelector": fields{"a": "b"}}, node},
+		"other nodes than theirs":      {fields{"affinity": zone}, fields{"affinity": disk}, node},
+		"nodes beside somebody's Pods": {nil, fields{"affinity": fields{"podAffinity": fields{"a": "b"}}}, node},
+		"another scheduler":            {fields{"schedulerName": "default-scheduler"}, fields{"schedulerName": "theirs"}, node},
+		"their scheduler, taken away":  {fields{"schedulerName": "theirs"}, fields{"schedulerName": "default-scheduler"}, node},
+		"a Service's name":             {nil, fields{"hostname": "postgres", "subdomain": "prod"}, name},
+		"a domain of one's own":        {fields{"hostname": "postgres"}, fields{"hostname": "postgres", "subdomain": "prod"}, name},
+		"a name that has the domain":   {nil, fields{"setHostnameAsFQDN": true}, name},
+	} {
+		before, after := workload(nil), workload(nil)
+		maps.Copy(podOf(before), test.before)
+		maps.Copy(podOf(after), test.after)
+		for _, rule := range []string{node, name} {
+			if allowed := isAllowed(t, rule, before, after); allowed == (rule == test.refused) {
+				t.Errorf("%s: %q allows it: %v", story, rule, allowed)
 			}
+		}
+	}
+}
+
+// TestStatefulSetsHaveAServiceOfTheirOwn: a member's address has the Service in it that its set names.
+func TestStatefulSetsHaveAServiceOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	set := func(service string) *unstructured.Unstructured {
+		made := workload(nil)
+		made.SetKind("StatefulSet")
+		made.Object["spec"].(map[string]any)["serviceName"] = service
+		return made
+	}
+	for story, test := range map[string]struct {
+		before, after *unstructured.Unstructured
+		want          bool
+	}{
+		"its own":            {workload(nil), set("theirs-pods"), true},
+		"as it was":          {set("of-before"), set("of-before"), true},
+		"somebody's":         {workload(nil), set("kafka"), false},
+		"the same, by a set": {set("theirs-pods"), set("kafka"), false},
+		"of no set":          {workload(nil), workload(nil), true},
+	} {
+		if allowed := isAllowed(t, "the Service of the operator's StatefulSets", test.before, test.after); allowed != test.want {
+			t.Errorf("%s: %v", story, allowed)
 		}
 	}
 }

@@ -35,16 +35,20 @@ func decisions() map[reflect.Type]map[string]string {
 	return map[reflect.Type]map[string]string{
 		reflect.TypeFor[corev1.PodSpec](): join(
 			of(checked, "volumes initContainers containers automountServiceAccountToken nodeName hostNetwork hostPID hostIPC shareProcessNamespace "+
-				"securityContext imagePullSecrets affinity tolerations priorityClassName priority runtimeClassName resourceClaims serviceAccountName"),
-			of(itself, "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy hostname subdomain hostAliases dnsConfig readinessGates "+
-				"enableServiceLinks setHostnameAsFQDN os hostnameOverride schedulingGates schedulerName topologySpreadConstraints evictionResponders schedulingGroup"),
+				"securityContext imagePullSecrets affinity tolerations priorityClassName priority runtimeClassName resourceClaims serviceAccountName "+
+				"nodeSelector schedulerName hostname subdomain setHostnameAsFQDN"),
+			of(itself, "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds readinessGates enableServiceLinks os schedulingGates "+
+				"evictionResponders schedulingGroup"),
+			of("where its own containers look up names, and what they find", "dnsPolicy dnsConfig hostAliases"),
+			of("what its containers take for its name, which is not in the DNS", "hostnameOverride"),
+			of("it spreads Pods over nodes that would take them anyway", "topologySpreadConstraints"),
 			of(size, "resources overhead"),
 			of("the API server allows none in templates", "ephemeralContainers"),
-			of("it leads to nodes that would take the Pod anyway", "nodeSelector"),
 			of("the former name, which the API server keeps equal", "serviceAccount"),
 			of("a user namespace of its own only holds the Pod better", "hostUsers"),
 			of("without a priority it only makes the Pod wait", "preemptionPolicy"),
 		),
+		reflect.TypeFor[corev1.Affinity](): of(checked, "nodeAffinity podAffinity podAntiAffinity"),
 		reflect.TypeFor[corev1.Container](): join(
 			of(checked, "ports envFrom env livenessProbe readinessProbe startupProbe lifecycle securityContext"),
 			of(itself, "name image command args workingDir restartPolicy restartPolicyRules resizePolicy terminationMessagePath terminationMessagePolicy stdin stdinOnce tty imagePullPolicy"),
@@ -60,8 +64,8 @@ func decisions() map[reflect.Type]map[string]string {
 			of(itself, "runAsGroup readOnlyRootFilesystem"),
 		),
 		reflect.TypeFor[appsv1.StatefulSetSpec](): join(
-			of(checked, "selector template volumeClaimTemplates persistentVolumeClaimRetentionPolicy"),
-			of(itself, "serviceName podManagementPolicy updateStrategy revisionHistoryLimit minReadySeconds ordinals"), of(size, "replicas"),
+			of(checked, "selector template serviceName volumeClaimTemplates persistentVolumeClaimRetentionPolicy"),
+			of(itself, "podManagementPolicy updateStrategy revisionHistoryLimit minReadySeconds ordinals"), of(size, "replicas"),
 		),
 		reflect.TypeFor[appsv1.DeploymentSpec](): join(
 			of(checked, "selector template"),

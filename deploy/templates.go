@@ -25,6 +25,9 @@ func templateRules() []admissionv1.Validation {
 		validation("request.resource.resource == 'jobs' ? !object.spec.?manualSelector.orValue(false) : ("+selectsOwn("object.spec.?selector")+
 			" || (oldObject != null && object.spec.selector == oldObject.spec.selector))",
 			"the operator's workloads adopt no Pods that somebody else made"),
+		validation("request.resource.resource != 'statefulsets' || object.spec.?serviceName.orValue('') == object.metadata.name + '-pods' || "+
+			"(oldObject != null && object.spec.?serviceName == oldObject.spec.?serviceName)",
+			"the Service of the operator's StatefulSets is NAME-pods: under another one their Pods could hide somebody's"),
 		validation("request.resource.resource != 'statefulsets' || ["+retention("whenDeleted")+", "+retention("whenScaled")+"].all(kept, kept)",
 			"the operator's StatefulSets keep their claims"),
 		validation("request.resource.resource != 'statefulsets' || "+

@@ -46,7 +46,9 @@ func (l Limits) podRules() []admissionv1.Validation {
 	for at := range rules {
 		rules[at].Expression = "dyn(variables.pod) == variables.before || (" + rules[at].Expression + ")"
 	}
-	return append(rules, validation(isPlacedByOthers(), "the operator chooses for its Pods no node, toleration, priority, runtime or device, and shares no processes"))
+	return append(rules,
+		validation(isPlacedByOthers(), "the operator chooses for its Pods no node, scheduler, toleration, priority, runtime or device, and shares no processes"),
+		validation(isNamedByOthers(), "the operator's Pods choose no names, which in the DNS of their namespace could hide a Service of another one"))
 }
 
 func ofPod(conditions ...string) string { return "(" + strings.Join(conditions, " && ") + ")" }
@@ -100,8 +102,19 @@ func hasRestrictedContainers() string {
 
 // isPlacedByOthers is an expression: where Pods run, before whom and beside what is left to others. What people wrote stays.
 func isPlacedByOthers() string {
-	return ofEach("dyn(variables.pod).?%[1]s == variables.before.?%[1]s",
-		"nodeName", "tolerations", "priorityClassName", "priority", "runtimeClassName", "resourceClaims", "shareProcessNamespace")
+	const scheduler = "?schedulerName.orValue('default-scheduler')"
+	return staysAsBefore("nodeName", "nodeSelector", "affinity.?nodeAffinity", "affinity.?podAffinity", "tolerations",
+		"priorityClassName", "priority", "runtimeClassName", "resourceClaims", "shareProcessNamespace") +
+		" && dyn(variables.pod)." + scheduler + " == variables.before." + scheduler
+}
+
+// isNamedByOthers is an expression: with a name and a headless Service a Pod has an address in the DNS. That of postgres in prod is asked for in
+// the asking Pod's own namespace first, and in the namespace prod only then.
+func isNamedByOthers() string { return staysAsBefore("hostname", "subdomain", "setHostnameAsFQDN") }
+
+// staysAsBefore is an expression: these fields of a Pod say what they said before, in a new template nothing.
+func staysAsBefore(fields ...string) string {
+	return ofEach("dyn(variables.pod).?%[1]s == variables.before.?%[1]s", fields...)
 }
 
 // volumes is an expression: every volume is of a kind that the operator uses.

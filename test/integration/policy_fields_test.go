@@ -34,7 +34,7 @@ func replaced(t *testing.T, document, from, to string) string {
 }
 
 // set is a StatefulSet that the policies allow.
-const set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: evil, " + ours + "}, spec: {serviceName: s, " +
+const set = "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: evil, " + ours + "}, spec: {serviceName: evil-pods, " +
 	"selector: {matchLabels: {app.kubernetes.io/managed-by: mysql-operator}}, template: {metadata: {" + ours + "}, spec: {automountServiceAccountToken: false, " +
 	"securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}, " +
 	"containers: [{name: c, image: none, securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}}]}}, " +
@@ -77,6 +77,14 @@ func (f thief) onPods(t *testing.T) map[string]attack {
 		"a connection before the end":         inContainer("lifecycle: {preStop: {tcpSocket: " + away + "}}"),
 		"an init container's probe":           adds("initContainers: [{name: i, image: none, restartPolicy: Always, startupProbe: {httpGet: "+away+"}}]", "own addresses"),
 		"a node of its choice":                adds("nodeName: control-plane", "no node"),
+		"a node by its labels":                adds("nodeSelector: {node-role.kubernetes.io/control-plane: \"\"}", "no node"),
+		"a node that it would rather have":    adds("affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}", "no node"),
+		"the node of somebody's Pod":          adds("affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: shop}}}]}}", "no node"),
+		"another scheduler":                   adds("schedulerName: theirs", "no node"),
+		"the name of a Service elsewhere":     adds("hostname: postgres, subdomain: prod", "choose no names"),
+		"its host's name alone":               adds("hostname: postgres", "choose no names"),
+		"the name of its domain alone":        adds("subdomain: prod", "choose no names"),
+		"a host's name with its domain":       adds("setHostnameAsFQDN: true", "choose no names"),
 		"a node that taints keep others from": adds("tolerations: [{operator: Exists}]", "no node"),
 		"a place before everybody else":       adds("priorityClassName: system-cluster-critical", "no node"),
 		"another container runtime":           adds("runtimeClassName: unsafe", "no node"),
@@ -128,6 +136,7 @@ func (f thief) onWhatIsItsOwn(t *testing.T) map[string]attack {
 		"a way through others' NetworkPolicies":     {f.creates(here, "networkpolicies", "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: evil, "+ours+"}, spec: {podSelector: {}, ingress: [{}]}}"), "select its own Pods"},
 		"the volumes of members that go":            {f.patches(here, "statefulsets", "db", `{"spec":{"replicas":0,"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}}}`), "keep their claims"},
 		"the volumes of a set that goes":            {f.patches(here, "statefulsets", "db", `{"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"}}}`), "keep their claims"},
+		"members with the names of somebody's":      sets("serviceName: evil-pods", "serviceName: prod", "is NAME-pods"),
 		"somebody's volume for a member":            sets("accessModes: [ReadWriteOnce],", "accessModes: [ReadWriteOnce], volumeName: theirs,", "new and empty"),
 		"a copy for a member":                       sets("accessModes: [ReadWriteOnce],", "accessModes: [ReadWriteOnce], dataSource: {kind: PersistentVolumeClaim, name: data},", "new and empty"),
 		"claims that go with something":             sets("{metadata: {name: data}", "{metadata: {name: data, ownerReferences: "+gone+"}", "new and empty"),
@@ -158,6 +167,8 @@ func TestPolicyOnPlainPods(t *testing.T) {
 		", securityContext: {sysctls: [{name: kernel.msgmax, value: \"1\"}]}": "reach the node",
 		", volumes: [{name: v, hostPath: {path: /}}]":                         "mount Secrets",
 		", nodeName: control-plane":                                           "no node",
+		", nodeSelector: {a: b}":                                              "no node",
+		", hostname: postgres, subdomain: prod":                               "choose no names",
 	} {
 		t.Run(pod, func(t *testing.T) {
 			t.Parallel()
