@@ -240,7 +240,7 @@ func TestPolicyAllowsWhatIsRestricted(t *testing.T) {
 // TestPolicyAllowsCAs guards the tests above: those in the operator's own namespace may be made, changed and deleted.
 func TestPolicyAllowsCAs(t *testing.T) {
 	t.Parallel()
-	f := newThief(t)
+	f := newThief(t, depotKinds()...)
 	f.victims(t)
 	for what, try := range map[string]func(context.Context, *testing.T) error{
 		"to make one":   f.creates(f.home, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: ca.shop.other, "+ours+"}}"),
