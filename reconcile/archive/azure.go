@@ -24,6 +24,7 @@ import (
 )
 
 const (
+	schemeAzure   = "azblob"
 	keyAccount    = "AZURE_STORAGE_ACCOUNT"
 	keyAccountKey = "AZURE_STORAGE_KEY"
 	keySAS        = "AZURE_STORAGE_SAS_TOKEN"

@@ -27,6 +27,9 @@ func (e *endpointError) Error() string {
 //   - to the endpoint that the Secret names by its key "endpoint". Over plain HTTP only what is signed with them goes, never a token;
 //   - with "endpoints: any" in the Secret to every endpoint, over HTTPS. This does not count for the identity of the Pod.
 //
+// A provider's servers are every customer's. A key only signs, but a shared access signature is shown to the storage account that is asked: of the
+// provider's it goes to the one that the Secret names.
+//
 // The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not name the
 // endpoint.
 func CheckEndpoint(destination string, secret map[string][]byte) error {
@@ -49,13 +52,31 @@ func endpointKeys() []string {
 	return []string{keyEndpoint, keyEndpoints, keyAccess, keySession, keyServiceAccount, keyAccount, keyAccountKey, keySAS}
 }
 
-// checkSigned refuses a signature for one storage account that is used with a URL of another.
+// checkSigned refuses to show the signature for one storage account to another, or to one that the Secret does not name.
 func checkSigned(place place, keys map[string]string) error {
-	named, signed := place.option(optionAccount), keys[keyAccount]
-	if keys[keySAS] == "" || signed == "" || named == "" || named == signed {
+	if place.scheme != schemeAzure || keys[keySAS] == "" || keys[keyAccountKey] != "" {
 		return nil
 	}
-	return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+	named, endpoint, signed := place.option(optionAccount), place.option("endpoint"), keys[keyAccount]
+	isAzures := endpoint == "" || isProviders(schemeAzure, normalHost(endpoint))
+	isAllowed := endpoint != "" && (keys[keyEndpoints] == anyEndpoint || origin(keys[keyEndpoint]) == origin(endpoint))
+	switch {
+	case named != "" && signed != "" && named != signed:
+		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+	case !isAzures || isAllowed:
+		return nil
+	case signed == "":
+		return fmt.Errorf("the Secret has a signature (%s), but does not say for which storage account: add %s to it", keySAS, keyAccount)
+	case endpoint != "" && accountAt(endpoint) != signed:
+		return fmt.Errorf("endpoint=%s: the Secret has a signature for another storage account", endpoint)
+	}
+	return nil
+}
+
+// accountAt is the storage account that one of Azure's own servers serves. It may be read at a second place.
+func accountAt(endpoint string) string {
+	account, _, _ := strings.Cut(normalHost(endpoint), ".")
+	return strings.TrimSuffix(account, "-secondary")
 }
 
 // checkAudience is CheckEndpoint.
@@ -92,7 +113,7 @@ func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
 		return own, !own || keys[keySession] != ""
 	case "gs":
 		return keys[keyServiceAccount] != "", true
-	case "azblob":
+	case schemeAzure:
 		return keys[keyAccountKey] != "" || keys[keySAS] != "", keys[keyAccountKey] == ""
 	}
 	return false, false

@@ -28,7 +28,7 @@ func secretsOf() map[string]struct {
 		"gs: an account":           {"gs://b/f?", map[string]string{keyServiceAccount: "{}"}, true},
 		"gs: the Pod's identity":   {"gs://b/f?", map[string]string{}, true},
 		"azblob: a key":            {"azblob://b/f?storage_account=mine", map[string]string{keyAccountKey: "a"}, false},
-		"azblob: a signature":      {"azblob://b/f?storage_account=mine", map[string]string{keySAS: "a"}, true},
+		"azblob: a signature":      {"azblob://b/f?storage_account=mine", map[string]string{keyAccount: "mine", keySAS: "a"}, true},
 		"azblob: the Pod's":        {"azblob://b/f?storage_account=mine", map[string]string{}, true},
 		"azblob: both, key counts": {"azblob://b/f?storage_account=mine", map[string]string{keySAS: "a", keyAccountKey: "a"}, false},
 	}
@@ -87,14 +87,51 @@ func TestWhereCredentialsGo(t *testing.T) {
 	}
 }
 
+// Every customer of Azure has servers of Azure's: a signature for one storage account is not shown to another.
 func TestSignatureForAnotherAccount(t *testing.T) {
 	t.Parallel()
-	keys := map[string][]byte{keyAccount: []byte("mine"), keySAS: []byte("sig=a")}
-	if err := CheckEndpoint("azblob://b/f?storage_account=yours", keys); err == nil {
-		t.Error("a signature for one account goes to another")
+	type secret = map[string]string
+	const azures = ".blob.core.windows.net"
+	signed := secret{keySAS: "sig=a", keyAccount: "mine"}
+	for story, test := range map[string]struct {
+		options string
+		secret  secret
+		told    string
+	}{
+		"the Secret says whose it is":        {"", signed, ""},
+		"so does the URL":                    {"storage_account=mine", signed, ""},
+		"the account's own server":           {"endpoint=https://mine" + azures, signed, ""},
+		"the same, in capitals":              {"endpoint=https://MINE" + azures + ".:443/", signed, ""},
+		"its second place":                   {"endpoint=https://mine-secondary" + azures, signed, ""},
+		"its server in a zone":               {"endpoint=https://mine.z12.blob.storage.azure.net", signed, ""},
+		"another account":                    {"storage_account=evil", signed, "storage_account=evil: the Secret has a signature for another"},
+		"its server":                         {"endpoint=https://evil" + azures, signed, "endpoint=https://evil" + azures + ": the Secret has a signature for another"},
+		"its server, under the right name":   {"storage_account=mine&endpoint=https://evil" + azures, signed, "signature for another"},
+		"its second place, which is not one": {"endpoint=https://mine-secondary-secondary" + azures, signed, "none of the provider's own"},
+		"a name in the name":                 {"endpoint=https://evil.privatelink" + azures, signed, "signature for another"},
+		"nobody says whose it is":            {"", secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"the URL alone says whose it is":     {"storage_account=evil", secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"the URL alone names the server":     {"storage_account=evil&endpoint=https://evil" + azures, secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"an endpoint that the URL leaves":    {"storage_account=evil", secret{keySAS: "sig=a", keyEndpoint: "https://mine" + azures}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"any endpoint, but the URL has none": {"storage_account=evil", secret{keySAS: "sig=a", keyEndpoints: anyEndpoint}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"the Secret names the server":        {"storage_account=mine&endpoint=https://mine" + azures, secret{keySAS: "sig=a", keyEndpoint: "mine" + azures}, ""},
+		"a server of one's own":              {"storage_account=mine&endpoint=https://store.example", secret{keySAS: "sig=a", keyEndpoint: "store.example"}, ""},
+		"any server":                         {"endpoint=https://yours" + azures, secret{keySAS: "sig=a", keyAccount: "mine", keyEndpoints: anyEndpoint}, ""},
+		"a stranger's server":                {"storage_account=mine&endpoint=https://store.example", secret{keySAS: "sig=a"}, "none of the provider's own"},
+		"a key, which only signs":            {"storage_account=yours", secret{keyAccountKey: "YQ==", keyAccount: "mine"}, ""},
+		"a key beside it, which counts":      {"storage_account=yours", secret{keySAS: "sig=a", keyAccountKey: "YQ=="}, ""},
+	} {
+		keys := map[string][]byte{}
+		for key, value := range test.secret {
+			keys[key] = []byte(value + "\n")
+		}
+		err := CheckEndpoint("azblob://b/f?"+test.options, keys)
+		if (err == nil) != (test.told == "") || err != nil && !strings.Contains(err.Error(), test.told) {
+			t.Errorf("%s: %v, want %q", story, err, test.told)
+		}
 	}
-	if err := CheckEndpoint("azblob://b/f?storage_account=mine", keys); err != nil {
-		t.Error(err)
+	if err := CheckEndpoint("s3://b/f?region=r", map[string][]byte{keyAccess: []byte("a"), keySecret: []byte("b"), keySAS: []byte("sig=a")}); err != nil {
+		t.Errorf("a signature that is not used: %v", err)
 	}
 }
 

@@ -70,7 +70,7 @@ func isProviders(scheme, host string) bool {
 			`|((bucket|accesspoint)\.)?vpce-` + label + `\.s3\.` + label + `\.vpce\.` + amazon
 	case "gs":
 		pattern = `storage\.googleapis\.com|storage\.` + label + `\.rep\.googleapis\.com`
-	case "azblob":
+	case schemeAzure:
 		pattern = `[a-z0-9]{3,24}(-secondary)?\.(z[0-9]+\.blob\.storage\.azure\.net|(privatelink\.)?blob\.core\.(windows\.net|chinacloudapi\.cn|usgovcloudapi\.net))`
 	default:
 		return false

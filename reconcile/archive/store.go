@@ -153,7 +153,7 @@ func optionsOf(scheme string) ([]string, bool) {
 		return []string{"region", "endpoint", "use_path_style"}, true
 	case "gs":
 		return []string{"endpoint"}, true
-	case "azblob":
+	case schemeAzure:
 		return []string{optionAccount, "endpoint"}, true
 	}
 	return nil, false

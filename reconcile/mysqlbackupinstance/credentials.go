@@ -29,7 +29,7 @@ type storeKeys struct {
 	beside []string
 }
 
-// keysOf are those of a destination. The storage account of Azure may be in the URL instead.
+// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to it.
 func keysOf(destination *url.URL) storeKeys {
 	switch destination.Scheme {
 	case "s3":
@@ -37,11 +37,14 @@ func keysOf(destination *url.URL) storeKeys {
 	case "gs":
 		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities, keyEndpoint}}
 	case "azblob":
-		if destination.Query().Get("storage_account") != "" {
-			return storeKeys{sets: [][]string{{"AZURE_STORAGE_KEY"}, {"AZURE_STORAGE_SAS_TOKEN"}}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
+		key, signature := []string{keyAzureAccount, "AZURE_STORAGE_KEY"}, []string{keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}
+		if options := destination.Query(); options.Get("storage_account") != "" {
+			key = key[1:]
+			if options.Get("endpoint") != "" {
+				signature = signature[1:] // archive.CheckEndpoint knows whether this server may see it
+			}
 		}
-		sets := [][]string{{keyAzureAccount, "AZURE_STORAGE_KEY"}, {keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}}
-		return storeKeys{sets: sets, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
+		return storeKeys{sets: [][]string{key, signature}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
 	}
 	return storeKeys{}
 }

@@ -35,6 +35,9 @@ func TestKeysOfDestinations(t *testing.T) {
 		"azblob: an account, the Pod's identity":                        {"azblob://bucket", []string{"AZURE_STORAGE_ACCOUNT"}, true},
 		"azblob: the URL has the account":                               {"azblob://bucket?storage_account=mine", []string{"AZURE_STORAGE_KEY"}, true},
 		"azblob: the URL has the account, and nothing is in the Secret": {"azblob://bucket?storage_account=mine", nil, false},
+		"azblob: a signature, and the URL has the account":              {"azblob://bucket?storage_account=mine", []string{"AZURE_STORAGE_SAS_TOKEN"}, false},
+		"azblob: a signature and its account":                           {"azblob://bucket?storage_account=mine", []string{"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_SAS_TOKEN"}, true},
+		"azblob: a signature for a server of one's own":                 {"azblob://bucket?storage_account=mine&endpoint=https://store.example", []string{"AZURE_STORAGE_SAS_TOKEN", keyEndpoint}, true},
 		"azblob: a key without an account":                              {"azblob://bucket", []string{"AZURE_STORAGE_KEY", keyAuthorities}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
