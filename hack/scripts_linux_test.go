@@ -105,3 +105,60 @@ func TestAnInterruptedImageBuildLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// makes runs make where the module proxy answers go like that, and returns what programs were called and what was said.
+func makes(t *testing.T, answer string, arguments ...string) (calls, output string, err error) {
+	t.Helper()
+	notes := t.TempDir()
+	programs := map[string]string{
+		"go":     `[ "$1" = mod ] || exit 0; echo "go $*" >>"$NOTES/calls"; ` + answer,
+		"docker": `echo "docker $*" >>"$NOTES/calls"`,
+	}
+	command := []string{"env", "-u", "MAKEFLAGS", "-u", "MFLAGS", "-u", "MAKELEVEL", "-u", "GOFLAGS", "make", "-C", "..", "CONTAINER_TOOL=docker", "IMG=registry.example/operator:v1"}
+	s := run(t, notes, programs, append(command, arguments...)...)
+	err = s.command.Run()
+	return read(t, filepath.Join(notes, "calls")), s.output.String(), err
+}
+
+// An image without a client library starts, and whoever has a VmGroup or a PulsarConsumer finds out only then.
+func TestNoImageIsPushedThatLacksAKind(t *testing.T) {
+	t.Parallel()
+	const pushed = "docker push registry.example/operator:v1\n"
+	const refused, unreachable = "echo 'reading $3: 403 Forbidden' >&2; exit 1", "echo 'dial tcp: no route to host' >&2; exit 1"
+	for story, test := range map[string]struct {
+		answer    string
+		arguments []string
+		want      bool
+	}{
+		"all of them are there":        {"exit 0", nil, true},
+		"nobody knows":                 {unreachable, nil, true},
+		"one is refused":               {refused, nil, false},
+		"one is refused, and it is so": {refused, []string{"PARTIAL=1"}, true},
+		"PARTIAL of another value":     {refused, []string{"PARTIAL=0"}, false},
+		"left out by hand":             {"exit 0", []string{"GOFLAGS=-tags=without_vcenter"}, false},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			calls, output, err := makes(t, test.answer, append(test.arguments, "docker-push")...)
+			if isPushed := strings.Contains(calls, pushed); isPushed != test.want || (err == nil) != test.want {
+				t.Errorf("pushed: %t, %v: %s", isPushed, err, output)
+			}
+			if !test.want && (!strings.Contains(output, "not pushed") || !strings.Contains(output, "without_vcenter") || !strings.Contains(output, "PARTIAL=1")) {
+				t.Errorf("it does not say why: %s", output)
+			}
+		})
+	}
+}
+
+// The proxy may be slow or out of reach, and who only asks for help does not wait for it.
+func TestHelpAsksNoModuleProxy(t *testing.T) {
+	t.Parallel()
+	for _, arguments := range [][]string{nil, {"help"}, {"--dry-run", "clean"}, {"--dry-run", "undeploy"}, {"--dry-run", "mysql-image"}} {
+		if calls, output, err := makes(t, "exit 0", arguments...); err != nil || calls != "" {
+			t.Errorf("make %v: %v: it calls %s: %s", arguments, err, calls, output)
+		}
+	}
+	if calls, output, err := makes(t, "exit 0", "--dry-run", "help", "build"); err != nil || !strings.Contains(calls, "govmomi") {
+		t.Errorf("make build: %v: it calls %s: %s", err, calls, output)
+	}
+}
