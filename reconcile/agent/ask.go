@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 )
 
 const (
@@ -89,10 +90,10 @@ func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// bounded cuts an error's text off, unless it is only that the time is over.
+// bounded cuts an error's text off, never within a character, unless it is only that the time is over.
 func bounded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || len(err.Error()) <= maxReason {
 		return err
 	}
-	return errors.New(err.Error()[:maxReason] + "…")
+	return errors.New(strings.ToValidUTF8(err.Error()[:maxReason], "") + "…")
 }

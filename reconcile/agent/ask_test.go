@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -102,6 +104,28 @@ func TestNothingOfAnImpostorIsRepeated(t *testing.T) {
 				t.Errorf("the refusal of an assignment repeats it: %v", err)
 			}
 		})
+	}
+}
+
+// TestLongErrorsAreCut: the API server refuses a status and an event that have half a character.
+func TestLongErrorsAreCut(t *testing.T) {
+	t.Parallel()
+	late := fmt.Errorf("%s: %w", strings.Repeat("a", maxReason), context.DeadlineExceeded)
+	for story, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a short one":                     {errors.New("no route to hōst"), "no route to hōst"},
+		"as long as may be":               {errors.New(strings.Repeat("a", maxReason)), strings.Repeat("a", maxReason)},
+		"one byte more":                   {errors.New(strings.Repeat("a", maxReason+1)), strings.Repeat("a", maxReason) + "…"},
+		"a character across the end":      {errors.New(strings.Repeat("a", maxReason-1) + "ō and more"), strings.Repeat("a", maxReason-1) + "…"},
+		"a long character across the end": {errors.New(strings.Repeat("a", maxReason-3) + "🐬 and more"), strings.Repeat("a", maxReason-3) + "…"},
+		"a character before the end":      {errors.New(strings.Repeat("a", maxReason-2) + "ō and more"), strings.Repeat("a", maxReason-2) + "ō…"},
+		"the time is over":                {late, late.Error()},
+	} {
+		if got := bounded(test.err).Error(); got != test.want {
+			t.Errorf("%s: got %q, want %q", story, got, test.want)
+		}
 	}
 }
 
