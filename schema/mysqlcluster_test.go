@@ -293,3 +293,41 @@ func TestClusterChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestClusterSettingsFitIntoAPod: all settings are one variable of a Pod's environment. With one that is longer than Linux takes (MAX_ARG_STRLEN,
+// 128 KiB) no program starts, and every member would be in a crash loop.
+func TestClusterSettingsFitIntoAPod(t *testing.T) {
+	t.Parallel()
+	const longestVariable, linesOfTheOperator = 128 << 10, 8 << 10
+	server := newAPIServer(t, "MySQLCluster")
+	settings := func(nameSize int, value string) string {
+		all := make([]string, 0, 64)
+		for number := range 64 {
+			all = append(all, fmt.Sprintf("%s%02d: '%s'", strings.Repeat("a", nameSize-2), number, value))
+		}
+		return strings.Join(all, ", ")
+	}
+	for story, test := range map[string]struct {
+		settings string
+		told     []string
+	}{
+		"as many and as long as may be":  {settings(128, strings.Repeat("x", 1024)), nil},
+		"in letters of four bytes":       {settings(128, strings.Repeat("𝒳", 256)), nil},
+		"names that are longer":          {settings(129, "x"), []string{"spec.config names must be at most 128 characters", "correct the name"}},
+		"a name of a thousand letters":   {strings.Repeat("a", 1_000) + ": x", []string{"spec.config names must be at most 128 characters"}},
+		"values that are longer":         {settings(128, strings.Repeat("x", 1025)), []string{"spec.config"}},
+		"longer, but only as bytes":      {settings(128, strings.Repeat("𝒳", 257)), []string{"spec.config values must be at most 1024 bytes", "shorten"}},
+		"one of them longer, as bytes":   {"a: x, b: '" + strings.Repeat("ä", 513) + "'", []string{"spec.config values must be at most 1024 bytes"}},
+		"a letter of two bytes, in 1024": {"a: '" + strings.Repeat("x", 1022) + "ä'", nil},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			_, err := server.create(cluster("a", "secret: s, config: {"+test.settings+"}"))
+			wantRefusal(t, err, test.told...)
+			// A setting has more around it here than in the variable.
+			if size := len(test.settings); err == nil && size+linesOfTheOperator > longestVariable {
+				t.Errorf("accepted, although it takes %d bytes", size)
+			}
+		})
+	}
+}
