@@ -58,12 +58,10 @@ func checkSigned(place place, keys map[string]string) error {
 		return nil
 	}
 	named, endpoint, signed := place.option(optionAccount), place.option("endpoint"), keys[keyAccount]
-	isAzures := endpoint == "" || isProviders(schemeAzure, normalHost(endpoint))
-	isAllowed := endpoint != "" && (keys[keyEndpoints] == anyEndpoint || origin(keys[keyEndpoint]) == origin(endpoint))
 	switch {
 	case named != "" && signed != "" && named != signed:
 		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
-	case !isAzures || isAllowed:
+	case !needsAccount(endpoint, keys):
 		return nil
 	case signed == "":
 		return fmt.Errorf("the Secret has a signature (%s), but does not say for which storage account: add %s to it", keySAS, keyAccount)
@@ -71,6 +69,16 @@ func checkSigned(place place, keys map[string]string) error {
 		return fmt.Errorf("endpoint=%s: the Secret has a signature for another storage account", endpoint)
 	}
 	return nil
+}
+
+// needsAccount says whether a signature may go to an endpoint for its storage account alone: to one of Azure's, unless the Secret allows the endpoint
+// itself. The others are checkAudience's business.
+func needsAccount(endpoint string, keys map[string]string) bool {
+	if endpoint == "" {
+		return true
+	}
+	isAllowed := keys[keyEndpoints] == anyEndpoint || origin(keys[keyEndpoint]) == origin(endpoint)
+	return !isAllowed && isProviders(schemeAzure, normalHost(endpoint))
 }
 
 // accountAt is the storage account that one of Azure's own servers serves. It may be read at a second place.
