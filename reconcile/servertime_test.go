@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -35,9 +36,7 @@ func TestTheAPIServersTimeIsHeard(t *testing.T) {
 			t.Parallel()
 			now, next := start, 0
 			server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
-				for key, values := range test.answers[next] {
-					answer.Header()[key] = values
-				}
+				maps.Copy(answer.Header(), test.answers[next])
 				if test.status != 0 {
 					answer.WriteHeader(test.status)
 				}

@@ -24,16 +24,16 @@ func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 	for hour := from; hour < to; hour++ {
 		seen := remains{now: after(time.Duration(hour)*time.Hour + off), barred: "not sent"}
 		seen.barredFor = sights.Waited(keyOf(h.instance), sightBarred, seen.now)
-		switch what, because := decideEnd(h.instance, seen); what {
-		case partHold:
-			outcome := held(h.instance, because, seen.now)
-			h.instance.Status, _ = outcome.Status.(v1.MySQLBackupInstanceStatus)
-			h.events += len(outcome.Events)
-		case partLeave:
+		what, because := decideEnd(h.instance, seen)
+		if what == partLeave {
 			return hour
-		default:
+		}
+		if what != partHold {
 			t.Fatalf("in hour %d it is to %s: %s", hour, what, because)
 		}
+		outcome := held(h.instance, because, seen.now)
+		h.instance.Status, _ = outcome.Status.(v1.MySQLBackupInstanceStatus)
+		h.events += len(outcome.Events)
 	}
 	return -1
 }
