@@ -45,13 +45,13 @@ type connection struct {
 	answering atomic.Bool
 }
 
-// longHeader ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more. Without an answer it
+// longHeaderError ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more. Without an answer it
 // ends those that time out (net/http, isCommonNetReadError).
-type longHeader struct{}
+type longHeaderError struct{}
 
-func (longHeader) Error() string   { return "the header is too long" }
-func (longHeader) Timeout() bool   { return true }
-func (longHeader) Temporary() bool { return false }
+func (longHeaderError) Error() string   { return "the header is too long" }
+func (longHeaderError) Timeout() bool   { return true }
+func (longHeaderError) Temporary() bool { return false }
 
 // Read reads what the client sends, and no more of a header than MaxHeader.
 func (c *connection) Read(into []byte) (int, error) {
@@ -60,7 +60,7 @@ func (c *connection) Read(into []byte) (int, error) {
 	}
 	left := c.header.Load()
 	if left <= 0 {
-		return 0, longHeader{}
+		return 0, longHeaderError{}
 	}
 	read, err := c.Conn.Read(into[:min(int64(len(into)), left)])
 	c.header.Add(-int64(read))

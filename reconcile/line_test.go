@@ -138,7 +138,7 @@ func TestLineForgetsWhatIsGone(t *testing.T) {
 		l.Push(in("a", 1))
 		l.use(l.Pop(), func() {
 			l.forget(in("a", 1))
-			time.Sleep(2 * slowAfter)
+			<-time.After(2 * slowAfter)
 		})
 		same(t, len(l.known), 0)
 	})

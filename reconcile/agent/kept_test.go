@@ -173,7 +173,7 @@ func TestOfAMemberThatMovedNothingIsKept(t *testing.T) {
 				kept := tls.Client(near, &tls.Config{ServerName: memberHost, MinVersion: tls.VersionTLS12})
 				l := &lines{}
 				l.keep(here, kept)
-				time.Sleep(story.after)
+				<-time.After(story.after)
 				if got := l.take(story.asked) == kept; got != story.isKept {
 					t.Errorf("the connection is used: %t, want %t", got, story.isKept)
 				}

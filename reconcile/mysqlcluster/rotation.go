@@ -175,7 +175,6 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 	if err != nil {
 		return nil, err
 	}
-	kept := agent.Authorities{newest}
 	former := s.authorities
 	if len(former) == 0 && s.known != nil {
 		former = agent.Authorities{{Certificate: [][]byte{s.known.Raw}, Leaf: s.known}}
@@ -184,7 +183,7 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 		former = former[1:] // nobody was told of that one, nor of the one before it
 	}
 	// Also one that has ended stays until all use the new one: it may only seem to have ended, to a clock that is ahead.
-	return append(kept, former...), nil
+	return append(agent.Authorities{newest}, former...), nil
 }
 
 // message says for people what a rotation waits for.
