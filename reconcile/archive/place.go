@@ -7,27 +7,6 @@ import (
 	"strings"
 )
 
-// PlaceOf returns a key for the folder that a URL names: two URLs of the same folder have the same key, however they are spelled.
-//
-// The key has the scheme, the endpoint's host, the bucket and the folder. It has no endpoint where that is one of the provider's own, and no
-// region and no storage account, because a Secret may name these instead of the URL. So two places that differ in nothing else have one key.
-// For a file URL the key does not say which volume it is in. The error is about a URL that Open refuses, too.
-func PlaceOf(address string) (string, error) {
-	place, err := parseURL(address)
-	if err != nil {
-		return "", err
-	}
-	endpoint := place.option("endpoint")
-	if err := checkEndpoint(endpoint); err != nil {
-		return "", err
-	}
-	host := normalHost(endpoint)
-	if isProviders(place.scheme, host) {
-		host = ""
-	}
-	return place.scheme + "://" + host + "/" + place.bucket + "/" + place.folder, nil
-}
-
 // normalHost is the host of an endpoint, with its port unless that is the scheme's own, and the path if there is one.
 func normalHost(endpoint string) string {
 	parsed, err := url.Parse(endpoint)

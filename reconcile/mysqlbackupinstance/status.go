@@ -1,6 +1,7 @@
 package mysqlbackupinstance
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -61,7 +62,7 @@ func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanc
 		message = seen.transfer.Message
 	}
 	if said != nil {
-		status.Source = orElse(said.Source, status.Source)
+		status.Source = cmp.Or(said.Source, status.Source)
 		// Written when there is something new for people, and not with every byte.
 		fresh, old := backup.StatusProgress(*said), instance.Status.Progress
 		if old == nil || old.Percent != fresh.Percent || !says(instance.Status, message) {
@@ -102,11 +103,11 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	status := carried(instance)
 	over(&status, seen, v1.BackupCompleted)
 	said := seen.transfer.Outcome
-	status.Source, status.ServerVersion, status.GTIDExecuted = orElse(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
+	status.Source, status.ServerVersion, status.GTIDExecuted = cmp.Or(said.Source, status.Source), said.ServerVersion, said.GTIDExecuted
 	status.Checksum, status.DataSize, status.Size, status.SizeSummary = said.Checksum, said.DataSize, said.Size, backup.Size(said.Size)
 	status.Stages = backup.StatusStages(said.Spent)
 	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + backup.Size(said.DataSize)}
-	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", backup.Size(said.DataSize), orElse(status.Source, "the cluster"), status.SizeSummary, status.Duration)
+	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", backup.Size(said.DataSize), cmp.Or(status.Source, "the cluster"), status.SizeSummary, status.Duration)
 	if said.GTIDsLeftOut {
 		message += "; its GTID set is too long to be shown here, the backup's manifest has it"
 	}
@@ -123,7 +124,7 @@ func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBa
 		status.Cluster = seen.name
 	}
 	if said := seen.transfer.Outcome; said != nil {
-		status.Source = orElse(said.Source, status.Source)
+		status.Source = cmp.Or(said.Source, status.Source)
 	}
 	if last := instance.Status.Progress; last != nil {
 		stopped := backup.StatusProgress(backup.Progress{Bytes: last.Bytes, TotalBytes: last.TotalBytes})
@@ -144,13 +145,6 @@ func over(status *v1.MySQLBackupInstanceStatus, seen sight, phase v1.BackupPhase
 
 // duration writes a time span for people: 1m12s.
 func duration(span time.Duration) string { return max(0, span).Round(time.Second).String() }
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
-}
 
 // second is a time as the API keeps it.
 func second(at time.Time) metav1.Time {
