@@ -64,13 +64,13 @@ func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// discreet sends requests whose URLs have credentials among their options, which its errors do not repeat.
+// discreet sends requests whose URLs have credentials among their options, which its errors do not repeat. It lends their bodies.
 // It looks at no redirect, for which an http.Client rewinds the body while it may still be being sent.
 type discreet struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.
 func (d discreet) Do(request *http.Request) (*http.Response, error) {
-	response, err := d.RoundTrip(request)
+	response, err := lent{d.RoundTripper}.RoundTrip(request)
 	if err != nil {
 		where := url.URL{Scheme: request.URL.Scheme, Host: request.URL.Host, Path: request.URL.Path}
 		return nil, &url.Error{Op: request.Method, URL: where.String(), Err: err}
