@@ -89,6 +89,15 @@ func TestNothingOfAnImpostorIsRepeated(t *testing.T) {
 		"no GTID set":            {answer(http.StatusOK, jsonType, `{"executed":"`+secret+`"}`), "not a member's status"},
 		"another kind of answer": {answer(http.StatusAccepted, jsonType, secret), "202 Accepted"},
 		"a large status":         {answer(http.StatusOK, jsonType, `"`+strings.Repeat(secret, maxBody/len(secret)+1)+`"`), "too large: more than 1024 KiB"},
+		"no HTTP": {func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(connection, secret+"\r\n\r\n")
+			_ = connection.Close()
+		}, "not HTTP"},
 		"a large header": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set(secret, strings.Repeat("a", maxAnswerHeader))
 		}, "longer than 16 KiB"},

@@ -154,14 +154,16 @@ func converse(ctx context.Context, open net.Conn, target Target, asked question)
 	if err := errors.Join(request.Write(writer), writer.Flush()); err != nil {
 		return nil, false, bounded(err)
 	}
+	return receive(open, request)
+}
+
+// receive reads the answer to a request.
+func receive(open net.Conn, request *http.Request) (body []byte, goesOn bool, err error) {
 	bound := &io.LimitedReader{R: open, N: maxAnswerHeader}
 	reader := bufio.NewReaderSize(bound, keptBuffer)
 	response, err := http.ReadResponse(reader, request)
-	if err != nil && bound.N <= 0 {
-		return nil, false, fmt.Errorf("the header of its answer is longer than %d KiB", maxAnswerHeader>>10)
-	}
 	if err != nil {
-		return nil, false, bounded(err)
+		return nil, false, unread(err, bound.N <= 0)
 	}
 	defer response.Body.Close()
 	bound.N = 2 * maxBody // the answer, and what cuts it into pieces
@@ -169,4 +171,16 @@ func converse(ctx context.Context, open net.Conn, target Target, asked question)
 	refused := (*AnswerError)(nil)
 	isRead := err == nil || errors.As(err, &refused) && refused.Code == http.StatusConflict
 	return body, isRead && !response.Close && reader.Buffered() == 0, err
+}
+
+// unread says why there is no answer. Go's own words repeat what is no HTTP.
+func unread(err error, isLong bool) error {
+	_, isNetwork := errors.AsType[net.Error](err)
+	switch {
+	case isLong:
+		return fmt.Errorf("the header of its answer is longer than %d KiB", maxAnswerHeader>>10)
+	case isNetwork, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return bounded(err)
+	}
+	return errors.New("its answer is not HTTP")
 }
