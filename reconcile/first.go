@@ -26,10 +26,10 @@ func isUnseen(object *unstructured.Unstructured) bool {
 	return len(status) == 1 && status["observedGeneration"] == int64(unseenGeneration) && object.GetDeletionTimestamp() == nil
 }
 
-// isUnseen reports the same of the object as the cache has it.
+// isUnseen reports the same of the object as the cache has it, without decoding it.
 func (c *controller) isUnseen(key types.NamespacedName) bool {
-	object, found := c.own.Get(key.Namespace, key.Name)
-	return found && isUnseen(object)
+	small, ok := c.own.item(key.Namespace, key.Name).(*packed)
+	return ok && small.unseen
 }
 
 // accept is the outcome of the first pass over a new object. What it writes starts the next pass.

@@ -59,7 +59,8 @@ func accepted(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server has.
+// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server answered to that: the
+// object is not read again.
 func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
 	t.Parallel()
 	w := &watching{}
@@ -89,6 +90,7 @@ func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
 	s.shows(t, live)
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, w.saw, []string{"1@11"})
+	same(t, len(requests), 1)
 }
 
 // Another operator has written the status, which the cache does not show yet: it stays.

@@ -133,6 +133,7 @@ func (j *journal) pending(key types.NamespacedName, uid types.UID) (write, bool)
 	}
 	held.writes = slices.DeleteFunc(held.writes, j.shown)
 	if len(held.writes) == 0 {
+		held.writes = nil // the slice grew with the object's busiest pass
 		return write{}, false
 	}
 	return held.writes[0], true

@@ -12,7 +12,9 @@ import (
 type packed struct {
 	namespace, name, version string
 	uid, controller          types.UID
-	content                  []byte
+	// unseen is what isUnseen reports of the object.
+	unseen  bool
+	content []byte
 }
 
 // pack returns an object as a cache holds it; anything but an unstructured object as it is.
@@ -27,6 +29,7 @@ func pack(item any) any {
 	}
 	small := &packed{
 		namespace: object.GetNamespace(), name: object.GetName(), version: object.GetResourceVersion(), uid: object.GetUID(),
+		unseen:  isUnseen(object),
 		content: append(make([]byte, 0, len(content)), content...), // the encoder's buffer may be much larger
 	}
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {

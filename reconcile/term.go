@@ -147,14 +147,18 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		return judge(Outcome{}, state, t.endOf(work, key, state, err))
 	}
 	t.owe(key)
-	outcome := accept(object)
-	if !isUnseen(object) {
+	outcome, isFirst := accept(object), isUnseen(object)
+	if !isFirst {
 		outcome, err = t.reconcile(withPass(work, state.pass), object)
 	}
 	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
-	if closing != nil {
+	switch {
+	case closing != nil:
 		// Refused because the cache was behind, or answered with an error after it took effect.
 		t.revisit(key)
+	case isFirst:
+		// The API server took the status for the very version that was seen: no leader before us has begun with the object.
+		t.visit(state.pass)
 	}
 	if IsGone(closing) {
 		// Deleted while the pass was under way.
