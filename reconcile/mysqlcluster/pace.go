@@ -28,8 +28,8 @@ const (
 
 	// secretsEvery is how often the Secrets, which are never watched, are looked at while the cluster is Ready.
 	secretsEvery = 5 * time.Minute
-	// While it is not, and a Pod may wait for one that somebody deleted, they are looked at secretsSoon after a change; then, as long as nothing
-	// changes, the time doubles up to secretsWanted. Where no Pod waits they are looked at secretsWanted after a change, then every secretsLimit.
+	// While it is not, they are looked at secretsSoon after a change, since a Pod may wait for one that somebody deleted. Then, as long as
+	// nothing changes, the time doubles up to secretsWanted while a Pod may need them; else they are looked at every secretsLimit.
 	secretsSoon   = 15 * time.Second
 	secretsWanted = time.Minute
 	secretsLimit  = 10 * time.Minute
@@ -81,7 +81,7 @@ func secretsAfter(ready, wanted bool, looks int) time.Duration {
 	case wanted:
 		return doubled(secretsSoon, looks, secretsWanted)
 	case looks == 0:
-		return secretsWanted
+		return secretsSoon
 	}
 	return secretsLimit
 }

@@ -66,7 +66,7 @@ func TestSecretsAreReadWhenTheyMayBeNeeded(t *testing.T) {
 	}{
 		"Ready":                       {true, false, []time.Duration{300, 300, 300, 300, 300}},
 		"a Pod may wait for one":      {false, true, []time.Duration{15, 30, 60, 60, 60}},
-		"nobody waits for one":        {false, false, []time.Duration{60, 600, 600, 600, 600}},
+		"nobody waits for one":        {false, false, []time.Duration{15, 600, 600, 600, 600}},
 		"Ready, though a Pod may not": {true, true, []time.Duration{300, 300, 300, 300, 300}},
 	} {
 		got := []time.Duration{}

@@ -93,6 +93,7 @@ func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the ope
 			return now != before, now
 		})
 	}
+	p.restored()
 	p.settled(2)
 	p.sameTables(p.open(p.cluster, p.password), want)
 	p.sameTables(p.open(p.cluster+"-read", p.password), want)
@@ -209,6 +210,7 @@ spec:
 	p.mustApply(p.manifest("fromBackup: too-much", "replicas: 1", "storageClassName: small-"+p.namespace))
 	t.Log(p.waitReady("False VolumeTooSmall", changeLimit))
 	enlarge()
+	p.restored()
 	p.settled(1)
 	p.sameTables(p.open(p.cluster, p.password), want)
 }

@@ -130,6 +130,15 @@ func (p *place) copied(name string, percent int) {
 	})
 }
 
+// restored waits until the cluster's data is on its volume. Its members take as long again.
+func (p *place) restored() {
+	p.t.Helper()
+	p.wait("the restore to be complete", backupLimit, func(ctx context.Context) (bool, string) {
+		seen := p.field(ctx, "{.status.restore.phase}")
+		return seen == "Completed", seen
+	})
+}
+
 // loseCluster deletes the cluster and its members' volumes: only backups are left of it.
 func (p *place) loseCluster() {
 	p.t.Helper()

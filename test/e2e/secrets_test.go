@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +16,7 @@ import (
 
 // TestOwnSecretsAreMadeAgain: somebody deletes the Secrets that the operator made. They come back with another CA and other passwords, which
 // the running members take over; nobody is locked out, also not after a restart of mysqld.
-func TestOwnSecretsAreMadeAgain(t *testing.T) {
-	t.Parallel()
+func TestOwnSecretsAreMadeAgain(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
 	p := newPlace(t)
 	p.start(2)
 	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE kept")
@@ -47,7 +48,11 @@ func TestOwnSecretsAreMadeAgain(t *testing.T) {
 		})
 		p.settled(2)
 	}
-	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE after")
+	db := p.open(p.cluster, p.password)
+	p.wait("a write to be taken", answerLimit, func(ctx context.Context) (bool, string) {
+		_, err := db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS after")
+		return err == nil, fmt.Sprint(err)
+	})
 	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('kept', 'after')", "2", 30*time.Second)
 }
 
@@ -92,11 +97,24 @@ func (p *place) verifies(bundle string) {
 func (p *place) refusesPlain() {
 	p.t.Helper()
 	const secureTransportRequired = 3159
+	p.refuses("a client without TLS", p.connect(p.cluster, p.password, nil), secureTransportRequired)
+}
+
+// refusesPassword fails the test unless the server refuses another password of root's.
+func (p *place) refusesPassword(other string) {
+	p.t.Helper()
+	const accessDenied = 1045
+	p.refuses("root with another password", p.open(p.cluster, other), accessDenied)
+}
+
+// refuses fails the test unless the server refuses a client, and for this reason (MySQL manual, "Server Error Message Reference").
+func (p *place) refuses(whom string, db *sql.DB, reason uint16) {
+	p.t.Helper()
 	ctx, cancel := p.context(time.Minute)
 	defer cancel()
-	err := p.connect(p.cluster, p.password, nil).PingContext(ctx)
-	if refusal := (*driver.MySQLError)(nil); !errors.As(err, &refusal) || refusal.Number != secureTransportRequired {
-		p.t.Errorf("without TLS the server answers %v", err)
+	err := db.PingContext(ctx)
+	if refusal := (*driver.MySQLError)(nil); !errors.As(err, &refusal) || refusal.Number != reason {
+		p.t.Errorf("%s gets the answer %v", whom, err)
 	}
 }
 

@@ -51,6 +51,8 @@ func TestBackupInstanceLife(t *testing.T) {
 	}
 	says(t, readyOf(copying).Message, "copies db-1: copying")
 
+	d.told(t, "one", "Normal Copying") // events are written after the status
+
 	t.Log("as long as there is nothing new it is asked, and nothing is written")
 	asked, writes := report.asked.Load(), len(o.wire.written())
 	soon(t, func(context.Context) string {

@@ -161,15 +161,20 @@ func TestMySQLClusterPaused(t *testing.T) {
 		t.Errorf("the phase is %s", paused.Status.Phase)
 	}
 	s.told(t, "db", [2]string{"Normal", "Paused"}, why(paused).Message)
-	passes, writes := o.passes(t), len(o.wire.written())
+	passes, writes := o.restful(t), len(o.wire.written())
+	looked := func(change string) {
+		soon(t, func(context.Context) string {
+			if o.passes(t) <= passes {
+				return "the operator has not looked at " + change + " yet"
+			}
+			return ""
+		})
+		passes = o.restful(t)
+	}
 	edited := s.patch(t, "services", "db", `{"spec":{"selector":{"statefulset.kubernetes.io/pod-name":"mine"}}}`)
+	looked("the Service")
 	s.remove(t, "configmaps", "db-config")
-	soon(t, func(context.Context) string {
-		if o.passes(t) < passes+2 {
-			return "the operator has not looked at both changes yet"
-		}
-		return ""
-	})
+	looked("the ConfigMap")
 	if all := o.wire.written(); len(all) != writes {
 		t.Errorf("a paused cluster was written to: %v", all[writes:])
 	}

@@ -230,6 +230,18 @@ func (n *node) podsEver(cluster string) map[string][]types.UID {
 	return found
 }
 
+// comesAgain waits until there has been a second Pod of a name. That the cluster is not Ready meanwhile may be over before anybody looks.
+func (s *site) comesAgain(t *testing.T, pod string) {
+	t.Helper()
+	cluster := pod[:strings.LastIndex(pod, "-")]
+	soon(t, func(context.Context) string {
+		if ever := s.node.podsEver(cluster)[pod]; len(ever) != 2 {
+			return fmt.Sprintf("there have been %d Pods %s", len(ever), pod)
+		}
+		return ""
+	})
+}
+
 // podsOnce fails the test unless a cluster had each of its Pods exactly once.
 func (n *node) podsOnce(t *testing.T, cluster string, members int) {
 	t.Helper()

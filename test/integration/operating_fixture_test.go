@@ -103,8 +103,8 @@ func (o *operating) restful(t *testing.T) float64 {
 		if now := o.passes(t); now != ended {
 			ended, since = now, time.Now()
 		}
-		if quiet := time.Since(since); quiet < 300*time.Millisecond {
-			return fmt.Sprintf("the last of %v passes ended within the last %s", ended, quiet)
+		if quiet := time.Since(since); quiet < time.Second {
+			return fmt.Sprintf("the last of %v passes ended only %s ago", ended, quiet)
 		}
 		return ""
 	})
