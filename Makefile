@@ -24,7 +24,7 @@ asks_nobody := help dev-down clean make-room mysql-image undeploy uninstall
 missing = $(if $(filter-out $(asks_nobody),$(or $(MAKECMDGOALS),help)),$(shell hack/missing-modules))
 export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(shell go env GOFLAGS)) $(if $(findstring -tags=without_,$(GOFLAGS)),,$(missing)))
 operator := go run -ldflags "$(ldflags)" ./cmd/mysql-operator
-timeout := 45m
+timeout := 60m
 kinds := $(if $(KINDS),--kinds=$(KINDS))
 # Packages with tests that do less with the race detector, or that it cannot run.
 less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
