@@ -321,17 +321,22 @@ func TestTimesAreThoseOfCronJob(t *testing.T) {
 	}
 }
 
+// TestLookingForATimeTakesFewSteps would fail for a walk through 19 million minutes even if each took a few nanoseconds. What it allows is a
+// hundred times what is needed, and the best of many tries counts: a busy machine makes no difference.
 func TestLookingForATimeTakesFewSteps(t *testing.T) {
 	t.Parallel()
+	const tries, allowed = 20, 50 * time.Millisecond
 	times := reads(t, "* * * * *", "Europe/Berlin")
 	began, now := moment(t, "1990-01-01 00:00"), moment(t, "2026-06-01 00:00:30")
-	if cost := testing.Benchmark(func(b *testing.B) {
-		for b.Loop() {
-			times.latest(began, now)
-			times.count(began, now, maxMissed)
-		}
-	}); cost.NsPerOp() > int64(time.Millisecond) {
-		t.Errorf("36 years of minutes took %s", cost)
+	best := time.Hour
+	for range tries {
+		start := time.Now()
+		times.latest(began, now)
+		times.count(began, now, maxMissed)
+		best = min(best, time.Since(start))
+	}
+	if best > allowed {
+		t.Errorf("36 years of minutes took %s", best)
 	}
 }
 

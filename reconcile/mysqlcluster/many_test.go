@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -258,7 +259,11 @@ func TestAPassSeesNoOtherClusters(t *testing.T) { //nolint:paralleltest // it co
 	cost := func(clusters int) float64 {
 		s := newShop(t, clusters)
 		owner := s.owner(t, "db7")
-		return testing.AllocsPerRun(50, func() { s.look(t, owner) })
+		least := math.Inf(1)
+		for range 5 { // the caches may still work through what they were filled with
+			least = min(least, testing.AllocsPerRun(50, func() { s.look(t, owner) }))
+		}
+		return least
 	}
 	few, many := cost(20), cost(1000)
 	t.Logf("%.0f allocations among 20 clusters, %.0f among 1000", few, many)
