@@ -75,7 +75,7 @@ func TestMySQLClusterSecretsReturn(t *testing.T) {
 	s.settled(t, "db")
 	s.remove(t, "secrets", "db-tls")
 	s.remove(t, "pods", "db-1")
-	s.comesAgain(t, "db-1")
+	s.until(t, "db", "MembersNotReady")
 	s.settled(t, "db")
 }
 
@@ -90,7 +90,7 @@ func TestMySQLClusterDamagedSecrets(t *testing.T) {
 
 	s.patch(t, "secrets", "db-tls", `{"data":{"ca.crt":"eA=="}}`)
 	s.remove(t, "pods", "db-1")
-	s.comesAgain(t, "db-1")
+	s.until(t, "db", "MembersNotReady")
 	s.settled(t, "db")
 	same(t, s.ownSecrets(t.Context(), "db"), before)
 }
