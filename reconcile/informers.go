@@ -152,6 +152,7 @@ func (s *informers) shared(key informerKey) (cache.SharedIndexInformer, error) {
 // contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:
 // such an object is cached whole.
 func (s *informers) contained(key informerKey, transform cache.TransformFunc) cache.TransformFunc {
+	small := &packer{}
 	return func(item any) (any, error) {
 		var kept any
 		err := contained(func() error {
@@ -161,9 +162,9 @@ func (s *informers) contained(key informerKey, transform cache.TransformFunc) ca
 		})
 		if err != nil {
 			s.logger.Error(err, "object not transformed, caching all of it", "watch", key.String())
-			return pack(item), nil
+			return small.pack(item), nil
 		}
-		return pack(kept), nil
+		return small.pack(kept), nil
 	}
 }
 

@@ -1,24 +1,35 @@
 package reconcile
 
 import (
+	"sync"
+
+	"github.com/klauspost/compress/s2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// packed is an object in the form in which a cache holds it: as JSON. Decoded, as maps of maps, it would take five times the memory. What is asked
-// for most often is beside it.
+// packer packs the objects of one watch. They are much alike: each is compressed with the first one as the dictionary, which takes a seventh of
+// the memory of its JSON. Decoded, as maps of maps, it would take five times that of JSON.
+type packer struct {
+	once  sync.Once
+	first *s2.Dict
+}
+
+// packed is an object in the form in which a cache holds it. What is asked for most often is beside it.
 type packed struct {
 	namespace, name, version string
 	uid, controller          types.UID
 	// unseen is what isUnseen reports of the object.
-	unseen  bool
+	unseen bool
+	// content is JSON, compressed with first unless that is nil.
 	content []byte
+	first   *s2.Dict
 }
 
 // pack returns an object as a cache holds it; anything but an unstructured object as it is.
-func pack(item any) any {
+func (p *packer) pack(item any) any {
 	object, ok := item.(*unstructured.Unstructured)
 	if !ok {
 		return item
@@ -27,10 +38,14 @@ func pack(item any) any {
 	if err != nil {
 		return item
 	}
+	p.once.Do(func() { p.first = s2.MakeDict(content, nil) })
+	if p.first != nil { // an object without content is too short for a dictionary
+		content = p.first.Encode(nil, content)
+	}
 	small := &packed{
 		namespace: object.GetNamespace(), name: object.GetName(), version: object.GetResourceVersion(), uid: object.GetUID(),
-		unseen:  isUnseen(object),
-		content: append(make([]byte, 0, len(content)), content...), // the encoder's buffer may be much larger
+		unseen: isUnseen(object), first: p.first,
+		content: append(make([]byte, 0, len(content)), content...), // the encoders' buffers are much larger
 	}
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 		small.controller = controller.UID
@@ -40,8 +55,15 @@ func pack(item any) any {
 
 // unpack decodes an object anew: whoever asked may change it.
 func (p *packed) unpack() (*unstructured.Unstructured, bool) {
+	content := p.content
+	if p.first != nil {
+		var err error
+		if content, err = p.first.Decode(nil, content); err != nil {
+			return nil, false
+		}
+	}
 	object := &unstructured.Unstructured{}
-	return object, json.Unmarshal(p.content, &object.Object) == nil
+	return object, json.Unmarshal(content, &object.Object) == nil
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go learns an object's key and version.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,11 +13,13 @@ func TestPackedObjectsAreReadAsTheyWere(t *testing.T) {
 	t.Parallel()
 	object := configMap("shop", "db", "7")
 	object.Object["spec"] = map[string]any{"replicas": int64(3), "share": 0.5, "on": true, "none": nil, "text": "a<b>&\u2028", "items": []any{"a", int64(1)}}
-	item := pack(object.DeepCopy())
+	small := &packer{}
+	small.pack(configMap("shop", "first", "1"))
+	item := small.pack(object.DeepCopy())
 	if _, isPacked := item.(*packed); !isPacked {
 		t.Fatalf("a cache holds %T", item)
 	}
-	same(t, pack(item) == item, true)
+	same(t, small.pack(item) == item, true)
 	for range 2 {
 		read, ok := objectOf(item)
 		same(t, ok, true)
@@ -31,6 +34,30 @@ func TestPackedObjectsAreReadAsTheyWere(t *testing.T) {
 	same(t, err, nil)
 	same(t, owners, []string{"1"})
 	same(t, versionOf(item), "shop/db@7")
-	same(t, isNews(item, pack(configMap("shop", "db", "7"))), false)
-	same(t, isNews(item, pack(configMap("shop", "db", "8"))), true)
+	same(t, isNews(item, small.pack(configMap("shop", "db", "7"))), false)
+	same(t, isNews(item, small.pack(configMap("shop", "db", "8"))), true)
+}
+
+// Objects of one watch are much alike. Whoever made the first of them, the others are read as they were.
+func TestObjectsThatAreAlikeTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]*unstructured.Unstructured{
+		"one like it": configMap("shop", "first", "1"), "an empty one": {Object: map[string]any{}},
+		"a large one": {Object: map[string]any{"data": strings.Repeat("0123456789abcdef", 1<<16)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			small := &packer{}
+			small.pack(first.DeepCopy())
+			object := configMap("shop", "db", "7")
+			item, ok := small.pack(object.DeepCopy()).(*packed)
+			same(t, ok, true)
+			read, ok := objectOf(item)
+			same(t, ok, true)
+			same(t, read.Object, object.Object)
+			if whole, err := object.MarshalJSON(); name == "one like it" && (err != nil || len(item.content) > len(whole)/3) {
+				t.Errorf("an object of %d bytes (%v) takes %d", len(whole), err, len(item.content))
+			}
+		})
+	}
 }
