@@ -1,6 +1,8 @@
 package reconcile
 
 import (
+	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -41,6 +43,10 @@ func TestPackedObjectsAreReadAsTheyWere(t *testing.T) {
 // Objects of one watch are much alike. Whoever made the first of them, the others are read as they were.
 func TestObjectsThatAreAlikeTakeLittleMemory(t *testing.T) {
 	t.Parallel()
+	source, random := rand.New(rand.NewPCG(1, 2)), make([]byte, 1<<20)
+	for i := range random {
+		random[i] = byte('0' + source.IntN(64)) // what cannot be compressed much
+	}
 	for name, first := range map[string]*unstructured.Unstructured{
 		"one like it": configMap("shop", "first", "1"), "an empty one": {Object: map[string]any{}},
 		"a large one": {Object: map[string]any{"data": strings.Repeat("0123456789abcdef", 1<<16)}},
@@ -49,12 +55,16 @@ func TestObjectsThatAreAlikeTakeLittleMemory(t *testing.T) {
 			t.Parallel()
 			small := &packer{}
 			small.pack(first.DeepCopy())
+			large := configMap("shop", "large", "8")
+			large.Object["data"] = map[string]any{"a": strings.Repeat("words and ", 1<<17), "b": string(random)}
 			object := configMap("shop", "db", "7")
-			item, ok := small.pack(object.DeepCopy()).(*packed)
-			same(t, ok, true)
-			read, ok := objectOf(item)
-			same(t, ok, true)
-			same(t, read.Object, object.Object)
+			var item *packed
+			for _, one := range []*unstructured.Unstructured{large, object} {
+				item, _ = small.pack(one.DeepCopy()).(*packed)
+				read, ok := objectOf(item)
+				same(t, ok, true)
+				same(t, reflect.DeepEqual(read.Object, one.Object), true)
+			}
 			if whole, err := object.MarshalJSON(); name == "one like it" && (err != nil || len(item.content) > len(whole)/3) {
 				t.Errorf("an object of %d bytes (%v) takes %d", len(whole), err, len(item.content))
 			}
