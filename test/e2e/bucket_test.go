@@ -82,7 +82,7 @@ func TestBackupToBucket(t *testing.T) {
 	elsewhere.settled(2)
 	restored := elsewhere.open(elsewhere.cluster, elsewhere.password)
 	elsewhere.sameTables(restored, want)
-	elsewhere.waitValue(restored, "SELECT GTID_SUBSET('"+executed+"', @@GLOBAL.gtid_executed)", "1", answerLimit)
+	elsewhere.isValue(restored, "SELECT GTID_SUBSET('"+executed+"', @@GLOBAL.gtid_executed)", "1")
 	elsewhere.sameTables(elsewhere.open(elsewhere.cluster+"-read", elsewhere.password), want)
 }
 

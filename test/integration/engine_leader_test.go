@@ -327,6 +327,17 @@ func TestEngineSurvivesAnOutageOfTheAPIServer(t *testing.T) {
 	w.reconnect(t)
 	w.make(t, w.namespace, "after")
 	w.touch(t.Context(), t, "before")
+	// Only the operator's watch tells it of this one. After a long outage client-go waits up to a minute until it tries again.
+	soon(t, func(ctx context.Context) string {
+		after, err := w.get(ctx, probe().GVR(), "after")
+		if err != nil {
+			return err.Error()
+		}
+		if after.Object["status"] == nil {
+			return "the operator has not seen what was made after the outage"
+		}
+		return ""
+	})
 	w.phase(t, w.namespace, "after", "Ready")
 	w.phase(t, w.namespace, "before", "Ready")
 }

@@ -379,7 +379,7 @@ func TestBackupInstanceNamespaceGoes(t *testing.T) {
 	}
 	// Kubernetes ends the Pods first, and gives them their own time before it looks again: most of what this takes.
 	left := ""
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 10*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 		found, err := namespaces.Get(ctx, d.namespace, metav1.GetOptions{})
 		if err == nil {
 			left = fmt.Sprint(found.Object["status"])

@@ -304,7 +304,7 @@ func TestMySQLClusterRotatesItsCA(t *testing.T) {
 
 	t.Log("asked for once, it is done once")
 	s.remove(t, "pods", "db-1")
-	s.comesAgain(t, "db-1")
+	s.comesAgain(t, "db", "db-1")
 	s.settled(t, "db")
 	same(t, s.bundled(t, "db", 1), alone)
 }

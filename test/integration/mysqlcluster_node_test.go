@@ -230,13 +230,24 @@ func (n *node) podsEver(cluster string) map[string][]types.UID {
 	return found
 }
 
-// comesAgain waits until there has been a second Pod of a name. That the cluster is not Ready meanwhile may be over before anybody looks.
-func (s *site) comesAgain(t *testing.T, pod string) {
+// comesAgain waits until a cluster's second Pod of a name is ready: the operator has made passes over it by then, and assigned its role. That the
+// cluster is not Ready meanwhile may be over before anybody looks.
+func (s *site) comesAgain(t *testing.T, cluster, name string) {
 	t.Helper()
-	cluster := pod[:strings.LastIndex(pod, "-")]
-	soon(t, func(context.Context) string {
-		if ever := s.node.podsEver(cluster)[pod]; len(ever) != 2 {
-			return fmt.Sprintf("there have been %d Pods %s", len(ever), pod)
+	soon(t, func(ctx context.Context) string {
+		ever := s.node.podsEver(cluster)[name]
+		found, err := s.of("pods").Get(ctx, name, metav1.GetOptions{})
+		if err != nil || len(ever) != 2 || found.GetUID() != ever[1] {
+			return fmt.Sprintf("there have been %d Pods %s (%v)", len(ever), name, err)
+		}
+		var pod corev1.Pod
+		if err := schema.Decode(found, &pod); err != nil {
+			return err.Error()
+		}
+		if !slices.ContainsFunc(pod.Status.Conditions, func(one corev1.PodCondition) bool {
+			return one.Type == corev1.PodReady && one.Status == corev1.ConditionTrue
+		}) {
+			return fmt.Sprintf("the new Pod %s is not ready", name)
 		}
 		return ""
 	})

@@ -161,15 +161,15 @@ func (s *Server) Namespace(t *testing.T) string {
 	return made.GetName()
 }
 
-// Eventually waits until what holds, at most 90 seconds; what says in words what is missing while it does not hold.
+// Eventually waits until what holds, at most 30 seconds; what says in words what is missing while it does not hold.
 func Eventually(t *testing.T, holds func(ctx context.Context) (missing string)) {
 	t.Helper()
 	missing := "nothing was looked at"
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 90*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		missing = holds(ctx)
 		return missing == "", nil
 	})
 	if err != nil {
-		t.Fatalf("waited 90 s in vain: %s", missing)
+		t.Fatalf("waited 30 s in vain: %s", missing)
 	}
 }
