@@ -125,6 +125,8 @@ type Server struct {
 	core    corev1client.CoreV1Interface
 	handler http.Handler
 	held    atomic.Pointer[material]
+	// retiring is true once the process ends: every answer then ends its connection, so that API servers connect to another replica.
+	retiring atomic.Bool
 	// refreshing keeps an older look at the Secret from replacing a newer one.
 	refreshing sync.Mutex
 	// ready is closed once conversions are served and API servers can reach them.
@@ -147,13 +149,24 @@ func NewServer(config Config) (*Server, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle(servePath, NewHandler(config.Registry, config.Observe))
-	return &Server{
-		config:  config,
-		core:    core,
-		store:   store{secrets: core.Secrets(config.Namespace), config: config, manager: config.fieldManager() + "-" + rand.Text()[:8], now: time.Now},
-		handler: http.TimeoutHandler(mux, requestTimeout, "the conversion took too long"),
-		ready:   make(chan struct{}),
-	}, nil
+	server := &Server{
+		config: config,
+		core:   core,
+		store:  store{secrets: core.Secrets(config.Namespace), config: config, manager: config.fieldManager() + "-" + rand.Text()[:8], now: time.Now},
+		ready:  make(chan struct{}),
+	}
+	server.handler = server.endConnections(http.TimeoutHandler(mux, requestTimeout, "the conversion took too long"))
+	return server, nil
+}
+
+// endConnections makes each answer the last of its connection while this replica retires.
+func (s *Server) endConnections(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.retiring.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Run serves conversions until ctx ends, which is no error. Every replica runs it, leader or not. Trouble with the API server is logged

@@ -71,13 +71,14 @@ func (s *Server) awaitRoute(ctx context.Context) error {
 	}
 }
 
-// retire takes the label off, if there is one, and lets the news spread.
+// retire takes the label off, if there is one, and lets the news spread. API servers keep connections, so every answer ends its own.
 func (s *Server) retire(ctx context.Context) error {
 	select {
 	case <-s.ready:
 	default:
 		return nil
 	}
+	s.retiring.Store(true)
 	if s.config.URL != "" {
 		return nil
 	}
