@@ -16,7 +16,8 @@ import (
 //
 // A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
 // Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the Controller's Watches,
-// and what is watched with MetadataOnly are read live for the comparison. A resourceVersion in desired is a precondition of changing the child:
+// and what is watched with MetadataOnly are read live for the comparison. What a cache lacks is created without a look, once: the API server
+// refuses that where something exists. A resourceVersion in desired is a precondition of changing the child:
 // apierrors.IsConflict if it is another version by now; a child that is gone is made all the same.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
@@ -26,12 +27,9 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	seen := child.GetResourceVersion()
 	child.SetResourceVersion("") // it is nothing that is wanted of the child
 	mark(child)
-	live, err := c.current(ctx, resource, child)
-	if IsGone(err) {
-		return c.create(ctx, resource, child)
-	}
-	if err != nil {
-		return Unchanged, err
+	live, change, err := c.findOrCreate(ctx, resource, child)
+	if live == nil {
+		return change, err
 	}
 	if err := Claim(owner, live, resource, child.GetLabels()); err != nil {
 		return Unchanged, err
@@ -52,6 +50,31 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 		}
 	}
 	return c.applyAdopting(ctx, owner, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
+}
+
+// findOrCreate returns the object that exists under a child's name. If there is none, it makes the child and returns nil.
+func (c *Client) findOrCreate(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
+	var refused error
+	if c.isProbablyNew(ctx, resource, child) {
+		var change Change
+		if change, refused = c.create(ctx, resource, child); refused == nil || IsUnavailable(refused) {
+			return nil, change, refused
+		}
+	}
+	live, err := c.current(ctx, resource, child)
+	switch {
+	case IsGone(err) && refused != nil:
+		return nil, Unchanged, refused
+	case IsGone(err):
+		c.journal.noteTaken(ctx, nameOf(resource, child), false)
+		change, err := c.create(ctx, resource, child)
+		return nil, change, err
+	case err != nil:
+		return nil, Unchanged, err
+	case refused != nil:
+		c.journal.noteTaken(ctx, nameOf(resource, child), true)
+	}
+	return live, Unchanged, nil
 }
 
 // applyAdopting applies to a child that Claim allows owner.
@@ -165,29 +188,50 @@ func (c *Client) fitsDigest(ctx context.Context, live, desired *unstructured.Uns
 	return ok && present != "" && last == applied{desired: wanted, stored: present}
 }
 
-// create applies an object that did not exist a moment ago. Without force, and nobody can have applied it as this manager: whatever
-// appears under the name meanwhile makes a conflict where it differs, and is looked at in the next pass.
+// neverVersion is a resourceVersion that no child has: its owner was written before it.
+const neverVersion = "1"
+
+// create applies an object that must not exist. A resourceVersion in an apply is a precondition of changing an object, and not of creating
+// one: whatever exists under the name, the API server answers with a conflict and leaves it as it is.
 func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
 	canonicalise(child)
+	wanted := wantedDigest(child)
+	child.SetResourceVersion(neverVersion)
+	defer child.SetResourceVersion("")
 	created, err := c.resource(resource, child).Apply(ctx, child.GetName(), child, metav1.ApplyOptions{FieldManager: ManagerChildren})
 	if err != nil {
 		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
-	what := applied{desired: wantedDigest(child), stored: digestOf(created.Object, owned)}
-	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, uid: created.GetUID()}, what)
+	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, uid: created.GetUID()}, applied{desired: wanted, stored: digestOf(created.Object, owned)})
 	c.journal.wrote(ctx, resource, created)
 	logChange(ctx, Created, created)
 	return Created, nil
+}
+
+// isProbablyNew reports whether a cache that is to be trusted lacks the desired object, and no pass has met it. It may exist all the same: it
+// may lack the label the watch selects by.
+func (c *Client) isProbablyNew(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) bool {
+	cached, ok := c.trusted(ctx, resource)
+	return ok && versionOf(cached.item(desired.GetNamespace(), desired.GetName())) == "" && !c.journal.isTaken(ctx, nameOf(resource, desired))
+}
+
+func nameOf(resource apischema.GroupVersionResource, child *unstructured.Unstructured) childName {
+	return childName{resource, child.GetNamespace(), child.GetName()}
+}
+
+// trusted returns the cache of a resource if it shows whole objects and, as far as is known, this object's own writes.
+func (c *Client) trusted(ctx context.Context, resource apischema.GroupVersionResource) (*view, bool) {
+	cached, ok := c.caches[resource]
+	current, _ := passFrom(ctx)
+	return cached, ok && !cached.metadataOnly && !current.live
 }
 
 // current returns the object that exists under the desired one's name: from the cache if it is there and the cache is to be trusted,
 // else from the API server. A cache that lacks it proves nothing: the object may lack the label the watch selects by. One of metadata
 // cannot tell whether anything would change.
 func (c *Client) current(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	cached, ok := c.caches[resource]
-	current, _ := passFrom(ctx)
-	if ok && !cached.metadataOnly && !current.live {
+	if cached, ok := c.trusted(ctx, resource); ok {
 		if object, found := cached.Get(desired.GetNamespace(), desired.GetName()); found {
 			return object, nil
 		}

@@ -34,6 +34,14 @@ type record struct {
 	uid     types.UID
 	writes  []write
 	applied map[appliedTo]applied
+	// taken are names of children under which something exists that the caches do not show; nil for none.
+	taken map[childName]bool
+}
+
+// childName is where a child is.
+type childName struct {
+	resource        apischema.GroupVersionResource
+	namespace, name string
 }
 
 // write is one write that a cache has yet to show.
@@ -181,6 +189,36 @@ func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.record(current).applied[child] = what
+}
+
+// isTaken reports whether something that the caches do not show was met under a child's name.
+func (j *journal) isTaken(ctx context.Context, child childName) bool {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.record(current).taken[child]
+}
+
+// noteTaken remembers whether something that the caches do not show is under a child's name.
+func (j *journal) noteTaken(ctx context.Context, child childName, isTaken bool) {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	held := j.record(current)
+	switch {
+	case !isTaken:
+		delete(held.taken, child)
+	case held.taken == nil:
+		held.taken = map[childName]bool{child: true}
+	default:
+		held.taken[child] = true
+	}
 }
 
 // record returns the record of the pass's object. One that speaks of an earlier object of the same name is dropped.

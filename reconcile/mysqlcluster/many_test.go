@@ -213,10 +213,16 @@ func (s *shopOf) changeSecret(answer http.ResponseWriter, request *http.Request,
 	return after
 }
 
-// answerApply takes whatever is applied.
+// answerApply takes whatever is applied, unless it asks for another version than there is.
 func (s *shopOf) answerApply(answer http.ResponseWriter, request *http.Request) {
 	var made map[string]any
 	_ = json.NewDecoder(request.Body).Decode(&made)
+	parts := strings.Split(request.URL.Path, "/")
+	_, exists := s.live.Load(strings.Join(parts[len(parts)-2:], "/"))
+	if version, _, _ := unstructured.NestedString(made, "metadata", "resourceVersion"); version != "" && exists {
+		fail(answer, http.StatusConflict, metav1.StatusReasonConflict)
+		return
+	}
 	s.applied.Store(request.URL.Path, true)
 	_ = unstructured.SetNestedField(made, "made", "metadata", "uid")
 	_ = unstructured.SetNestedField(made, "10", "metadata", "resourceVersion")
@@ -224,10 +230,13 @@ func (s *shopOf) answerApply(answer http.ResponseWriter, request *http.Request) 
 }
 
 func notFound(answer http.ResponseWriter) {
-	answer.WriteHeader(http.StatusNotFound)
+	fail(answer, http.StatusNotFound, metav1.StatusReasonNotFound)
+}
+
+func fail(answer http.ResponseWriter, code int, reason metav1.StatusReason) {
+	answer.WriteHeader(code)
 	_ = json.NewEncoder(answer).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code), //nolint:gosec // an HTTP status
 	})
 }
 

@@ -234,6 +234,69 @@ func TestEngineLeavesForeignObjectsAlone(t *testing.T) {
 	}
 }
 
+func TestEngineMakesNewChildrenWithOneRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	w.make(t, w.namespace, "a")
+	running := w.operator(t, family(t), nil)
+	running.start(t)
+	w.phase(t, w.namespace, "a", "Ready")
+	if path := "/api/v1/namespaces/" + w.namespace + "/configmaps/a"; running.requests.hasRead(path) {
+		t.Errorf("the operator has read %s before it made it", path)
+	}
+	want := "PATCH /api/v1/namespaces/" + w.namespace + "/configmaps/a"
+	if writes := running.requests.take(); count(writes, want) != 1 {
+		t.Errorf("want %q once in %v", want, writes)
+	}
+}
+
+// Something that the caches do not show is under a child's name: the operator tries to make the child once, not in every pass.
+func TestEngineTriesATakenNameOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pool.Shared(t))
+	foreign := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {theirs: precious}}")
+	configs := w.Dynamic.Resource(resource("configmaps")).Namespace(w.namespace)
+	if _, err := configs.Create(t.Context(), foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.make(t, w.namespace, "a")
+	running := w.operator(t, func(client *reconcile.Client) reconcile.Reconciler {
+		return scripted(func(ctx context.Context, owner *unstructured.Unstructured) (reconcile.Outcome, error) {
+			desired := object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {test: engine}}, data: {ours: new}}")
+			desired.SetNamespace(owner.GetNamespace())
+			_, err := client.Apply(ctx, owner, desired)
+			if _, isForeign := errors.AsType[*reconcile.ForeignError](err); isForeign {
+				return reconcile.Outcome{Status: probeStatus{Phase: "Foreign"}}, nil
+			}
+			return done(owner), err
+		})
+	}, nil)
+	running.start(t)
+	w.phase(t, w.namespace, "a", "Foreign")
+	for range 3 {
+		running.passes(t, "done", 1, func() { w.touch(t.Context(), t, "a") })
+	}
+	want := "PATCH /api/v1/namespaces/" + w.namespace + "/configmaps/a"
+	if writes := running.requests.take(); count(writes, want) != 1 {
+		t.Errorf("want %q once in %v", want, writes)
+	}
+
+	if err := configs.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.touch(t.Context(), t, "a")
+	w.phase(t, w.namespace, "a", "Ready")
+}
+
+func count(all []string, wanted string) (found int) {
+	for _, one := range all {
+		if one == wanted {
+			found++
+		}
+	}
+	return found
+}
+
 func TestEngineSetsFieldsOnWhatItDoesNotOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pool.Shared(t))

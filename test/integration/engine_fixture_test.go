@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -273,8 +274,8 @@ func (o *operator) passes(t *testing.T, result string, more float64, after func(
 
 // recorder notes a Manager's writes, and can hold up its watches.
 type recorder struct {
-	mu     sync.Mutex
-	writes []string
+	mu            sync.Mutex
+	writes, reads []string
 	// held ends the path of a resource whose watches stop while gate holds a channel, until that is closed.
 	held string
 	gate atomic.Pointer[chan struct{}]
@@ -282,17 +283,23 @@ type recorder struct {
 
 func (r *recorder) around(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
-		if request.Method != http.MethodGet {
-			r.mu.Lock()
-			r.writes = append(r.writes, request.Method+" "+request.URL.Path)
-			r.mu.Unlock()
-		}
+		r.note(request)
 		response, err := next.RoundTrip(request)
 		if err == nil && r.held != "" && strings.HasSuffix(request.URL.Path, r.held) && request.URL.Query().Get("watch") == "true" {
 			response.Body = &gated{ReadCloser: response.Body, gate: &r.gate}
 		}
 		return response, err
 	})
+}
+
+func (r *recorder) note(request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if request.Method == http.MethodGet {
+		r.reads = append(r.reads, request.URL.Path)
+	} else {
+		r.writes = append(r.writes, request.Method+" "+request.URL.Path)
+	}
 }
 
 // take returns the writes since it was asked last.
@@ -302,6 +309,13 @@ func (r *recorder) take() []string {
 	taken := r.writes
 	r.writes = nil
 	return taken
+}
+
+// hasRead reports whether an object was read by its name.
+func (r *recorder) hasRead(path string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.reads, path)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
