@@ -59,13 +59,22 @@ func (v *view) item(namespace, name string) any {
 
 // versionOf returns UID and resourceVersion of what a cache holds: no other state has both. It is empty for what is no object.
 func versionOf(item any) string {
-	if small, ok := item.(*packed); ok {
-		return string(small.uid) + "@" + small.version
+	uid, version, ok := identityOf(item)
+	if !ok {
+		return ""
 	}
-	if object, ok := item.(metav1.Object); ok {
-		return string(object.GetUID()) + "@" + object.GetResourceVersion()
+	return string(uid) + "@" + version
+}
+
+// identityOf returns UID and resourceVersion of what a cache holds, and whether that is an object.
+func identityOf(item any) (uid types.UID, version string, ok bool) {
+	switch object := item.(type) {
+	case *packed:
+		return object.uid, object.version, true
+	case metav1.Object:
+		return object.GetUID(), object.GetResourceVersion(), true
 	}
-	return ""
+	return "", "", false
 }
 
 // List implements Lister.

@@ -142,6 +142,9 @@ func (t *term) end(key types.NamespacedName) {
 
 // attempt makes one pass, and contains a panic in it.
 func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
+	if again, isEnough := t.glance(work, key); isEnough {
+		return judge(Outcome{Again: again}, state{}, nil)
+	}
 	object, state, err := t.observe(work, key)
 	if object == nil {
 		return judge(Outcome{}, state, t.endOf(work, key, state, err))
@@ -171,6 +174,22 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 		outcome.Again = againForEvents
 	}
 	return judge(outcome, state, err)
+}
+
+// glance asks the Reconciler whether an object needs no pass, before its content is decoded: at rest, nearly all passes end here.
+func (t *term) glance(work context.Context, key types.NamespacedName) (again time.Duration, isEnough bool) {
+	glancer, ok := t.reconciler.(Glancer)
+	if !ok {
+		return 0, false
+	}
+	uid, version, ok := identityOf(t.controller.own.item(key.Namespace, key.Name))
+	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.owes(key) || t.controller.isBehind(key.Namespace) {
+		return 0, false
+	}
+	if _, isMissing := t.client.journal.pending(key, uid); isMissing {
+		return 0, false
+	}
+	return glancer.Glance(work, key, uid, version)
 }
 
 // reconcile makes a full pass over an object that operators know.

@@ -38,6 +38,8 @@ type stage struct {
 	effective bool
 	// told counts the events.
 	told int
+	// noEvents refuses events.
+	noEvents bool
 	// instead answers every request if it is set.
 	instead http.HandlerFunc
 }
@@ -76,6 +78,10 @@ func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	}
 	answer.Header().Set("Content-Type", "application/json")
 	if request.Method == http.MethodPost {
+		if s.noEvents {
+			answer.WriteHeader(http.StatusInternalServerError)
+			return
+		}
 		s.told++
 		_, _ = io.Copy(answer, request.Body)
 		return
@@ -106,6 +112,12 @@ func (s *stage) answers(instead http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.instead = instead
+}
+
+func (s *stage) refuseEvents(refuse bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noEvents = refuse
 }
 
 // has says what the API server has.
@@ -189,6 +201,66 @@ func TestAStatusOfWhichNobodyKnowsIsReadLive(t *testing.T) {
 	// The cache has not heard of it; the write counts all the same.
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, w.saw, []string{"1@10", "1@100"})
+}
+
+// glancing needs no pass over one version of an object.
+type glancing struct {
+	watching
+	enough string
+}
+
+// Glance implements Glancer.
+func (g *glancing) Glance(_ context.Context, _ types.NamespacedName, uid types.UID, version string) (time.Duration, bool) {
+	return time.Minute, string(uid)+"@"+version == g.enough
+}
+
+func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
+	t.Parallel()
+	g := &glancing{enough: "1@10"}
+	s := newStage(t, g)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+
+	// The first pass of a term is a full one.
+	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	same(t, g.saw, []string{"1@10"})
+	for range 3 {
+		same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+	}
+	same(t, g.saw, []string{"1@10"})
+
+	// Something of its own that the cache lacks.
+	s.client.journal.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), s.controller.Kind.GVR(), ownerAt("1", "20"))
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
+	s.shows(t, ownerAt("1", "20"))
+	s.has(ownerAt("1", "20"))
+	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	same(t, g.saw, []string{"1@10", "1@20"})
+
+	// A status write that nobody knows the end of.
+	g.enough = "1@20"
+	s.revisit(owner())
+	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
+	same(t, g.saw, []string{"1@10", "1@20", "1@20"})
+	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+}
+
+func TestEventsThatAreOwedAreToldBeforeAGlance(t *testing.T) {
+	t.Parallel()
+	g := &glancing{enough: "1@10", watching: watching{outcome: Outcome{Events: []Event{{Type: Warning, Reason: "SecretMissing"}}}}}
+	s := newStage(t, g)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, s.told, 1)
+	g.outcome.Events[0].Note = "now it is another one"
+	s.revisit(owner())
+	s.refuseEvents(true)
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	s.refuseEvents(false)
+	same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	same(t, s.told, 2)
+	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
 }
 
 // told is an error as the API server tells it.

@@ -39,6 +39,13 @@ type Reconciler interface {
 	Reconcile(ctx context.Context, obj *unstructured.Unstructured) (Outcome, error)
 }
 
+// Glancer is what a Reconciler implements if it can tell, without an object's content, that a pass over it would change nothing.
+type Glancer interface {
+	// Glance reports whether the object in this version needs no pass now, and if so, when to come again. It is called instead of Reconcile
+	// where the object had a pass in this term and the caches show all that its passes wrote. After false, Reconcile is called.
+	Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool)
+}
+
 // Forgetter is what a Reconciler implements if it remembers things about objects between passes.
 type Forgetter interface {
 	// Forget is told that the object is gone. It must return at once.

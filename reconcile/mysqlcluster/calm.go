@@ -62,20 +62,19 @@ func steadyOfAll(members []replication.Member) []steady {
 	return all
 }
 
-// isCalm looks at the members of a settled cluster, and says whether that was enough.
-func (r *reconciler) isCalm(ctx context.Context, object *unstructured.Unstructured) bool {
-	known := r.settledAs(object)
-	return known != nil && known.holds(ctx)
+// Glance implements reconcile.Glancer: it looks at the members of a settled cluster, and reports whether that was enough.
+func (r *reconciler) Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool) {
+	known := r.settledAs(key, uid, version)
+	return jittered(calmEvery), known != nil && known.holds(ctx)
 }
 
 // settledAs returns a settled cluster of which nothing has changed but what its members say; nil for any other.
-func (r *reconciler) settledAs(object *unstructured.Unstructured) *settled {
-	n := names{object.GetNamespace(), object.GetName()}
-	known := r.memory.settled(types.NamespacedName{Namespace: n.namespace, Name: n.cluster}, object.GetUID())
-	if known == nil || known.version != object.GetResourceVersion() || !r.now().Before(known.until) {
+func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version string) *settled {
+	known := r.memory.settled(key, uid)
+	if known == nil || known.version != version || !r.now().Before(known.until) {
 		return nil
 	}
-	if known.children != digest(r.versions(n)) {
+	if known.children != digest(r.versions(names{key.Namespace, key.Name})) {
 		return nil
 	}
 	return known

@@ -136,12 +136,12 @@ func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.
 		"the cluster was made anew": {func(k *settled) { k.uid = "another" }, false},
 	} {
 		settle(test.change)
-		if got := s.settledAs(owner) != nil; got != test.want {
+		if got := s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil; got != test.want {
 			t.Errorf("changed %s: settled %t, want %t", name, got, test.want)
 		}
 	}
 	s.Forget(key)
-	if s.settledAs(owner) != nil {
+	if s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil {
 		t.Error("a cluster that was forgotten is remembered")
 	}
 }

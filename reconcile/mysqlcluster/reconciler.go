@@ -38,9 +38,6 @@ func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
-	if r.isCalm(ctx, object) {
-		return reconcile.Outcome{Again: jittered(calmEvery)}, nil
-	}
 	r.memory.settle(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, nil)
 	var cluster v1.MySQLCluster
 	if err := schema.Decode(object, &cluster); err != nil {
