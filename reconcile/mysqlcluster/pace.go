@@ -20,9 +20,9 @@ const (
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
 	// As long as nothing changes and no member answers, the time between two looks doubles up to a limit: unwatchedLimit where no watch
-	// tells of the end of the trouble, watchedLimit where one does.
+	// tells of the end of the trouble, watchedLimit where one does, secretsWanted where one does unless it is for want of a Secret.
 	unwatchedLimit = 30 * time.Second
-	watchedLimit   = time.Minute
+	watchedLimit   = 5 * time.Minute
 	// startingLooks is how many looks an agent that runs gets to answer before the time doubles: no watch tells when it begins to.
 	startingLooks = 30
 
@@ -42,6 +42,8 @@ type prospect struct {
 	heard, asked bool
 	// unwatched says that no watch tells when the trouble is over.
 	unwatched bool
+	// wanted says that a Pod may wait for a Secret, which no watch tells of.
+	wanted bool
 	// idle counts the looks since anything changed.
 	idle int
 	// due is when time alone changes what there is to say; zero for never.
@@ -63,6 +65,8 @@ func (p prospect) next() time.Duration {
 		after = doubled(first, p.idle-startingLooks, calmEvery)
 	case p.unwatched:
 		after = doubled(first, p.idle, unwatchedLimit)
+	case p.wanted:
+		after = doubled(first, p.idle, secretsWanted)
 	default:
 		after = doubled(first, p.idle, watchedLimit)
 	}
@@ -112,6 +116,7 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 		ready:     meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
+		wanted:    wantsSecrets(r.cluster, r.seen),
 		due:       untilLate(r.seen),
 	}
 	for _, member := range r.seen.members {

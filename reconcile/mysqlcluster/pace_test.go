@@ -22,8 +22,9 @@ func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
 		"a member answers":                        {prospect{heard: true, asked: true}, []time.Duration{1, 1, 1, 1, 1}},
 		"a member answers, and help is needed":    {prospect{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
 		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
-		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 2, 4, 8, 60}},
-		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 10, 20, 40, 60}},
+		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 2, 4, 8, 300}},
+		"a Pod may wait for a Secret":             {prospect{wanted: true}, []time.Duration{1, 2, 4, 8, 60}},
+		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 10, 20, 40, 300}},
 		"a Secret is missing":                     {prospect{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
 		"a predecessor has to go":                 {prospect{unwatched: true}, []time.Duration{1, 2, 4, 8, 30}},
 		"a volume is late in three seconds":       {prospect{due: 3 * time.Second}, []time.Duration{1, 2, 3, 3, 3}},
@@ -118,7 +119,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		"all members are silent":   {silent.report(nil, nil), expected{calmEvery, true}},
 		"members wait for help":    {healthy(t, 2).silent(1).report(nil, &problem{reasonForeignObject, "in the way", true}), expected{helpEvery, true}},
 		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
-		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
+		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{secretsWanted, true}},
 		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
 		"no node takes the Pods": {func() report {
 			s := waiting(healthy(t, 3), "")

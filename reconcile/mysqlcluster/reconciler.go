@@ -132,7 +132,7 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 // nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
 func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
-	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
+	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: ahead.wanted, uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
 	return jittered(ahead.next())
 }
