@@ -26,6 +26,8 @@ export GOFLAGS := $(strip -trimpath $(filter-out -trimpath,$(shell go env GOFLAG
 operator := go run -ldflags "$(ldflags)" ./cmd/mysql-operator
 timeout := 60m
 kinds := $(if $(KINDS),--kinds=$(KINDS))
+# The tests of test/integration that run with the race detector, too.
+race_stories := ^TestEngine
 # Packages with tests that do less with the race detector, or that it cannot run.
 less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
 lint := go tool -modfile=tools/go.mod golangci-lint
@@ -63,14 +65,16 @@ test: test-integration test-mysqld test-e2e ## run all tests (what CI runs)
 test-unit: ## run the unit tests alone: seconds once warm
 	go test -short $$(go list ./... | grep -v /test/)
 
-# Race detection needs cgo. The caches know nothing of processes and clusters: every run counts. The package that takes longest comes first,
-# so that the others run while it waits.
+# Race detection needs cgo. It makes the programs several times slower, so on a real API server only the engine's stories have it: they are where
+# goroutines share something. The caches know nothing of processes and clusters: every run counts.
+with_race = CGO_ENABLED=1 go test -race -count=1 -timeout=$(timeout)
 .PHONY: test-integration
-test-integration: ## run the unit tests and those on a real API server and etcd, with the race detector
+test-integration: ## run the unit tests with the race detector, and those on a real API server and etcd
 	hack/need gcc=gcc,libc6-dev
-	CGO_ENABLED=1 go test -race -count=1 -timeout=$(timeout) ./test/integration $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign)
+	$(with_race) $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign -e /test/integration$$)
+	$(with_race) -run='$(race_stories)' ./test/integration
+	go test -count=1 -timeout=$(timeout) ./test/integration
 	go test -count=1 -timeout=15m $(addprefix ./,$(less_with_race))
-	$(if $(findstring without_vcenter,$(GOFLAGS)),,go test -count=1 -timeout=15m -run=VmGroup ./test/integration)
 	hack/test-module devcluster/kubernetes
 
 # Every fault at every request, and more random sequences: for a change of how definitions are brought up to date, and before a release.
@@ -79,6 +83,7 @@ test-long: export CRDS_FAULT_STRIDE := 1
 test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m
+test-long: race_stories := .
 test-long: test-integration ## run test-integration with every variant: an hour or more
 
 .PHONY: test-mysqld
