@@ -19,8 +19,9 @@ const (
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
-	// As long as nothing changes and no member answers, the time between two looks doubles up to a limit: unwatchedLimit where no watch
-	// tells of the end of the trouble, watchedLimit where one does, secretsWanted where one does unless it is for want of a Secret.
+	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit where
+	// no watch tells of the end of the trouble, and up to secretsWanted where a Pod may wait for a Secret. It grows fourfold up to watchedLimit
+	// where a watch tells.
 	unwatchedLimit = 30 * time.Second
 	watchedLimit   = 5 * time.Minute
 	// startingLooks is how many looks an agent that runs gets to answer before the time doubles: no watch tells when it begins to.
@@ -68,7 +69,7 @@ func (p prospect) next() time.Duration {
 	case p.wanted:
 		after = doubled(first, p.idle, secretsWanted)
 	default:
-		after = doubled(first, p.idle, watchedLimit)
+		after = doubled(first, 2*p.idle, watchedLimit)
 	}
 	if p.due > 0 {
 		after = min(after, p.due)

@@ -22,12 +22,12 @@ func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
 		"a member answers":                        {prospect{heard: true, asked: true}, []time.Duration{1, 1, 1, 1, 1}},
 		"a member answers, and help is needed":    {prospect{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
 		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
-		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 2, 4, 8, 300}},
+		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 4, 16, 64, 300}},
 		"a Pod may wait for a Secret":             {prospect{wanted: true}, []time.Duration{1, 2, 4, 8, 60}},
-		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 10, 20, 40, 300}},
+		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 20, 80, 300, 300}},
 		"a Secret is missing":                     {prospect{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
 		"a predecessor has to go":                 {prospect{unwatched: true}, []time.Duration{1, 2, 4, 8, 30}},
-		"a volume is late in three seconds":       {prospect{due: 3 * time.Second}, []time.Duration{1, 2, 3, 3, 3}},
+		"a volume is late in three seconds":       {prospect{due: 3 * time.Second}, []time.Duration{1, 3, 3, 3, 3}},
 		"a volume is late later than anyone asks": {prospect{ready: true, due: time.Hour}, []time.Duration{10, 10, 10, 10, 10}},
 	}
 	for name, test := range tests {
