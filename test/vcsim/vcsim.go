@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/fault"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/session"
@@ -185,14 +186,32 @@ func (v *VCenter) PowerOff(name string) {
 	v.done(v.find(name).PowerOff(v.t.Context()))
 }
 
-// Destroy deletes a machine.
+// destroyTries bounds how often Destroy tries.
+const destroyTries = 20
+
+// Destroy deletes a machine. An operator that sees it powered off may power it on before it is deleted: then Destroy tries again.
 func (v *VCenter) Destroy(name string) {
 	v.t.Helper()
 	machine := v.find(name)
-	if state, err := machine.PowerState(v.t.Context()); err == nil && state == types.VirtualMachinePowerStatePoweredOn {
-		v.done(machine.PowerOff(v.t.Context()))
+	var err error
+	for range destroyTries {
+		_ = waitFor(v.t.Context(), machine.PowerOff) // it may be off
+		if err = waitFor(v.t.Context(), machine.Destroy); !fault.Is(err, &types.InvalidPowerState{}) {
+			break
+		}
 	}
-	v.done(machine.Destroy(v.t.Context()))
+	if err != nil {
+		v.t.Fatal(fmt.Errorf("destroy %s: %w", name, err))
+	}
+}
+
+// waitFor begins a task and waits for its end.
+func waitFor(ctx context.Context, begin func(context.Context) (*object.Task, error)) error {
+	task, err := begin(ctx)
+	if err != nil {
+		return err
+	}
+	return task.WaitEx(ctx)
 }
 
 // Rename renames a machine.
