@@ -398,6 +398,26 @@ func TestAStreamThatIsLongerThanTheManifestSays(t *testing.T) {
 	}
 }
 
+// What no restore would take is no backup.
+func TestABackupOfTooManyFiles(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]func(*recorder) error{
+		"a file":   func(r *recorder) error { return r.write(clone.File{Name: "d"}, 0, nil) },
+		"a rename": func(r *recorder) error { return r.rename("a", "d") },
+	} {
+		r := newRecorder(io.Discard, testTime())
+		r.names = 3
+		for _, file := range []string{"a", "b", "c"} {
+			if err := r.write(clone.File{Name: file}, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := last(r); err == nil || !strings.Contains(err.Error(), "more than 3 files") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // How much memory names take does not depend on how many a stream has.
 func TestAStreamWithTooManyFiles(t *testing.T) {
 	t.Parallel()

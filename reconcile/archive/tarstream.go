@@ -48,6 +48,8 @@ type recorder struct {
 	modified time.Time
 	// files has every name there ever was with how long the file is; absentFile for one that has gone.
 	files map[fileKey]int64
+	// names is how many names there may be.
+	names int
 	// first is the file whose entry is being written.
 	first *firstPass
 	// change collects Writes that follow on one another.
@@ -71,7 +73,7 @@ type change struct {
 
 func newRecorder(out io.Writer, modified time.Time) *recorder {
 	return &recorder{
-		tar: tar.NewWriter(out), modified: modified.UTC().Truncate(time.Second), files: map[fileKey]int64{},
+		tar: tar.NewWriter(out), modified: modified.UTC().Truncate(time.Second), files: map[fileKey]int64{}, names: namesLimit,
 		change: change{data: make([]byte, 0, changeLimit)}, zeros: make([]byte, 64<<10),
 	}
 }
@@ -155,6 +157,9 @@ func (r *recorder) begin(file clone.File) error {
 	if err := r.settle(); err != nil {
 		return err
 	}
+	if err := r.room(file.Name); err != nil {
+		return err
+	}
 	key := keyOf(file.Name)
 	name := dataFolder + file.Name
 	if _, used := r.files[key]; used {
@@ -164,6 +169,14 @@ func (r *recorder) begin(file clone.File) error {
 	r.files[key] = file.Size
 	r.first = &firstPass{name: file.Name, size: file.Size}
 	return r.header(name, file.Size)
+}
+
+// room refuses a name that no restore would have room for: a backup that cannot be restored must not be completed.
+func (r *recorder) room(name string) error {
+	if _, used := r.files[keyOf(name)]; !used && len(r.files) >= r.names {
+		return fmt.Errorf("the data directory has more than %d files, which is more than a backup may have", r.names)
+	}
+	return nil
 }
 
 // changed records bytes of a file beside its first pass.
@@ -196,6 +209,9 @@ func (r *recorder) rename(from, to string) error {
 	}
 	if from == to {
 		return nil
+	}
+	if err := r.room(to); err != nil {
+		return err
 	}
 	r.files[keyOf(from)], r.files[keyOf(to)] = absentFile, r.files[keyOf(from)]
 	return r.operation("rename", from, to)

@@ -50,11 +50,14 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 
 // heldFor is for how long an instance waits for somebody, as this process has seen it by its own clock. The condition's time was written by
 // another operator's: it only ends a wait of more than twice mendPatience, so that operators that take over from each other, and count anew, do
-// not wait for ever.
+// not wait for ever. Where that clock was behind, the wait began when the API server was told to delete the instance, or later.
 func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	since, waits := heldSince(instance)
 	if !waits {
 		return seen.barredFor
+	}
+	if deleted := instance.DeletionTimestamp; deleted != nil && since.Before(deleted.Time) {
+		since = deleted.Time
 	}
 	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-backup.ClockTolerance)
 }

@@ -69,6 +69,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 		"the second counts a day before that":       {terms: []spell{{from: 0, to: 10}, {from: 10, to: 60}}, leaves: 35},
 		"the second's clock is a day ahead":         {terms: []spell{{0, 10, 0}, {10, 20, 24 * time.Hour}}, leaves: -1},
 		"the first's was a year ahead":              {terms: []spell{{0, 20, 8760 * time.Hour}, {20, 44, 0}}, leaves: -1},
+		"the first's was a year behind":             {terms: []spell{{0, 2, -8760 * time.Hour}, {2, 20, 0}}, leaves: -1},
 		"the backup had failed for another reason":  {before: stalled(backup.ReasonDestinationFull), terms: daily, leaves: 49},
 		"it had failed for the same, long ago":      {before: stalled(backup.ReasonDestinationRefused), terms: daily, leaves: 49},
 		"and its deletion is first seen days later": {before: stalled(backup.ReasonDestinationRefused), terms: []spell{{from: 100, to: 120}}, leaves: -1},
@@ -76,6 +77,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			waits := holdout{instance: fresh(begins, goes)}
+			waits.instance.DeletionTimestamp = &metav1.Time{Time: born()} // the hours count from its deletion
 			if test.before != nil {
 				test.before(&waits.instance)
 			}
