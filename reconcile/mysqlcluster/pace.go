@@ -20,8 +20,7 @@ const (
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
 	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit where
-	// no watch tells of the end of the trouble, and up to secretsWanted where a Pod may wait for a Secret. It grows fourfold up to watchedLimit
-	// where a watch tells.
+	// no watch tells of the end of the trouble, and grows fourfold up to watchedLimit where one does.
 	unwatchedLimit = 30 * time.Second
 	watchedLimit   = 5 * time.Minute
 	// startingLooks is how many looks an agent that runs gets to answer before the time doubles: no watch tells when it begins to.
@@ -43,11 +42,9 @@ type prospect struct {
 	heard, asked bool
 	// unwatched says that no watch tells when the trouble is over.
 	unwatched bool
-	// wanted says that a Pod may wait for a Secret, which no watch tells of.
-	wanted bool
 	// idle counts the looks since anything changed.
 	idle int
-	// due is when time alone changes what there is to say; zero for never.
+	// due is when time alone changes what there is to do or to say; zero for never.
 	due time.Duration
 }
 
@@ -66,8 +63,6 @@ func (p prospect) next() time.Duration {
 		after = doubled(first, p.idle-startingLooks, calmEvery)
 	case p.unwatched:
 		after = doubled(first, p.idle, unwatchedLimit)
-	case p.wanted:
-		after = doubled(first, p.idle, secretsWanted)
 	default:
 		after = doubled(first, 2*p.idle, watchedLimit)
 	}
@@ -117,7 +112,6 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 		ready:     meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
-		wanted:    wantsSecrets(r.cluster, r.seen),
 		due:       untilLate(r.seen),
 	}
 	for _, member := range r.seen.members {
@@ -127,6 +121,14 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 		ahead.asked = ahead.asked || pod.Status.PodIP != "" && runsAgent(pod)
 	}
 	return ahead
+}
+
+// sooner is the shorter of two times, of which zero and less mean never.
+func sooner(one, other time.Duration) time.Duration {
+	if one <= 0 || other > 0 && other < one {
+		return other
+	}
+	return one
 }
 
 // untilLate is how long it takes until the next volume on its way is late; zero for none.

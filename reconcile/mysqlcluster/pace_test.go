@@ -23,7 +23,6 @@ func TestNextLookBacksOffOnlyWhereNoMemberAnswers(t *testing.T) {
 		"a member answers, and help is needed":    {prospect{heard: true, asked: true, stalled: true, unwatched: true}, []time.Duration{5, 5, 5, 5, 5}},
 		"agents run, and none answers":            {prospect{asked: true}, []time.Duration{1, 1, 1, 1, 10}},
 		"Kubernetes starts Pods":                  {prospect{}, []time.Duration{1, 4, 16, 64, 300}},
-		"a Pod may wait for a Secret":             {prospect{wanted: true}, []time.Duration{1, 2, 4, 8, 60}},
 		"an image cannot be pulled":               {prospect{stalled: true}, []time.Duration{5, 20, 80, 300, 300}},
 		"a Secret is missing":                     {prospect{stalled: true, unwatched: true}, []time.Duration{5, 10, 20, 30, 30}},
 		"a predecessor has to go":                 {prospect{unwatched: true}, []time.Duration{1, 2, 4, 8, 30}},
@@ -119,7 +118,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		"all members are silent":   {silent.report(nil, nil), expected{calmEvery, true}},
 		"members wait for help":    {healthy(t, 2).silent(1).report(nil, &problem{reasonForeignObject, "in the way", true}), expected{helpEvery, true}},
 		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
-		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{secretsWanted, true}},
+		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
 		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
 		"no node takes the Pods": {func() report {
 			s := waiting(healthy(t, 3), "")
@@ -133,6 +132,38 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		ahead.idle = 100
 		if got := (expected{ahead.next(), wantsSecrets(test.report.cluster, test.report.seen)}); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
+		}
+	}
+}
+
+// No watch tells of Secrets: the look at them that is due brings a pass, however long everything else could wait.
+func TestSecretsThatAreDueBringAPass(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(50_000, 0)
+	waiting := healthy(t, 2)
+	for i := range waiting.seen.pods {
+		waiting.seen.members[i].Status = nil
+		waiting.seen.pods[i].Spec.NodeName = "node-1"
+	}
+	for name, test := range map[string]struct {
+		known remembered
+		// least and most bound when the next look is, after many in which nothing changed.
+		least, most time.Duration
+	}{
+		"looked at just now, and a Pod may wait for one": {remembered{looked: now}, secretsWanted * 7 / 8, secretsWanted},
+		"looked at 50 s ago":                             {remembered{looked: now.Add(-50 * time.Second)}, 8 * time.Second, 10 * time.Second},
+		"they could not be read":                         {remembered{}, watchedLimit * 7 / 8, watchedLimit},
+		"people want no CA to be made before":            {remembered{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
+	} {
+		found := waiting.report(nil, nil)
+		r := reconciler{memory: newMemory(), now: func() time.Time { return now }}
+		key, looked := keyOf(found.cluster), time.Duration(0)
+		for range 50 {
+			looked = r.nextLook(found, found.status(), test.known)
+			r.memory.lookedAtSecrets(key, found.cluster.UID)
+		}
+		if looked < test.least || looked > test.most {
+			t.Errorf("%s: the next look is after %s, want %s to %s", name, looked, test.least, test.most)
 		}
 	}
 }

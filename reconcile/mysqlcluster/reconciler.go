@@ -103,7 +103,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
 		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
 	}
-	next := r.nextLook(report, status)
+	next := r.nextLook(report, status, known)
 	isRipe := report.problem == nil && known.ripe(usesOf(seen))
 	if !everybodyTold || isRipe {
 		next = stepEvery
@@ -130,10 +130,12 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 }
 
 // nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
-func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus) time.Duration {
+func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known remembered) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
-	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: ahead.wanted, uses: usesOf(found.seen)}
+	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
+	looks := r.memory.sight(keyOf(cluster), cluster.UID).looks
+	ahead.due = sooner(ahead.due, known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now()))
 	return jittered(ahead.next())
 }
 
