@@ -27,7 +27,7 @@ operator := go run -ldflags "$(ldflags)" ./cmd/mysql-operator
 timeout := 60m
 kinds := $(if $(KINDS),--kinds=$(KINDS))
 # The tests of test/integration that run with the race detector, too.
-race_stories := ^TestEngine
+race_stories := ^Test(Engine|NewObjectsAre|AnOperatorOfANamespace|Conversion|MySQLClusterReadyMeans|MySQLClusterHealsMembers)
 # Packages with tests that do less with the race detector, or that it cannot run.
 less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
 lint := go tool -modfile=tools/go.mod golangci-lint
@@ -65,15 +65,15 @@ test: test-integration test-mysqld test-e2e ## run all tests (what CI runs)
 test-unit: ## run the unit tests alone: seconds once warm
 	go test -short $$(go list ./... | grep -v /test/)
 
-# Race detection needs cgo. It makes the programs several times slower, so on a real API server only the engine's stories have it: they are where
-# goroutines share something. The caches know nothing of processes and clusters: every run counts.
+# Race detection needs cgo. It makes the programs several times slower, so on a real API server only some stories have it: those of the engine, where
+# goroutines share something, and a few of what runs beside it. The caches know nothing of processes and clusters: every run counts.
 with_race = CGO_ENABLED=1 go test -race -count=1 -timeout=$(timeout)
 .PHONY: test-integration
 test-integration: ## run the unit tests with the race detector, and those on a real API server and etcd
 	hack/need gcc=gcc,libc6-dev
 	$(with_race) $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign -e /test/integration$$)
 	$(with_race) -run='$(race_stories)' ./test/integration
-	go test -count=1 -timeout=$(timeout) ./test/integration
+	go test -count=1 -timeout=$(timeout) $(if $(filter .,$(race_stories)),-run=VmGroup) ./test/integration
 	go test -count=1 -timeout=15m $(addprefix ./,$(less_with_race))
 	hack/test-module devcluster/kubernetes
 

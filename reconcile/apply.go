@@ -2,9 +2,11 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,7 +29,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	seen := child.GetResourceVersion()
 	child.SetResourceVersion("") // it is nothing that is wanted of the child
 	mark(child)
-	live, change, err := c.findOrCreate(ctx, resource, child)
+	live, change, err := c.findOrCreate(ctx, owner, resource, child)
 	if live == nil {
 		return change, err
 	}
@@ -41,7 +43,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 		}
 		if live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName()); err != nil {
 			if IsGone(err) {
-				return c.create(ctx, resource, child)
+				return c.create(ctx, resource, child, "")
 			}
 			return Unchanged, err
 		}
@@ -53,26 +55,29 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 }
 
 // findOrCreate returns the object that exists under a child's name. If there is none, it makes the child and returns nil.
-func (c *Client) findOrCreate(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
+func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
 	var refused error
 	if c.isProbablyNew(ctx, resource, child) {
 		var change Change
-		if change, refused = c.create(ctx, resource, child); refused == nil || IsUnavailable(refused) {
+		if change, refused = c.create(ctx, resource, child, neverVersion); refused == nil || IsUnavailable(refused) {
 			return nil, change, refused
 		}
 	}
 	live, err := c.current(ctx, resource, child)
 	switch {
-	case IsGone(err) && refused != nil:
-		return nil, Unchanged, refused
-	case IsGone(err):
+	case IsGone(err) && (refused == nil || apierrors.IsConflict(refused)):
 		c.journal.noteTaken(ctx, nameOf(resource, child), false)
-		change, err := c.create(ctx, resource, child)
+		change, err := c.create(ctx, resource, child, "")
 		return nil, change, err
+	case IsGone(err):
+		return nil, Unchanged, refused
 	case err != nil:
-		return nil, Unchanged, err
+		return nil, Unchanged, errors.Join(refused, err)
 	case refused != nil:
 		c.journal.noteTaken(ctx, nameOf(resource, child), true)
+	}
+	if refused != nil && !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, owner) {
+		return nil, Unchanged, refused // it may have taken effect all the same: the next pass sees what there is
 	}
 	return live, Unchanged, nil
 }
@@ -188,15 +193,16 @@ func (c *Client) fitsDigest(ctx context.Context, live, desired *unstructured.Uns
 	return ok && present != "" && last == applied{desired: wanted, stored: present}
 }
 
-// neverVersion is a resourceVersion that no child has: its owner was written before it.
+// neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
 const neverVersion = "1"
 
-// create applies an object that must not exist. A resourceVersion in an apply is a precondition of changing an object, and not of creating
-// one: whatever exists under the name, the API server answers with a conflict and leaves it as it is.
-func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
+// create applies an object that does not exist as far as is known, never by force. With neverVersion the API server changes nothing that
+// exists all the same: a resourceVersion in an apply is a precondition of changing an object, and not of creating one. It answers with a
+// conflict. Without a version, what has appeared under the name in this moment makes a conflict where it differs.
+func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured, version string) (Change, error) {
 	canonicalise(child)
 	wanted := wantedDigest(child)
-	child.SetResourceVersion(neverVersion)
+	child.SetResourceVersion(version)
 	defer child.SetResourceVersion("")
 	created, err := c.resource(resource, child).Apply(ctx, child.GetName(), child, metav1.ApplyOptions{FieldManager: ManagerChildren})
 	if err != nil {

@@ -28,29 +28,38 @@ data: {my.cnf: "[mysqld]"}
 func digesting(t *testing.T, live *unstructured.Unstructured) (client *Client, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
-	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, request *http.Request) {
+	kept, err := KeepDigest()(live.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client = clientOf(t, func(answer http.ResponseWriter, request *http.Request) {
 		*requests = append(*requests, request.Method)
 		answer.Header().Set("Content-Type", "application/json")
 		document, _ := live.MarshalJSON()
 		_, _ = answer.Write(document)
-	}))
+	}, kept)
+	return client, requests
+}
+
+// clientOf is a Client of an API server, with a cache of ConfigMaps that holds these.
+func clientOf(t *testing.T, answers http.HandlerFunc, cached ...any) *Client {
+	t.Helper()
+	server := httptest.NewServer(answers)
 	t.Cleanup(server.Close)
 	m, err := New(Config{Rest: &rest.Config{Host: server.URL}, Registry: prometheus.NewRegistry()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{ownerIndex: controllerUID})
-	kept, err := KeepDigest()(live.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Update(kept); err != nil {
-		t.Fatal(err)
+	for _, item := range cached {
+		if err := store.Update(item); err != nil {
+			t.Fatal(err)
+		}
 	}
 	caches := map[apischema.GroupVersionResource]*view{configMaps(): {
 		resource: configMaps(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: store},
 	}}
-	return &Client{api: m.api, names: m.names, caches: caches, journal: newJournal(caches, time.Now)}, requests
+	return &Client{api: m.api, names: m.names, caches: caches, journal: newJournal(caches, time.Now)}
 }
 
 func TestApplyByDigest(t *testing.T) {

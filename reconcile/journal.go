@@ -34,7 +34,7 @@ type record struct {
 	uid     types.UID
 	writes  []write
 	applied map[appliedTo]applied
-	// taken are names of children under which something exists that the caches do not show; nil for none.
+	// taken are names of children under which a pass met something that the caches did not show; nil for none.
 	taken map[childName]bool
 }
 

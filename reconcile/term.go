@@ -189,7 +189,16 @@ func (t *term) glance(work context.Context, key types.NamespacedName) (again tim
 	if _, isMissing := t.client.journal.pending(key, uid); isMissing {
 		return 0, false
 	}
-	return glancer.Glance(work, key, uid, version)
+	err := contained(func() error {
+		again, isEnough = glancer.Glance(work, key, uid, version)
+		return nil
+	})
+	if err != nil {
+		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
+		logr.FromContextOrDiscard(work).Error(err, "looking whether a pass is needed failed, makes the pass")
+		return 0, false
+	}
+	return again, isEnough
 }
 
 // reconcile makes a full pass over an object that operators know.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -243,6 +244,27 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
 	same(t, g.saw, []string{"1@10", "1@20", "1@20"})
 	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
+}
+
+// Glance of panicking panics.
+type panicking struct{ watching }
+
+// Glance implements Glancer.
+func (*panicking) Glance(context.Context, types.NamespacedName, types.UID, string) (time.Duration, bool) {
+	panic("a mistake in a kind")
+}
+
+func TestAGlanceThatPanicsKeepsNobodyFromAPass(t *testing.T) {
+	t.Parallel()
+	p := &panicking{}
+	s := newStage(t, p)
+	s.shows(t, ownerAt("1", "10"))
+	s.has(ownerAt("1", "10"))
+	for range 2 {
+		same(t, s.attempt(t.Context(), owner()).result, resultDone)
+	}
+	same(t, p.saw, []string{"1@10", "1@10"})
+	same(t, testutil.ToFloat64(s.metrics.panics.WithLabelValues("Probe")), 1.0)
 }
 
 func TestEventsThatAreOwedAreToldBeforeAGlance(t *testing.T) {

@@ -41,8 +41,9 @@ type Reconciler interface {
 
 // Glancer is what a Reconciler implements if it can tell, without an object's content, that a pass over it would change nothing.
 type Glancer interface {
-	// Glance reports whether the object in this version needs no pass now, and if so, when to come again. It is called instead of Reconcile
-	// where the object had a pass in this term and the caches show all that its passes wrote. After false, Reconcile is called.
+	// Glance reports whether the object in this version needs no pass now, and if so, when to come again. It is called before a pass where the
+	// object had one in this term and the caches show all that its passes wrote. It must write nothing, and bound its own time: ctx ends when
+	// the operator stops. After false or a panic the pass is made as usual.
 	Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool)
 }
 
@@ -68,7 +69,7 @@ type Outcome struct {
 	// a pass, only if it differs from the object's, and only if nobody changed the object since the pass began (else the object
 	// comes again at once).
 	Status any
-	// Events tell people what happened. An event that the object's previous pass told already, word for word, is not told again. One that
+	// Events tell people what happened. An event that the object's previous full pass told already, word for word, is not told again. One that
 	// the API server does not accept is tried again in the next passes, a few times: Client.Tell is for what must be told for certain.
 	Events []Event
 	// Again is when to come again although nothing changed; zero means never.
@@ -158,7 +159,7 @@ const (
 	Created Change = "created"
 	// Updated: something in the object changed.
 	Updated Change = "updated"
-	// Awaiting: the object is being deleted; nothing was written. Its end starts another pass, which will create it anew.
+	// Awaiting: the object is being deleted; nothing was written. If a watch selects it, its end starts another pass, which creates it anew.
 	Awaiting Change = "awaiting deletion"
 )
 

@@ -25,10 +25,17 @@ const (
 	managerStorage = reconcile.ManagerChildren + "-storage"
 )
 
+// applied is what became of a cluster's children in a pass.
+type applied struct {
+	// rolled says that the StatefulSet is not what was seen any more.
+	rolled bool
+	// unsettled says that a child was changed, or is being deleted and has to be made anew.
+	unsettled bool
+}
+
 // applyChildren makes every child as it has to be. The order matters to a cluster that is being made: what Pods mount comes before
-// the StatefulSet. changed says that the StatefulSet, the last one, is not what was seen any more. As long as none changes, nor what they
-// follow from, nothing is built and compared.
-func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (changed bool, err error) {
+// the StatefulSet, the last one. As long as none changes, nor what they follow from, nothing is built and compared.
+func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	// By the record as it is written, not as it is going to be: routes follow the record.
 	primary := cluster.Status.Primary
@@ -39,7 +46,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), primary, strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle),
 	)}
 	if r.memory.isMade(keyOf(cluster), of) {
-		return false, nil
+		return applied{}, nil
 	}
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
@@ -50,7 +57,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	}
 	if decision.Scale > 0 {
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
-			return false, err
+			return applied{}, err
 		}
 		spec := setSpec{agentImage: r.operator.Image, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
 		if seen.set != nil {
@@ -58,29 +65,31 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
-	changed, all, err := r.applyAll(ctx, owner, children)
+	done, err := r.applyAll(ctx, owner, children)
 	if err != nil {
-		return changed, err
+		return done, err
 	}
 	// Clients read it, and no Pod needs it: should it be somebody else's, everything above is as it has to be all the same.
 	told, err := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
-	if err == nil && all && told == reconcile.Unchanged {
+	done.unsettled = done.unsettled || told != reconcile.Unchanged
+	if err == nil && !done.unsettled {
 		r.memory.noteMade(keyOf(cluster), of)
 	}
-	return changed, err
+	return done, err
 }
 
-// applyAll applies children one after the other. changed says that the last one changed, unchanged that none did.
-func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (changed, unchanged bool, err error) {
-	last := reconcile.Unchanged
-	unchanged = true
+// applyAll applies children one after the other, the StatefulSet last if it is one of them.
+func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (applied, error) {
+	done := applied{}
 	for _, child := range children {
-		if last, err = r.api.Apply(ctx, owner, child); err != nil {
-			return false, false, err
+		change, err := r.api.Apply(ctx, owner, child)
+		if err != nil {
+			return applied{unsettled: true}, err
 		}
-		unchanged = unchanged && last == reconcile.Unchanged
+		done.rolled = change != reconcile.Unchanged
+		done.unsettled = done.unsettled || done.rolled
 	}
-	return last != reconcile.Unchanged, unchanged, nil
+	return done, nil
 }
 
 // hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.

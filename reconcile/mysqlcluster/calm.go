@@ -120,7 +120,7 @@ func (s *settled) nothingToDo(members []replication.Member, decision replication
 // settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
 func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.changed || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
+	if r.problem != nil || r.children.unsettled || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}

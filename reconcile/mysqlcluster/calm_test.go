@@ -56,7 +56,8 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 	}{
 		"as it should be":            {func(*report) {}, true},
 		"a problem":                  {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
-		"the StatefulSet was made":   {func(r *report) { r.changed = true }, false},
+		"the StatefulSet was made":   {func(r *report) { r.children = applied{rolled: true, unsettled: true} }, false},
+		"a child is going":           {func(r *report) { r.children.unsettled = true }, false},
 		"its status is not written":  {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                  {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
 		"the record is to change":    {func(r *report) { r.decision.Record.Revision++ }, false},

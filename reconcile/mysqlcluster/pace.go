@@ -111,7 +111,7 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 	ahead := prospect{
 		ready:     meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
-		unwatched: r.problem != nil || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
+		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
 		due:       untilLate(r.seen),
 	}
 	for _, member := range r.seen.members {

@@ -120,6 +120,11 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
 		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
 		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
+		"a child is going, whatever else is awaited": {func() report {
+			going := waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil)
+			going.children.unsettled = true
+			return going
+		}(), expected{unwatchedLimit, false}},
 		"no node takes the Pods": {func() report {
 			s := waiting(healthy(t, 3), "")
 			for i := range s.seen.pods {

@@ -90,7 +90,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
 	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
-	report.changed, err = r.applyChildren(ctx, object, cluster, seen, decision)
+	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
 	}

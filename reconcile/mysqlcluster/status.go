@@ -20,8 +20,8 @@ type report struct {
 	cluster  v1.MySQLCluster
 	seen     observation
 	decision replication.Decision
-	// changed says that the StatefulSet was written in this pass: what was seen of its Pods is of before.
-	changed bool
+	// children is what became of the children. Where the StatefulSet was written, what was seen of its Pods is of before.
+	children applied
 	// problem is what acting came upon; nil when nothing.
 	problem *problem
 	// rotation is what there is to say about the CA; nil when nothing.
@@ -231,7 +231,7 @@ func (r report) rolling() *problem {
 	if set == nil {
 		return &problem{reasonCreatingMembers, "the members are being made", false}
 	}
-	rolledOut := !r.changed && set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
+	rolledOut := !r.children.rolled && set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
 	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
 		return &problem{reasonMembersNotReady, "members are being replaced or removed, one at a time", false}
 	}
