@@ -53,13 +53,7 @@ func KeepDigest(paths ...string) cache.TransformFunc {
 // keepDigests keeps which of the operator's managers applied something, and the digest of it.
 func keepDigests(kept, object *unstructured.Unstructured) {
 	digests, entries := map[string]any{}, []any{}
-	metadata, _ := object.Object[metadataField].(map[string]any)
-	present, _ := metadata[managedFieldsField].([]any)
-	for _, item := range present {
-		entry, ok := item.(map[string]any)
-		if !ok || isForeignEntry(entry) {
-			continue
-		}
+	for _, entry := range ownEntries(object) {
 		manager, _ := entry["manager"].(string)
 		if owned, ok := ownedBy(object, manager); ok && digests[manager] == nil && len(digests) < maxAnnotations {
 			digests[manager] = digestOf(object.Object, owned)

@@ -17,7 +17,7 @@ const (
 )
 
 // yieldTo is the part of their places that full passes may take while unseen objects wait: a quarter, so that the API server's time goes to
-// first statuses first, and nothing starves.
+// first statuses first, and nothing starves. Where a first status hangs, the others wait for that, and full passes yield nothing.
 const yieldTo = 4
 
 // The groups that a kind's waiting objects are in.
@@ -57,6 +57,8 @@ type line struct {
 	// atWork are the objects that have a pass now; true if they were forgotten meanwhile.
 	atWork             map[types.NamespacedName]bool
 	first, quick, slow places
+	// hanging counts the passes over unseen objects that have turned out slow: what they wait for is not the API server's time.
+	hanging int
 }
 
 // ring holds objects by namespace.
@@ -201,7 +203,7 @@ func (l *line) next() (group, position int, ok bool) {
 	for _, group := range order {
 		room := l.placesOf(group)
 		limit := room.limit
-		if group != unseen && len(l.waiting[unseen].order) > 0 {
+		if group != unseen && len(l.waiting[unseen].order) > 0 && l.hanging == 0 {
 			limit = max(1, limit/yieldTo)
 		}
 		if room.taken >= limit {
@@ -239,7 +241,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 	delete(l.left, key)
 	l.atWork[key] = false
 	l.mu.Unlock()
-	finished := false
+	finished, isFirst, isHanging := false, place == &l.first, false
 	timer := time.AfterFunc(l.after, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -248,6 +250,11 @@ func (l *line) use(key types.NamespacedName, work func()) {
 		}
 		if !l.atWork[key] {
 			l.known[key] = true
+		}
+		if isFirst {
+			isHanging = true
+			l.hanging++
+			l.wake()
 		}
 		if place != &l.slow && l.slow.hasRoom(key.Namespace) {
 			place.give(key.Namespace)
@@ -264,6 +271,9 @@ func (l *line) use(key types.NamespacedName, work func()) {
 		delete(l.atWork, key)
 		if _, isKnown := l.known[key]; isKnown {
 			l.known[key] = time.Since(began) >= l.after
+		}
+		if isHanging {
+			l.hanging--
 		}
 		place.give(key.Namespace)
 		l.wake()

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,6 +95,35 @@ func TestFullPassesYieldToUnseenObjects(t *testing.T) {
 		l.popAll()
 	}
 	same(t, l.quick.taken, 6) // nobody waits for a first status any more
+}
+
+// Where the first statuses of one namespace hang, no full pass of another yields to them.
+func TestNobodyYieldsToFirstStatusesThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(8, func(key types.NamespacedName) bool { return key.Namespace == "new" })
+		for number := range 200 {
+			l.Push(in("new", number))
+		}
+		release := make(chan struct{})
+		var all sync.WaitGroup
+		hang := func() {
+			for _, key := range l.popAll() {
+				all.Go(func() { l.use(key, func() { <-release }) })
+			}
+		}
+		for range 10 {
+			hang()
+			<-time.After(2 * slowAfter)
+		}
+		for number := range 8 {
+			l.Push(in("a", number))
+		}
+		same(t, len(l.popAll()), 6) // a namespace's share of the quick places
+		close(release)
+		all.Wait()
+		same(t, l.hanging, 0)
+	})
 }
 
 // An object whose first status cannot be written takes no first place from others.

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -129,19 +130,15 @@ func appliedAnnotations(object *unstructured.Unstructured) sets.Set[string] {
 }
 
 // trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of
-// small maps that they arrive in they would be the largest part of most cached objects.
+// small maps that they arrive in they would be the largest part of most cached objects. Anybody may write under such a name: of what is more
+// than maxOwnFields, nothing is kept. What the operator applied itself it then applies again, which takes the others' fields off.
 func trimManagedFields(object *unstructured.Unstructured) {
 	metadata, _ := object.Object[metadataField].(map[string]any)
-	entries, _ := metadata[managedFieldsField].([]any)
-	if len(entries) == 0 {
+	if entries, _ := metadata[managedFieldsField].([]any); len(entries) == 0 {
 		return
 	}
-	kept := make([]any, 0, 1)
-	for _, item := range entries {
-		entry, ok := item.(map[string]any)
-		if !ok || isForeignEntry(entry) {
-			continue
-		}
+	kept, left := make([]any, 0, 1), maxOwnFields
+	for _, entry := range ownEntries(object) {
 		if tree, isTree := entry[fieldsField].(map[string]any); isTree {
 			text, err := json.Marshal(tree)
 			if err != nil {
@@ -149,9 +146,42 @@ func trimManagedFields(object *unstructured.Unstructured) {
 			}
 			entry[fieldsField] = string(text)
 		}
-		kept = append(kept, entry)
+		text, _ := entry[fieldsField].(string)
+		if size := len(text) + restOfEntry; size <= left {
+			left -= size
+			kept = append(kept, entry)
+		}
 	}
 	metadata[managedFieldsField] = kept
+}
+
+const (
+	// maxOwnFields is how much is kept of managedFields, in bytes; restOfEntry is what an entry has beside its fields, or more.
+	maxOwnFields = 32 << 10
+	restOfEntry  = 512
+)
+
+// ownEntries returns the entries in an object's managedFields of what the operator's field managers applied, those of ManagerChildren first.
+func ownEntries(object *unstructured.Unstructured) []map[string]any {
+	metadata, _ := object.Object[metadataField].(map[string]any)
+	present, _ := metadata[managedFieldsField].([]any)
+	entries := make([]map[string]any, 0, 1)
+	for _, item := range present {
+		if entry, ok := item.(map[string]any); ok && !isForeignEntry(entry) {
+			entries = append(entries, entry)
+		}
+	}
+	slices.SortStableFunc(entries, func(one, other map[string]any) int {
+		return cmp.Compare(rankOf(one), rankOf(other))
+	})
+	return entries
+}
+
+func rankOf(entry map[string]any) int {
+	if entry["manager"] == ManagerChildren {
+		return 0
+	}
+	return 1
 }
 
 const (

@@ -78,6 +78,16 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	}
 	annotations["example.com/note"] = much
 	object.SetAnnotations(annotations)
+	// Anybody may name a field manager like the operator's.
+	managers := []metav1.ManagedFieldsEntry{}
+	for i := range 1000 {
+		fields := fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:example.com/%s":{}}}}`, much[:min(100_000, 50*(1+i))])
+		managers = append(managers, metav1.ManagedFieldsEntry{
+			Manager: fmt.Sprintf("%s-%d", reconcile.ManagerChildren, i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: watch.Resource.GroupVersion().String(),
+			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+		})
+	}
+	object.SetManagedFields(managers)
 	object.SetLabels(labels)
 	object.SetOwnerReferences(owners)
 	object.SetFinalizers(finalizers)
