@@ -43,7 +43,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 		}
 		if live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName()); err != nil {
 			if IsGone(err) {
-				return c.create(ctx, resource, child, "")
+				return c.create(ctx, resource, child)
 			}
 			return Unchanged, err
 		}
@@ -59,24 +59,28 @@ func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructu
 	var refused error
 	if c.isProbablyNew(ctx, resource, child) {
 		var change Change
-		if change, refused = c.create(ctx, resource, child, neverVersion); refused == nil || IsUnavailable(refused) {
+		if change, refused = c.create(ctx, resource, child); refused == nil || IsUnavailable(refused) {
 			return nil, change, refused
 		}
 	}
 	live, err := c.current(ctx, resource, child)
 	switch {
-	case IsGone(err) && (refused == nil || apierrors.IsConflict(refused)):
-		c.journal.noteTaken(ctx, nameOf(resource, child), false)
-		change, err := c.create(ctx, resource, child, "")
-		return nil, change, err
-	case IsGone(err):
+	case IsGone(err) && refused != nil:
 		return nil, Unchanged, refused
+	case IsGone(err):
+		c.journal.noteTaken(ctx, nameOf(resource, child), false)
+		change, err := c.create(ctx, resource, child)
+		return nil, change, err
+	case IsUnavailable(err):
+		return nil, Unchanged, err
 	case err != nil:
 		return nil, Unchanged, errors.Join(refused, err)
-	case refused != nil:
-		c.journal.noteTaken(ctx, nameOf(resource, child), true)
+	case refused == nil:
+		return live, Unchanged, nil
 	}
-	if refused != nil && !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, owner) {
+	c.journal.noteTaken(ctx, nameOf(resource, child), true)
+	c.journal.wrote(ctx, resource, live) // a cache that was to show it is behind
+	if !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, owner) {
 		return nil, Unchanged, refused // it may have taken effect all the same: the next pass sees what there is
 	}
 	return live, Unchanged, nil
@@ -196,13 +200,12 @@ func (c *Client) fitsDigest(ctx context.Context, live, desired *unstructured.Uns
 // neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
 const neverVersion = "1"
 
-// create applies an object that does not exist as far as is known, never by force. With neverVersion the API server changes nothing that
-// exists all the same: a resourceVersion in an apply is a precondition of changing an object, and not of creating one. It answers with a
-// conflict. Without a version, what has appeared under the name in this moment makes a conflict where it differs.
-func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured, version string) (Change, error) {
+// create applies an object that does not exist as far as is known. A resourceVersion in an apply is a precondition of changing an object, and
+// not of creating one: whatever exists all the same, the API server answers with a conflict and leaves it as it is.
+func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
 	canonicalise(child)
 	wanted := wantedDigest(child)
-	child.SetResourceVersion(version)
+	child.SetResourceVersion(neverVersion)
 	defer child.SetResourceVersion("")
 	created, err := c.resource(resource, child).Apply(ctx, child.GetName(), child, metav1.ApplyOptions{FieldManager: ManagerChildren})
 	if err != nil {

@@ -18,8 +18,6 @@ type creating struct {
 	// refuse answers applies that would create; effective says that they create all the same.
 	refuse    *apierrors.StatusError
 	effective bool
-	// once says that refuse answers an apply with a resourceVersion only.
-	once bool
 }
 
 // ServeHTTP is the API server.
@@ -44,11 +42,10 @@ func (c *creating) ServeHTTP(answer http.ResponseWriter, request *http.Request) 
 func (c *creating) apply(request *http.Request) *apierrors.StatusError {
 	desired := &unstructured.Unstructured{}
 	_ = json.NewDecoder(request.Body).Decode(&desired.Object)
-	version := desired.GetResourceVersion()
-	if c.live != nil && version != "" && version != c.live.GetResourceVersion() {
+	if version := desired.GetResourceVersion(); c.live != nil && version != "" && version != c.live.GetResourceVersion() {
 		return apierrors.NewConflict(configMaps().GroupResource(), "db-config", errors.New("the object has been modified"))
 	}
-	isRefused := c.live == nil && c.refuse != nil && (version != "" || !c.once)
+	isRefused := c.live == nil && c.refuse != nil
 	if !isRefused || c.effective {
 		desired.SetUID("child")
 		desired.SetResourceVersion("5")
@@ -89,13 +86,13 @@ func TestApplyOfWhatNoCacheShows(t *testing.T) {
 			server: creating{refuse: apierrors.NewForbidden(configMaps().GroupResource(), "db-config", errors.New("exceeded quota"))},
 			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsForbidden, second: []string{"PATCH", "GET"}, wantsSecond: apierrors.IsForbidden,
 		},
+		"somebody's was there for a moment: nothing is made over what comes next": {
+			server: creating{refuse: apierrors.NewConflict(configMaps().GroupResource(), "db-config", errors.New("the object has been modified"))},
+			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsConflict, second: []string{"PATCH", "GET"}, wantsSecond: apierrors.IsConflict,
+		},
 		"it was made, and the answer was lost: the pass does not go on as if nothing had changed": {
 			server: creating{refuse: apierrors.NewTimeoutError("the write took effect", 0), effective: true},
 			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsTimeout, second: []string{"GET", "PATCH"}, wantsSecond: isNil,
-		},
-		"an API server that creates nothing with a version": {
-			server: creating{refuse: apierrors.NewConflict(configMaps().GroupResource(), "db-config", errors.New("no such version")), once: true},
-			first:  []string{"PATCH", "GET", "PATCH"}, wantsFirst: isNil, second: []string{"PATCH", "GET", "PATCH"}, wantsSecond: isNil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -157,6 +157,7 @@ func TestSecretsThatAreDueBringAPass(t *testing.T) {
 	}{
 		"looked at just now, and a Pod may wait for one": {remembered{looked: now}, secretsWanted * 7 / 8, secretsWanted},
 		"looked at 50 s ago":                             {remembered{looked: now.Add(-50 * time.Second)}, 8 * time.Second, 10 * time.Second},
+		"they came due during the pass":                  {remembered{looked: now.Add(-secretsWanted)}, stepEvery, stepEvery},
 		"they could not be read":                         {remembered{}, watchedLimit * 7 / 8, watchedLimit},
 		"people want no CA to be made before":            {remembered{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
 	} {

@@ -74,6 +74,9 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		}
 	}
 	next, err := r.lookAfter(ctx, object, cluster, known, found)
+	if unread != nil {
+		r.memory.settle(keyOf(cluster), nil) // the look at the Secrets has yet to be made
+	}
 	return next, errors.Join(unread, err)
 }
 
@@ -135,7 +138,11 @@ func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known 
 	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
 	ahead.idle = r.memory.see(keyOf(cluster), now)
 	looks := r.memory.sight(keyOf(cluster), cluster.UID).looks
-	ahead.due = sooner(ahead.due, known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now()))
+	due := known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now())
+	if due <= 0 && found.problem == nil && !known.looked.IsZero() {
+		due = stepEvery // it came due during this pass
+	}
+	ahead.due = sooner(ahead.due, due)
 	return jittered(ahead.next())
 }
 
