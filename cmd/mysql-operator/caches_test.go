@@ -82,9 +82,11 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	managers := []metav1.ManagedFieldsEntry{}
 	for i := range 1000 {
 		fields := fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:example.com/%s":{}}}}`, much[:min(100_000, 50*(1+i))])
+		owned := &metav1.FieldsV1{}
+		owned.SetRawString(fields)
 		managers = append(managers, metav1.ManagedFieldsEntry{
 			Manager: fmt.Sprintf("%s-%d", reconcile.ManagerChildren, i), Operation: metav1.ManagedFieldsOperationApply, APIVersion: watch.Resource.GroupVersion().String(),
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsType: "FieldsV1", FieldsV1: owned,
 		})
 	}
 	object.SetManagedFields(managers)

@@ -236,7 +236,7 @@ func notFound(answer http.ResponseWriter) {
 func fail(answer http.ResponseWriter, code int, reason metav1.StatusReason) {
 	answer.WriteHeader(code)
 	_ = json.NewEncoder(answer).Encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code), //nolint:gosec // an HTTP status
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code),
 	})
 }
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi"
-	"github.com/vmware/govmomi/fault"
+	vimfault "github.com/vmware/govmomi/fault"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/session"
@@ -196,7 +196,7 @@ func (v *VCenter) Destroy(name string) {
 	var err error
 	for range destroyTries {
 		_ = waitFor(v.t.Context(), machine.PowerOff) // it may be off
-		if err = waitFor(v.t.Context(), machine.Destroy); !fault.Is(err, &types.InvalidPowerState{}) {
+		if err = waitFor(v.t.Context(), machine.Destroy); !vimfault.Is(err, &types.InvalidPowerState{}) {
 			break
 		}
 	}
