@@ -52,14 +52,14 @@ func (l Layout) keptPasswords() (passwords, error) {
 	return kept, nil
 }
 
-// refreshPasswords brings passwords that the Secret has got since into force. The primary sets them, and they replicate; the other members
-// find one day that they work. Until then everybody goes on with those that are in force.
-func (a *Agent) refreshPasswords(ctx context.Context, writing bool) error {
+// refreshPasswords brings passwords that the Secret has got since into force. The primary sets them while replicas acknowledge, and they
+// replicate; the other members find one day that they work. Until then everybody goes on with those that are in force.
+func (a *Agent) refreshPasswords(ctx context.Context, maySet bool) error {
 	wanted, err := a.layout.wantedPasswords()
 	if err != nil || maps.Equal(wanted, a.inForce) {
 		return err
 	}
-	if !writing {
+	if !maySet {
 		return a.tryPasswords(ctx, wanted)
 	}
 	for _, user := range ownUsers() {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
@@ -160,16 +161,17 @@ func (a *Agent) settleData(ctx context.Context) error {
 	return nil
 }
 
-// maintain keeps what has nothing to do with the role: the root password on the primary, and the certificates.
-func (a *Agent) maintain(ctx context.Context, where replication.State) {
+// maintain keeps what has nothing to do with the role: passwords on the primary, and the certificates. mayCommit says that enough replicas
+// acknowledge.
+func (a *Agent) maintain(ctx context.Context, where replication.State, mayCommit bool) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := a.refreshPasswords(bounded, where == replication.StateWriting); err != nil {
+	if err := a.refreshPasswords(bounded, where == replication.StateWriting && mayCommit); err != nil {
 		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
 	}
 	if where == replication.StateWriting {
 		problem := ""
-		if err := a.root.enforce(bounded, a.local); err != nil {
+		if err := a.root.enforce(bounded, a.local, mayCommit); err != nil {
 			problem = err.Error()
 		}
 		a.mu.Lock()
@@ -202,7 +204,7 @@ type rootPassword struct {
 func (r *rootPassword) forget() { r.inForce = "" }
 
 // enforce tries the password that the Secret holds, and sets it where mysqld refuses it.
-func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server) error {
+func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server, mayCommit bool) error {
 	password, err := r.layout.readRootPassword()
 	if err != nil {
 		return err
@@ -216,6 +218,9 @@ func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server) error {
 	}
 	defer trial.Close()
 	err = trial.Ping(ctx)
+	if mysql.IsAccessDenied(err) && !mayCommit {
+		return errors.New("mysqld gets it when enough replicas acknowledge commits")
+	}
 	if mysql.IsAccessDenied(err) {
 		err = local.SetPassword(ctx, "root", "%", password)
 	}

@@ -44,7 +44,7 @@ type Agent struct {
 	// refused is why the latest assignment was refused; empty when it was accepted.
 	refused string
 	status  replication.Status
-	// answered is when mysqld last answered, looked when the loop last turned; zero before the first time.
+	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time.
 	answered, looked time.Time
 	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
 	shortSince, heard time.Time
@@ -114,11 +114,16 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	}
 	step := replication.NextStep(local)
 	a.learn(local, step)
+	if observed.LockedOut {
+		step.Message += "; nobody can log in while a statement about accounts waits to be acknowledged"
+	}
 	changed := a.publish(observed, local, step, silent)
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
-	a.maintain(ctx, step.State)
+	if !observed.LockedOut {
+		a.maintain(ctx, step.State, observed.EnoughAcknowledge())
+	}
 	if step.Verb == replication.VerbNone {
 		return lookEvery
 	}
@@ -278,7 +283,10 @@ func (a *Agent) publish(observed mysql.Observed, local replication.Local, step r
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	a.answered, a.looked = now, now
+	a.looked = now
+	if !observed.LockedOut {
+		a.answered = now
+	}
 	status, server := &a.status, observed.Server
 	if a.assignment == nil && a.refused != "" {
 		// Operators of all releases show this, also one that does not know why it is refused.
@@ -300,7 +308,7 @@ func (a *Agent) publish(observed mysql.Observed, local replication.Local, step r
 }
 
 func (a *Agent) acksShort(now time.Time, observed mysql.Observed) int {
-	if observed.AckClients >= observed.Server.SourceAcks {
+	if observed.EnoughAcknowledge() {
 		a.shortSince = time.Time{}
 		return 0
 	}

@@ -175,6 +175,13 @@ func TestProbesTellTheTruth(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	observed.LockedOut = true
+	member.answered = now.Add(-hungAfter - time.Second)
+	member.publish(observed, local, replication.NextStep(local), nil)
+	if err := member.alive(now); err == nil {
+		t.Error("mysqld lets nobody log in for too long and is alive")
+	}
+	member.answered = now
 	member.unanswered(errors.New("hangs"))
 	later := now.Add(hungAfter + 2*time.Second)
 	if err := member.ready(); err == nil {

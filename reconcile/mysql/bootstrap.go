@@ -17,15 +17,29 @@ type Bootstrap struct {
 	NewData bool
 }
 
-// privileges of each account, the least that its verbs need (manual, "Privileges Provided by MySQL").
-func privileges() []struct{ user, host, require, grants string } {
-	return []struct{ user, host, require, grants string }{
-		// Settings, replication, copies, TLS reload, and the root password: SYSTEM_USER is what altering root takes.
-		{AgentUser, "localhost", "NONE", "RELOAD, REPLICATION CLIENT, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN"},
-		{ReplicationUser, "%", "X509", "REPLICATION SLAVE"},
-		{CloneUser, "%", "X509", "BACKUP_ADMIN"},
+// ownAccount is what an init_file says of one of the operator's accounts; grants are the least that its verbs need (manual, "Privileges Provided
+// by MySQL").
+type ownAccount struct{ user, host, require, grants string }
+
+func (a ownAccount) name() string { return fmt.Sprintf("'%s'@'%s'", a.user, a.host) }
+
+// ownAccounts are the operator's. The agent's own has its privileges from its role.
+func ownAccounts() []ownAccount {
+	return []ownAccount{
+		{AgentUser, "localhost", "NONE", agentRole},
+		{ReplicationUser, "%", "X509", "REPLICATION SLAVE ON *.*"},
+		{CloneUser, "%", "X509", "BACKUP_ADMIN ON *.*"},
 	}
 }
+
+const (
+	// agentRole has the agent's privileges. A session keeps those of its active roles; others are looked up in mysqld's privilege tables
+	// (MySQL source, Security_context::has_global_grant, check_access), which are locked while a statement about accounts waits for an
+	// acknowledgement. So an agent that is logged in can look and stop the waiting.
+	agentRole = "'mysql_operator_agent_role'@'localhost'"
+	// agentGrants: settings, replication, copies, TLS reload, and the root password: SYSTEM_USER is what altering root takes.
+	agentGrants = "RELOAD, REPLICATION CLIENT, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN ON *.*"
+)
 
 // lasting keeps what is set for people's accounts (default_password_lifetime, password_history, password_reuse_interval) away from the
 // operator's own: replication would end when its password expires, and a restart could not set the password that is in force. It comes
@@ -37,20 +51,25 @@ const lasting = "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVA
 func (b Bootstrap) SQL() (string, error) {
 	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
 	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
-	for _, account := range privileges() {
+	lines = append(lines,
+		"CREATE ROLE IF NOT EXISTS "+agentRole,
+		"GRANT "+agentGrants+" TO "+agentRole,
+		"GRANT SELECT ON performance_schema.* TO "+agentRole,
+	)
+	for _, account := range ownAccounts() {
 		hash, err := hashed(passwords[account.user])
 		if err != nil {
 			return "", fmt.Errorf("account %s: %w", account.user, err)
 		}
-		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
+		name := account.name()
 		lines = append(lines,
 			"CREATE USER IF NOT EXISTS "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
 			"ALTER USER "+name+" "+lasting,
 			"ALTER USER "+name+" "+identifiedAs+hash+" REQUIRE "+account.require,
-			"GRANT "+account.grants+" ON *.* TO "+name,
+			"GRANT "+account.grants+" TO "+name,
 		)
 	}
-	lines = append(lines, "GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'")
+	lines = append(lines, "SET DEFAULT ROLE "+agentRole+" TO '"+AgentUser+"'@'localhost'")
 	if b.NewData {
 		hash, err := hashed(b.Root)
 		if err != nil {

@@ -5,16 +5,27 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
 // Observed is what one look at a mysqld tells.
 type Observed struct {
-	Server     replication.Server
-	Version    string
+	Server  replication.Server
+	Version string
+	// AckClients is how many replicas that acknowledge are connected.
 	AckClients int
+	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege tables,
+	// and no replica that would acknowledge it can connect. That ends when acknowledgements are no longer enforced, or with a restart.
+	LockedOut bool
 }
+
+// EnoughAcknowledge says whether a commit of now would be acknowledged by as many replicas as it waits for.
+func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.Server.SourceAcks }
+
+// loginTimeout bounds the login that shows whether anybody can log in, which takes some milliseconds.
+const loginTimeout = time.Second
 
 // Observe looks at everything that decisions about a member depend on.
 func (s *Server) Observe(ctx context.Context) (Observed, error) {
@@ -33,7 +44,16 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
 	seen.Server.Channel = channel
+	seen.LockedOut = !seen.EnoughAcknowledge() && s.lockedOut(ctx)
 	return seen, nil
+}
+
+func (s *Server) lockedOut(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	return apart.PingContext(bounded) != nil && bounded.Err() != nil
 }
 
 func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {

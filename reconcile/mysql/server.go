@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,7 +32,10 @@ const (
 )
 
 // Server is a connection to one mysqld.
-type Server struct{ db *sql.DB }
+type Server struct {
+	db        *sql.DB
+	connector sqldriver.Connector
+}
 
 // connectTimeout bounds one attempt to connect; statements are bounded by their context.
 const connectTimeout = 2 * time.Second
@@ -76,7 +80,7 @@ func open(config *driver.Config) (*Server, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(1)
-	return &Server{db: db}, nil
+	return &Server{db: db, connector: connector}, nil
 }
 
 // Close ends the connection.
@@ -90,6 +94,19 @@ func (s *Server) exec(ctx context.Context, what string, statements ...string) er
 		}
 	}
 	return nil
+}
+
+// execApart runs one statement over a connection of its own. database/sql closes a connection whose statement outlasts its context, and the
+// one that looks at mysqld has to outlive a statement that keeps everybody from logging in.
+func (s *Server) execApart(ctx context.Context, statement string, arguments ...any) error {
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	_, err := apart.ExecContext(ctx, statement, arguments...)
+	if IsAccessDenied(err) {
+		// The password has changed since the other connection was made.
+		_, err = s.db.ExecContext(ctx, statement, arguments...)
+	}
+	return err
 }
 
 func hasNumber(err error, number uint16) bool {

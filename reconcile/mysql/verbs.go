@@ -157,8 +157,11 @@ func (s *Server) ReloadTLS(ctx context.Context) error {
 
 // SetPassword gives an account a new password. The binary log and the general log hold its hash only (manual, "Passwords and
 // Logging").
+//
+// Call it, and SetOwnPassword, only while enough replicas acknowledge. mysqld holds the lock of its privilege tables until the statement is
+// acknowledged, and meanwhile nobody can log in, also no replica that would acknowledge it.
 func (s *Server) SetPassword(ctx context.Context, user, host, password string) error {
-	if _, err := s.db.ExecContext(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password); err != nil {
+	if err := s.execApart(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password); err != nil {
 		return fmt.Errorf("set the password of %s@%s: %w", user, host, err)
 	}
 	return nil
@@ -166,7 +169,7 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 
 // SetOwnPassword gives one of the operator's own accounts a new password, as its hash: people's password policy does not apply to it.
 func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
-	for _, account := range privileges() {
+	for _, account := range ownAccounts() {
 		if account.user != user {
 			continue
 		}
@@ -174,8 +177,11 @@ func (s *Server) SetOwnPassword(ctx context.Context, user, password string) erro
 		if err != nil {
 			return fmt.Errorf("set the password of %s: %w", user, err)
 		}
-		name := fmt.Sprintf("'%s'@'%s'", account.user, account.host)
-		return s.exec(ctx, "set the password of "+name, "ALTER USER "+name+" "+identifiedAs+hash)
+		name := account.name()
+		if err := s.execApart(ctx, "ALTER USER "+name+" "+identifiedAs+hash); err != nil {
+			return fmt.Errorf("set the password of %s: %w", name, err)
+		}
+		return nil
 	}
 	return fmt.Errorf("%s is not an account of the operator's", user)
 }
