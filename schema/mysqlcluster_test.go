@@ -174,6 +174,10 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 		"binlog_error_action", "binlog-error-action", "loose_binlog_error_action", "innodb_doublewrite", "skip_innodb_doublewrite", "innodb_force_recovery",
 		"maximum_innodb_force_recovery", "tc_heuristic_recover", "core_file", "core-file", "skip_core_file", "init_connect", "loose-init-connect",
 		"init_replica", "init-slave", "innodb_flush_method",
+		// It knows the settings of a plugin by another name, too (seen on 9.7.4: the first turned the doublewrite buffer off).
+		"plugin_innodb_doublewrite", "plugin-innodb-doublewrite-dir", "loose_plugin_clone_donor_timeout_after_network_failure",
+		"plugin_innodb_flush_log_at_trx_commit", "plugin_rpl_semi_sync_source_enabled", "plugin-mysqlx-port",
+		"clone", "skip_clone", "log_isam", "log-tc", "authentication_policy", "transaction_read_only", "innodb-read-only",
 		// mysqld strips one such word after the other (seen on 9.7.4: this one turns log_replica_updates off, the next networking).
 		"skip_disable_log_replica_updates", "enable_loose_skip_networking", "loose_loose-server_id", "loose_skip_log_replica_updates",
 	} {
@@ -215,6 +219,9 @@ func TestClusterSettingsByValue(t *testing.T) {
 		"innodb_flush_method: nosync":             refused,
 		"innodb_flush_method: '3'":                refused,
 		"init_connect: ''":                        nil,
+		"tls_version: TLSv1.3":                    nil,
+		"tls_version: ''":                         refused,
+		"admin-tls-version: ''":                   refused,
 		"init_connect: SET autocommit=0":          refused,
 		"core_file: 'OFF'":                        refused,
 		// A restored backup may need it: docs/backups.md, "Restore".
