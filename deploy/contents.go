@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-
-	"github.com/mysql-operator/mysql-operator/schema"
 )
 
 // contents are what children must not hold: what leads beyond them.
@@ -22,7 +20,7 @@ func (l Limits) contents() restraint {
 			validation("request.resource.resource != 'services' || (object.spec.?type.orValue('ClusterIP') == 'ClusterIP' && "+
 				"object.spec.?externalIPs.orValue([]).size() == 0)",
 				"the operator makes Services inside the cluster only"),
-			validation("!(request.resource.resource in ['configmaps', 'services', 'serviceaccounts', 'persistentvolumeclaims']) || ("+keepsAnnotations()+")",
+			validation("!(request.resource.resource in ['secrets', 'configmaps', 'services', 'serviceaccounts', 'persistentvolumeclaims']) || ("+keepsAnnotations()+")",
 				"the operator gives what it makes no annotations, which clouds and other controllers take for orders"),
 			validation("request.resource.resource != 'serviceaccounts' || (dyn(object).?imagePullSecrets == variables.before.?imagePullSecrets && "+
 				"dyn(object).?secrets == variables.before.?secrets)",
@@ -42,10 +40,10 @@ func keepsAnnotations() string {
 	return bounded(is, was, isHarmless(is)) + " && " + bounded(was, is, isHarmless(was))
 }
 
-// isHarmless is an expression: a key of annotations is the operator's mark, or what usual webhooks add to every Service or to all that they
+// isHarmless is an expression: a key of annotations is the operator's own, or what usual webhooks add to every Service or to all that they
 // change, and orders nothing: Linkerd for MySQL's port, GKE with this very value, Kyverno. The operator could make no Service beside them.
 func isHarmless(annotations string) string {
-	return "key in ['" + schema.AppliedAnnotation + "', 'config.linkerd.io/opaque-ports', 'policies.kyverno.io/last-applied-patches'] || " +
+	return "key.startsWith('" + ownPrefix + "') || key in ['config.linkerd.io/opaque-ports', 'policies.kyverno.io/last-applied-patches'] || " +
 		"(key == 'cloud.google.com/neg' && " + annotations + "[?key].orValue('') == '{\"ingress\":true}')"
 }
 

@@ -5,6 +5,13 @@ import "fmt"
 // atHome says that the request is about the operator's own namespace.
 func (l Limits) atHome() string { return fmt.Sprintf("request.namespace == '%s'", l.Account.Namespace) }
 
+// keepsOwners says that an object's owners stay: it has a controller, or is a Secret of the operator's own namespace, where those with CAs have none.
+// What is owned by nothing that exists goes by garbage collection.
+func (l Limits) keepsOwners() string {
+	return "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false)) || " +
+		"(request.resource.resource == 'secrets' && " + l.atHome() + ")"
+}
+
 // authority says that an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.
 func (l Limits) authority(object string) string {
 	return fmt.Sprintf("(%s && %s != null && %s.metadata.name.matches('^ca[.][a-z0-9-]+[.][a-z0-9-]+$'))", l.atHome(), object, object)

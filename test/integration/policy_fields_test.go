@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // attack is one request of somebody who has the operator's token, and what the refusal has to say.
@@ -51,7 +53,24 @@ func (f thief) property(t *testing.T) {
 	f.make(t, "persistentvolumeclaims", replaced(t, claim("", ""), "evil", "data-db-0"))
 	f.make(t, "pods", "{apiVersion: v1, kind: Pod, metadata: {name: db-0, "+ours+"}, spec: {containers: [{name: c, image: none}]}}")
 	f.make(t, "serviceaccounts", "{apiVersion: v1, kind: ServiceAccount, metadata: {name: db, "+ours+"}}")
+	controlled := ours + ", ownerReferences: [{apiVersion: cr.mysqloperator.grtl.github.com/v1, kind: MySQLCluster, name: db, controller: true, " +
+		"uid: " + string(f.uid(t, "mysqlclusters", "db")) + "}]"
+	f.make(t, "secrets", "{apiVersion: v1, kind: Secret, metadata: {name: db-tls, "+controlled+"}}")
+	f.make(t, "services", "{apiVersion: v1, kind: Service, metadata: {name: db, "+controlled+"}, spec: {"+selectsOurs+", ports: [{port: 80}]}}")
 	f.make(t, "statefulsets", replaced(t, set, "evil", "db")) // the last one: Kubernetes would make the claim and the Pod for it
+}
+
+// selectsOurs is the selector of a Service that the policies allow.
+const selectsOurs = "selector: {app.kubernetes.io/managed-by: mysql-operator}"
+
+// uid is that of an object that is there.
+func (f thief) uid(t *testing.T, what, name string) types.UID {
+	t.Helper()
+	found, err := f.of(what).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.GetUID()
 }
 
 // onPods are requests for Pods that differ from an allowed one in one field.
@@ -121,13 +140,18 @@ func (f thief) onWhatIsItsOwn(t *testing.T) map[string]attack {
 	}
 	return map[string]attack{
 		"a cluster's volume, by garbage collection": {f.patches(here, "persistentvolumeclaims", "data-db-0", `{"metadata":{"ownerReferences":`+gone+`}}`), "no owners"},
+		"a cluster's certificates, in the same way": {f.patches(here, "secrets", "db-tls", `{"metadata":{"ownerReferences":`+gone+`}}`), "no owners"},
+		"a cluster's Service, in the same way":      {f.patches(here, "services", "db", `{"metadata":{"ownerReferences":`+gone+`}}`), "no owners"},
+		"a cluster's Service, let go":               {f.patches(here, "services", "db", `{"metadata":{"ownerReferences":null}}`), "no owners"},
+		"a cluster's CAs, in the same way":          {f.patches(f.home, "secrets", authorityOfDB, `{"metadata":{"ownerReferences":`+gone+`}}`), "no owners"},
+		"certificates for everybody":                {f.patches(here, "secrets", "db-tls", `{"metadata":{"annotations":{"reflector.v1.k8s.emberstack.com/reflection-allowed":"true"}}}`), "no annotations"},
 		"a claim that goes with something":          claims(", ownerReferences: "+gone, "", "no owners"),
 		"somebody's volume":                         claims("", ", volumeName: theirs", "new and empty"),
 		"a copy of somebody's volume":               claims("", ", dataSource: {kind: PersistentVolumeClaim, name: data}", "new and empty"),
 		"a copy of another namespace's":             claims("", ", dataSourceRef: {apiGroup: a.b, kind: Populator, name: p}", "new and empty"),
 		"a volume by its labels":                    claims("", ", selector: {matchLabels: {a: b}}", "new and empty"),
 		"what a driver does for an annotation":      claims(", annotations: {cdi.kubevirt.io/storage.import.endpoint: evil}", "", "no annotations"),
-		"a name in the world's DNS":                 {f.creates(here, "services", replaced(t, service("clusterIP: None, selector: {app.kubernetes.io/managed-by: mysql-operator}"), "evil,", "evil, annotations: {external-dns.alpha.kubernetes.io/hostname: shop.example},")), "no annotations"},
+		"a name in the world's DNS":                 {f.creates(here, "services", replaced(t, service("clusterIP: None, "+selectsOurs), "evil,", "evil, annotations: {external-dns.alpha.kubernetes.io/hostname: shop.example},")), "no annotations"},
 		"a Service for somebody's Pods":             {f.creates(here, "services", service("selector: {app: shop}")), "select its own Pods"},
 		"a Service for addresses of its own":        {f.creates(here, "services", service("clusterIP: None")), "select its own Pods"},
 		"a ConfigMap that others fill":              {f.creates(here, "configmaps", "{apiVersion: v1, kind: ConfigMap, metadata: {name: evil, "+ours+", annotations: {replicator.v1.mittwald.de/replicate-from: a/b}}}"), "no annotations"},
