@@ -33,8 +33,7 @@ type applied struct {
 	unsettled bool
 }
 
-// applyChildren makes every child as it has to be. The order matters to a cluster that is being made: what Pods mount comes before
-// the StatefulSet, the last one. As long as none changes, nor what they follow from, nothing is built and compared.
+// applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	// By the record as it is written, not as it is going to be: routes follow the record.
@@ -48,6 +47,20 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	if r.memory.isMade(keyOf(cluster), of) {
 		return applied{}, nil
 	}
+	done, err := r.applyMembers(ctx, owner, n, cluster, seen, decision, primary)
+	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
+	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
+	done.unsettled = done.unsettled || told != reconcile.Unchanged
+	err = errors.Join(err, untold)
+	if err == nil && !done.unsettled {
+		r.memory.noteMade(keyOf(cluster), of)
+	}
+	return done, err
+}
+
+// applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before
+// the StatefulSet, the last one.
+func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, n names, cluster v1.MySQLCluster, seen observation, decision replication.Decision, primary string) (applied, error) {
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
 		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
@@ -65,17 +78,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		}
 		children = append(children, statefulSet(n, cluster, spec))
 	}
-	done, err := r.applyAll(ctx, owner, children)
-	if err != nil {
-		return done, err
-	}
-	// Clients read it, and no Pod needs it: should it be somebody else's, everything above is as it has to be all the same.
-	told, err := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
-	done.unsettled = done.unsettled || told != reconcile.Unchanged
-	if err == nil && !done.unsettled {
-		r.memory.noteMade(keyOf(cluster), of)
-	}
-	return done, err
+	return r.applyAll(ctx, owner, children)
 }
 
 // applyAll applies children one after the other, the StatefulSet last if it is one of them.

@@ -19,7 +19,7 @@ import (
 // The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace, so that nobody who may read Secrets where the
 // cluster is can sign in its name. That Secret can have no owner there; End deletes it.
 
-// annotationTold, on that Secret, is when the members were told of the newest CA, as RFC 3339.
+// annotationTold, on that Secret, is when members and clients had been told of the newest CA, as RFC 3339.
 const annotationTold = prefix + "members-told"
 
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read: none and nil where there is none.
@@ -67,7 +67,7 @@ func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster type
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
-// noteTold notes when the members were told of the newest CA.
+// noteTold notes when members and clients had been told of the newest CA.
 func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotationTold: at.UTC().Format(time.RFC3339)}
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})

@@ -161,7 +161,7 @@ func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 	return nil
 }
 
-// note notes that the members have been told of the newest CA by now.
+// note notes that members and clients have been told of the newest CA by now.
 func (r *reconciler) note(ctx context.Context, l *look) error {
 	written, err := r.noteTold(ctx, l.kept, l.now)
 	if err != nil {

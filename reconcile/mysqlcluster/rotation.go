@@ -35,8 +35,8 @@ const (
 	stepBring step = "bring a new CA"
 	// stepTrust tells members and clients which CAs to trust.
 	stepTrust step = "tell members whom to trust"
-	// stepNote notes when they were told: from then on clients have time.
-	stepNote step = "note when members were told"
+	// stepNote notes when both had been told: from then on clients have time.
+	stepNote step = "note when members and clients were told"
 	// stepSign gives the members a new certificate.
 	stepSign step = "sign the members' certificate"
 	// stepForget takes the old CA away.
@@ -47,7 +47,7 @@ const (
 type situation struct {
 	// authorities are the CAs that the operator keeps; none where its Secret is lost or damaged.
 	authorities agent.Authorities
-	// told is when members were told of the newest; zero where that is not noted.
+	// told is when members and clients had been told of the newest; zero where that is not noted.
 	told time.Time
 	// bundle is what members are given to trust, leaf their certificate: nil where there is none that can be read.
 	bundle []byte
@@ -95,7 +95,7 @@ func (s situation) next(now time.Time) move {
 		return move{step: stepSign, issuer: s.issuer(now)}
 	case !bytes.Equal(s.bundle, s.authorities.Bundle()):
 		return move{step: stepTrust}
-	case s.shown() != s.authorities[0] && s.told.IsZero():
+	case s.shown() != s.authorities[0] && s.told.IsZero() && s.published:
 		return move{step: stepNote}
 	case s.extends(s.shown(), now):
 		return move{step: stepSign, issuer: s.shown()}
@@ -115,7 +115,7 @@ func (s situation) rotating(now time.Time) move {
 	trusted := s.told.Add(s.asked.clientOverlap())
 	gone := madeAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
 	switch {
-	case !isSigned && !s.published:
+	case !isSigned && (!s.published || s.told.IsZero()):
 		return move{step: stepKeep, waits: waitForClients}
 	case !isSigned && now.Before(trusted):
 		return move{step: stepKeep, waits: waitForClients, until: trusted}

@@ -313,11 +313,14 @@ func TestCARotationWaitsForItsConfigMap(t *testing.T) {
 	r.pass(time.Hour)
 	r.asked.before, r.unpublished = r.now, true
 	r.pass(30 * day)
-	r.want(stepBring, stepTrust, stepNote)
+	r.want(stepBring, stepTrust)
 	if message := r.last.message(r.n); r.last.waits != waitForClients || !strings.Contains(message, "is not in ConfigMap db-ca-cert yet") {
 		t.Errorf("it waits for %q: %s", r.last.waits, message)
 	}
+	t.Log("from now on clients have their time, however late that is")
 	r.unpublished = false
+	r.pass(clientOverlap - time.Hour)
+	r.want(stepNote)
 	r.pass(day)
 	r.want(stepSign, stepForget, stepTrust)
 }
