@@ -52,7 +52,7 @@ func startRealMember(t *testing.T, ca authority) *realMember {
 	ca.install(m.layout, 2, "localhost")
 	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
 		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
-		"plugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
+		"loose_rpl_semi_sync_source_timeout = 4233600000\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
 	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings}); err != nil {
 		t.Fatal(err)
 	}
@@ -111,6 +111,23 @@ func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 		case <-time.After(20 * time.Millisecond): // mysqld tells nobody when it is ready
 		}
 	}
+}
+
+// leads makes the member the primary, whose commits wait for so many acknowledgements.
+func (m *realMember) leads(t *testing.T, revision int64, acks int) {
+	t.Helper()
+	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
+		Role: replication.RolePrimary, Boot: m.agent.Status().Boot, Acks: acks,
+	}
+	if err := m.agent.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "the member takes writes", func() bool {
+		status := m.agent.Status()
+		return status.State == replication.StateWriting && status.AcksEnforced == acks
+	})
 }
 
 // takes waits until mysqld uses what is mounted now.
@@ -209,12 +226,7 @@ func (w *writer) end(t *testing.T) {
 func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	old, next := newAuthority(t), newAuthority(t)
 	m := startRealMember(t, old)
-	m.until(t, "the member waits for orders", func() bool { return m.agent.Status().State == replication.StateWaiting })
-	record := replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}
-	if err := m.agent.Assign(replication.Assignment{Protocol: replication.Protocol, Record: record, Role: replication.RolePrimary, Boot: m.agent.Status().Boot}); err != nil {
-		t.Fatal(err)
-	}
-	m.until(t, "the member takes writes", func() bool { return m.agent.Status().State == replication.StateWriting })
+	m.leads(t, 1, 0)
 	m.takes(t)
 	former := m.open(t, "root", "root's", nil, old)
 	for _, statement := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)"} {
