@@ -12,7 +12,7 @@ const prefix = "cr.mysqloperator.grtl.github.com/"
 const (
 	// FinalizerData holds an instance until its data is deleted. It is there only where the data has to go: with policy Delete, or expired.
 	FinalizerData = prefix + "backup-data"
-	// AnnotationExpired marks an instance that retention deletes: its data goes, whatever its policy.
+	// AnnotationExpired marks an instance that retention deletes: its data goes, whatever its policy. See ExpiredBy.
 	AnnotationExpired = prefix + "expired"
 	// AnnotationReplaced marks an instance whose schedule makes another one in its place (ReplaceConcurrent).
 	AnnotationReplaced = prefix + "replaced"

@@ -1,11 +1,9 @@
 package mysqlbackupschedule
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -115,11 +113,11 @@ func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, 
 		}
 	}
 	each(asked.spare, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, sparing(object, seen.schedule.Spec.DeletionPolicy))
+		_, err := r.api.Patch(ctx, instances(), object, backup.Sparing(object, seen.schedule.Spec.DeletionPolicy))
 		return err
 	})
 	each(asked.condemn, func(object *unstructured.Unstructured) error {
-		_, err := r.api.Patch(ctx, instances(), object, condemning(object))
+		_, err := r.api.Patch(ctx, instances(), object, backup.Expiring(object, own.GetUID()))
 		return err
 	})
 	each(asked.remove, func(object *unstructured.Unstructured) error {
@@ -141,28 +139,6 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	}
 	logr.FromContextOrDiscard(ctx).Info("backup deleted", "op", "retain", "child", object.GetKind()+"/"+object.GetName(), "reason", why)
 	return nil
-}
-
-// condemning marks an instance as expired and has its end wait until its data is gone. The finalizers of others stay.
-func condemning(object *unstructured.Unstructured) map[string]any {
-	finalizers := object.GetFinalizers()
-	if !slices.Contains(finalizers, backup.FinalizerData) {
-		finalizers = append(finalizers, backup.FinalizerData)
-	}
-	return map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{backup.AnnotationExpired: "true"}, "finalizers": finalizers,
-	}}
-}
-
-// sparing takes the mark back, and with it the finalizer, unless the data goes with the instance by policy: its own, or else its
-// schedule's. A finalizer that stayed would take the data along when somebody deletes the instance by hand.
-func sparing(object *unstructured.Unstructured, schedules v1.DeletionPolicy) map[string]any {
-	metadata := map[string]any{"annotations": map[string]any{backup.AnnotationExpired: nil}}
-	own, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
-	if cmp.Or(v1.DeletionPolicy(own), schedules) != v1.DeleteData {
-		metadata["finalizers"] = slices.DeleteFunc(object.GetFinalizers(), func(name string) bool { return name == backup.FinalizerData })
-	}
-	return map[string]any{"metadata": metadata}
 }
 
 // desired is the instance for a time. It has the schedule's settings as they are now, so that what it says of itself stays true when the

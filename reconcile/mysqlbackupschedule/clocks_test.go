@@ -15,7 +15,8 @@ import (
 func hourAgo(now time.Time, hours int, off time.Duration) instance {
 	at := now.Add(-time.Duration(hours) * time.Hour)
 	ended := metav1.NewTime(at.Add(time.Minute + off))
-	return instanceFrom("hourly", v1.MySQLBackupInstance{
+	hourly := v1.MySQLBackupSchedule{ObjectMeta: metav1.ObjectMeta{Name: "hourly"}}
+	return instanceFrom(hourly, v1.MySQLBackupInstance{
 		ObjectMeta: metav1.ObjectMeta{Name: instanceName("hourly", at), CreationTimestamp: metav1.NewTime(at)},
 		Spec:       v1.MySQLBackupInstanceSpec{Cluster: "db"},
 		Status:     v1.MySQLBackupInstanceStatus{Phase: v1.BackupCompleted, CompletionTime: &ended},

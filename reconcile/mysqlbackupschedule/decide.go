@@ -53,7 +53,7 @@ type instance struct {
 	began bool
 	// deleting says that it is on its way out.
 	deleting bool
-	// condemned says that it is marked as expired, ready that its data will go with it.
+	// condemned says that it is marked as expired, ready that its data will go with it: a mark by another schedule of that name does not do.
 	condemned, ready bool
 	// replaced says that it was told to give way to another one.
 	replaced bool

@@ -109,7 +109,7 @@ func (l *look) read(made []*unstructured.Unstructured) error {
 			return err
 		}
 		if isOf(l.schedule.Name, typed) {
-			l.instances = append(l.instances, instanceFrom(l.schedule.Name, typed))
+			l.instances = append(l.instances, instanceFrom(l.schedule, typed))
 		}
 	}
 	return nil
@@ -145,14 +145,14 @@ func needed(object *unstructured.Unstructured) (bool, error) {
 	return cluster.DeletionTimestamp == nil && cluster.Status.Primary == "" && !restored, nil
 }
 
-func instanceFrom(schedule string, typed v1.MySQLBackupInstance) instance {
-	_, condemned := typed.Annotations[backup.AnnotationExpired]
+func instanceFrom(schedule v1.MySQLBackupSchedule, typed v1.MySQLBackupInstance) instance {
+	by, condemned := backup.ExpiredBy(typed.Annotations)
 	_, replaced := typed.Annotations[backup.AnnotationReplaced]
 	one := instance{
 		name: typed.Name, cluster: typed.Status.Cluster, phase: typed.Status.Phase,
-		scheduled: scheduledBy(schedule, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
+		scheduled: scheduledBy(schedule.Name, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
 		began: typed.Status.Location != nil, deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
-		ready: condemned && slices.Contains(typed.Finalizers, backup.FinalizerData),
+		ready: condemned && (by == "" || by == schedule.UID) && slices.Contains(typed.Finalizers, backup.FinalizerData),
 	}
 	if one.cluster == "" {
 		one.cluster = typed.Spec.Cluster

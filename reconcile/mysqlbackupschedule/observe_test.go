@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -79,6 +80,35 @@ func TestNeededUntilTheDataIsThere(t *testing.T) {
 		got, err := needed(restores(t, "shop", test.set))
 		if err != nil || got != test.want {
 			t.Errorf("%s: needed %v (%v), want %v", name, got, err, test.want)
+		}
+	}
+}
+
+// TestWhoseMarkCounts: what the schedule of that name marked that was there before is marked anew before it is deleted, or spared.
+func TestWhoseMarkCounts(t *testing.T) {
+	t.Parallel()
+	own := v1.MySQLBackupSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", UID: "uid-nightly"}}
+	for name, test := range map[string]struct {
+		mark      string
+		held      bool
+		condemned bool
+		ready     bool
+	}{
+		"nobody's, under a policy":           {held: true},
+		"its own":                            {mark: "uid-nightly", held: true, condemned: true, ready: true},
+		"its own, without the finalizer":     {mark: "uid-nightly", condemned: true},
+		"of an earlier build, which say yes": {mark: "true", held: true, condemned: true, ready: true},
+		"of the schedule before":             {mark: "uid-before", held: true, condemned: true},
+	} {
+		made := v1.MySQLBackupInstance{}
+		if test.mark != "" {
+			made.Annotations = map[string]string{backup.AnnotationExpired: test.mark}
+		}
+		if test.held {
+			made.Finalizers = []string{backup.FinalizerData}
+		}
+		if got := instanceFrom(own, made); got.condemned != test.condemned || got.ready != test.ready {
+			t.Errorf("%s: condemned %t and ready %t, want %t and %t", name, got.condemned, got.ready, test.condemned, test.ready)
 		}
 	}
 }

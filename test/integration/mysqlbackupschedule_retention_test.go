@@ -57,7 +57,7 @@ func TestBackupScheduleRetention(t *testing.T) {
 	}
 	slices.Sort(first.Finalizers)
 	same(t, first.Finalizers, []string{backup.FinalizerData, "example.com/mine"})
-	same(t, first.Annotations[backup.AnnotationExpired], "true")
+	same(t, first.Annotations[backup.AnnotationExpired], string(d.get(t, "mysqlbackupschedules", "nightly").GetUID()))
 	says(t, d.told(t, "nightly", "Normal Expired"), d.named(0), "with their data")
 	d.has(t, 0, 1, 2, 3)
 	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool { return status.Backups == 3 })
