@@ -2,6 +2,7 @@ package mysqlbackupinstance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -80,8 +81,11 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 // unfinished ends a pass that could not do what it had to. What is refused for longer than patience is given up, and at once where it can
 // never succeed: nothing can be made in a namespace that is being deleted.
 func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
-	now, found := r.now(), problemOf(err)
+	now, found := r.now(), whyUnfinished(err)
+	lapsed, isLapsed := errors.AsType[*lapsedError](err)
 	switch {
+	case isLapsed:
+		return r.leave(ctx, object, instance, lapsed.because)
 	case reconcile.IsNamespaceTerminating(err):
 		return r.leave(ctx, object, instance, "the namespace is being deleted")
 	case isRefusal(err) && now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
@@ -90,6 +94,17 @@ func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstru
 		return reconcile.Outcome{}, err
 	}
 	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
+}
+
+// whyUnfinished is what a status says of an error; nil where another try says all.
+func whyUnfinished(err error) *problem {
+	if found := problemOf(err); found != nil {
+		return found
+	}
+	if unsure, ok := errors.AsType[*unsureError](err); ok {
+		return &problem{backup.ReasonDeleting, "its data is not deleted yet: " + unsure.Error(), false}
+	}
+	return nil
 }
 
 // isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is behind.
@@ -267,28 +282,37 @@ func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
-// remove makes the Job that deletes the data, if the API server, too, says that it has to go.
-func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
+// mayRemove says whether the API server, too, says that the data has to go. A mark of retention alone is no reason any more where the schedule is
+// gone: lapsedError.
+func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
 	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	var latest v1.MySQLBackupInstance
 	if err := schema.Decode(live, &latest); err != nil {
-		return err
+		return false, err
 	}
 	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
-		return nil // the cache will say so, too, in a moment
+		return false, nil // the cache will say so, too, in a moment
+	}
+	return true, r.stillMarked(ctx, latest)
+}
+
+// remove makes the Job that deletes the data, if that has to go.
+func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
+	if may, err := r.mayRemove(ctx, object, instance); err != nil || !may {
+		return err
 	}
 	if writes, err := r.stillWrites(ctx, instance); err != nil || writes {
 		return err // what the caches show may be of a time before its Pod began to write
 	}
 	job := backup.DeleteJob(r.removalOrder(instance))
 	job.Spec.WithTTLSecondsAfterFinished(removalKept)
-	_, err = r.api.Create(ctx, nil, job)
+	_, err := r.api.Create(ctx, nil, job)
 	if apierrors.IsAlreadyExists(err) {
 		return r.refuseForeignRemoval(ctx, instance, *job.Name)
 	}

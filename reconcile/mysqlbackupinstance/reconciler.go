@@ -52,16 +52,23 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return r.pass(ctx, object, instance)
 }
 
-// rest keeps the finalizer of a backup that is over in line with the policy, ends what of it still works, and leaves all else as it is for ever.
+// rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves all else as it is for ever.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
+	if changed, err := r.spare(ctx, object, instance); changed || err != nil {
+		return reconcile.Outcome{}, err
+	}
 	if changed, err := r.hold(ctx, object, holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
 		return reconcile.Outcome{}, err
 	}
 	if err := r.retire(ctx, instance); err != nil {
 		return reconcile.Outcome{}, err
 	}
-	return reconcile.Outcome{Status: carried(instance)}, nil
+	outcome := reconcile.Outcome{Status: carried(instance)}
+	if isMarked(instance) {
+		outcome.Again = markEvery
+	}
+	return outcome, nil
 }
 
 // retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up while

@@ -38,6 +38,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
 	d.cluster(t, "db")
+	d.schedule(t, "retains")
 	d.operate(t, nil)
 	completed := func(t *testing.T, name, spec string) {
 		t.Helper()
@@ -73,20 +74,19 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.gone(t, "mysqlbackupinstances", "later")
 		},
 		"by retention": func(t *testing.T) {
-			completed(t, "expired", "deletionPolicy: Retain")
-			d.patch(t, "mysqlbackupinstances", "expired", fmt.Sprintf(`{"metadata":{"annotations":{%q:"keepLast"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
+			completed(t, "expired", "schedule: retains, deletionPolicy: Retain")
+			d.expires(t, "expired", "retains")
 			d.remove(t, "mysqlbackupinstances", "expired")
 			d.removes(t, "expired", backup.ExitDone, "{}")
 			d.gone(t, "mysqlbackupinstances", "expired")
 		},
 		"what failed attempts left": func(t *testing.T) {
-			d.back(t, "failed", "cluster: db, deletionPolicy: Retain")
+			d.back(t, "failed", "cluster: db, schedule: retains, deletionPolicy: Retain")
 			pod := d.pod(t, "failed", "backup")
 			d.runs(t, pod, "")
 			d.ends(t, pod, backup.ExitRefused, d.outcome(t, "failed", backup.ReasonCopyFailed, "it has a tablespace that is encrypted"))
 			d.until(t, "failed", mysqlv1.BackupFailed, backup.ReasonCopyFailed)
-			d.patch(t, "mysqlbackupinstances", "failed", fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
-			d.held(t, "failed", true)
+			d.expires(t, "failed", "retains")
 			d.remove(t, "mysqlbackupinstances", "failed")
 			d.checkRemoval(t, "failed")
 			if arguments := d.argumentsOf(t, "failed-delete"); !slices.Contains(arguments, "--unfinished-only") {

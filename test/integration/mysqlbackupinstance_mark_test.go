@@ -1,0 +1,127 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// schedule makes a schedule, which no operator serves.
+func (d *depot) schedule(t *testing.T, name string) {
+	t.Helper()
+	d.make(t, "mysqlbackupschedules", fmt.Sprintf("{apiVersion: %s/v1, kind: MySQLBackupSchedule, metadata: {name: %s}, spec: {cluster: db, time: '@yearly'}}", schema.MySQLGroup, name))
+}
+
+// expires marks an instance as the retention of a schedule does.
+func (d *depot) expires(t *testing.T, name, schedule string) {
+	t.Helper()
+	uid := d.get(t, "mysqlbackupschedules", schedule).GetUID()
+	d.patch(t, "mysqlbackupinstances", name, fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:%q},"finalizers":[%q]}}`,
+		mysqlv1.LabelBackupSchedule, schedule, backup.AnnotationExpired, uid, backup.FinalizerData))
+}
+
+// spared waits until an instance has neither the mark nor the finalizer.
+func (d *depot) spared(t *testing.T, name string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, name)
+		if err != nil {
+			return err.Error()
+		}
+		if _, marked := backup.ExpiredBy(instance.Annotations); marked || len(instance.Finalizers) > 0 {
+			return fmt.Sprintf("%s is marked: %v %v", name, instance.Annotations, instance.Finalizers)
+		}
+		return ""
+	})
+}
+
+// TestBackupInstanceOutlivesItsMark: retention has marked instances, and their schedule counts them no more. Whoever deletes one of them by hand
+// deletes no data.
+func TestBackupInstanceOutlivesItsMark(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.operate(t, nil)
+	expired := func(t *testing.T, name string) {
+		t.Helper()
+		d.schedule(t, "of-"+name)
+		d.back(t, name, "cluster: db, schedule: of-"+name)
+		d.succeeds(t, name)
+		d.expires(t, name, "of-"+name)
+		d.held(t, name, true)
+	}
+	kept := func(t *testing.T, name string) {
+		t.Helper()
+		d.remove(t, "mysqlbackupinstances", name)
+		d.gone(t, "mysqlbackupinstances", name)
+		if _, err := d.of("jobs").Get(t.Context(), name+"-delete", metav1.GetOptions{}); err == nil {
+			t.Error("its data is deleted")
+		}
+	}
+	sideBySide(t, 4, map[string]func(*testing.T){
+		"its label is taken off": func(t *testing.T) {
+			expired(t, "unlabelled")
+			d.patch(t, "mysqlbackupinstances", "unlabelled", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, mysqlv1.LabelBackupSchedule))
+			d.spared(t, "unlabelled")
+			kept(t, "unlabelled")
+		},
+		"its schedule is deleted": func(t *testing.T) {
+			expired(t, "orphan")
+			d.remove(t, "mysqlbackupschedules", "of-orphan")
+			d.patch(t, "mysqlbackupinstances", "orphan", `{"metadata":{"annotations":{"look":"again"}}}`)
+			d.spared(t, "orphan")
+			kept(t, "orphan")
+		},
+		"a moment before somebody deletes it": func(t *testing.T) {
+			expired(t, "raced")
+			d.remove(t, "mysqlbackupschedules", "of-raced")
+			kept(t, "raced")
+			says(t, d.told(t, "raced", "Warning BackupDataLeft"), "/"+d.namespace+"/db/raced", `MySQLBackupSchedule "of-raced"`, "is gone")
+		},
+		"another one of its name is there": func(t *testing.T) {
+			expired(t, "remade")
+			d.remove(t, "mysqlbackupschedules", "of-remade")
+			d.schedule(t, "of-remade")
+			kept(t, "remade")
+			says(t, d.told(t, "remade", "Warning BackupDataLeft"), "was deleted and made anew")
+		},
+	})
+}
+
+// TestBackupInstanceWaitsToKnowItsSchedule deletes a marked instance while the operator may not read schedules: nothing is deleted on suspicion.
+func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	d.schedule(t, "nightly")
+	d.operate(t, nil)
+	d.back(t, "unsure", "cluster: db, schedule: nightly")
+	d.succeeds(t, "unsure")
+	d.expires(t, "unsure", "nightly")
+	d.grant(t, slices.DeleteFunc(instanceRules(), func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Verbs, "get") && slices.Contains(rule.Resources, "mysqlbackupschedules")
+	}))
+	d.remove(t, "mysqlbackupinstances", "unsure")
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, "unsure")
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "look whether the schedule that has marked it is still there") {
+			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+		}
+		return ""
+	})
+	if _, err := d.of("jobs").Get(t.Context(), "unsure-delete", metav1.GetOptions{}); err == nil {
+		t.Error("its data is deleted")
+	}
+	d.grant(t, instanceRules())
+	d.removes(t, "unsure", backup.ExitDone, "{}")
+	d.gone(t, "mysqlbackupinstances", "unsure")
+}
