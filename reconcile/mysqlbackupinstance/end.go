@@ -15,8 +15,8 @@ import (
 // patience is for how long the deletion of data may fail before it is given up: nobody's namespace waits for a bucket that is no more.
 const patience = 10 * time.Minute
 
-// mendPatience is for how long the deletion of data waits for a Secret that does not name its own endpoint any more. Only its owner can put that
-// right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for twice as long at most.
+// mendPatience is for how long the deletion of data waits for a Secret that does not let its credentials go to the data any more. Only its owner can
+// put that right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for twice as long at most.
 const mendPatience = 24 * time.Hour
 
 // remains is what a pass saw of an instance that is being deleted.
@@ -124,7 +124,7 @@ func decideStop(seen remains) (what parting, because string) {
 	return partRest, ""
 }
 
-// decideBarred waits, without a Job, until the Secret names the endpoint again. That the data is left is not taken back once it was told.
+// decideBarred waits, without a Job, until the Secret lets its credentials go there again. That the data is left is not taken back once it was told.
 func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case isToldLeft(instance.Status), heldFor(instance, seen) > mendPatience:
@@ -132,7 +132,7 @@ func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, 
 	case seen.removal != nil:
 		return partClear, "waits for its Job to be gone: " + seen.barred
 	}
-	return partHold, fmt.Sprintf("its data is not deleted yet: %s; put the server's URL under the key %q of the Secret; after %s the instance goes and the data is left", seen.barred, keyEndpoint, mendPatience)
+	return partHold, fmt.Sprintf("its data is not deleted yet: %s; after %s the instance goes and the data is left", seen.barred, mendPatience)
 }
 
 // hungRemoval says what of the removal does not end, although it was told to long ago; empty for nothing. A node that is lost never says that

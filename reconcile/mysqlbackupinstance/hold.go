@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -38,14 +39,21 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	if err != nil || !credentials.found {
 		return err // a Secret that is missing may come back: the Job that deletes waits for it
 	}
-	refused := endpointRefused(location.URL, credentials.data)
-	if refused == nil {
+	if seen.barred = barOf(location, credentials.data); seen.barred == "" {
 		r.memory.sights.End(keyOf(instance), sightBarred)
 		return nil
 	}
-	seen.barred = fmt.Sprintf("Secret %q: %v", location.Secret, refused)
 	seen.barredFor = r.memory.sights.Waited(keyOf(instance), sightBarred, seen.now)
 	return nil
+}
+
+// barOf says why a Secret does not let its credentials go to where the data is, and what to do; empty if it does. A Secret that is in the making, or
+// as an earlier build took it, gives no data up.
+func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
+	if err := archive.CheckEndpoint(location.URL, credentials); err != nil {
+		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
+	}
+	return ""
 }
 
 // heldFor is for how long an instance waits for somebody, as this process has seen it by its own clock. The condition's time was written by

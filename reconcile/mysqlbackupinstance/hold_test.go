@@ -1,6 +1,7 @@
 package mysqlbackupinstance
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,40 @@ func stalled(reason string) func(*v1.MySQLBackupInstance) {
 		set(&instance.Status, metav1.Condition{Type: v1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "long ago"}, after(-1000*time.Hour))
 		instance.Status.Conditions[0].ObservedGeneration = instance.Generation
 		instance.Generation++
+	}
+}
+
+// TestWhichSecretsAreWaitedFor: what keeps credentials from where the data is may be mended, whatever it is, and the message says how.
+func TestWhichSecretsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	const id, key, account, signature = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"
+	for name, test := range map[string]struct {
+		url  string
+		keys []string
+		says []string
+	}{
+		"it says all that it has to":                 {url: "s3://bucket?endpoint=https://v", keys: []string{id, key, keyEndpoint}},
+		"the provider's own servers":                 {url: "s3://bucket", keys: []string{id, key}},
+		"it does not name the endpoint any more":     {url: "s3://bucket?endpoint=https://v", keys: []string{id, key}, says: []string{"not sent to endpoint=https://v", `add the key "endpoint"`}},
+		"a signature as earlier builds took it":      {url: "azblob://bucket?storage_account=v", keys: []string{signature}, says: []string{"add AZURE_STORAGE_ACCOUNT to it"}},
+		"a signature and its account":                {url: "azblob://bucket?storage_account=v", keys: []string{account, signature}},
+		"a signature for another account":            {url: "azblob://bucket?storage_account=w", keys: []string{account, signature}, says: []string{"a signature for another storage account", "the keys of its Secret"}},
+		"a token that would be read on the way":      {url: "s3://bucket?endpoint=http://v", keys: []string{id, key, "AWS_SESSION_TOKEN", keyEndpoint}, says: []string{"not sent over plain HTTP"}},
+		"a URL as nobody takes it any more, for all": {url: "s3://bucket?color=red", keys: []string{id, key}, says: []string{`no option "color"`}},
+	} {
+		data := map[string][]byte{}
+		for _, one := range test.keys {
+			data[one] = []byte("v")
+		}
+		got := barOf(v1.BackupLocation{URL: test.url, Secret: "s3"}, data)
+		if (got == "") != (test.says == nil) {
+			t.Errorf("%s: it is barred because %q", name, got)
+		}
+		for _, words := range test.says {
+			if !strings.Contains(got, words) || !strings.HasPrefix(got, `Secret "s3": `) {
+				t.Errorf("%s: it is barred because %q, want it to say %q", name, got, words)
+			}
+		}
 	}
 }
 
