@@ -146,10 +146,15 @@ func hungRemoval(seen remains) string {
 		return fmt.Sprintf("Job %s, which deletes it, does not end (finalizers: %v)", seen.removal.Name, seen.removal.Finalizers)
 	case seen.stopping[seen.state.Pod] > patience:
 		return fmt.Sprintf("Pod %s, which deletes it, does not end (is its node gone?)", seen.state.Pod)
-	case seen.tried > removalDeadline*time.Second+patience:
+	case seen.tried > removalDeadline*time.Second+patience && !isKeptOut(seen):
 		return fmt.Sprintf("Job %s was to delete it within %s, and has not ended (is the node of its Pod gone?)", seen.removal.Name, removalDeadline*time.Second)
 	}
 	return ""
+}
+
+// isKeptOut says whether the Pod that deletes may be waiting for another backup on its volume. That backup has a deadline of its own.
+func isKeptOut(seen remains) bool {
+	return seen.shared && seen.state.Phase == backup.Pending
 }
 
 // decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about as long as patience
@@ -159,10 +164,7 @@ func decideRemoval(seen remains) (what parting, because string) {
 	case backup.Succeeded:
 		return partDone, ""
 	case backup.Failed:
-		if isRepeated(seen) {
-			return partClear, "deletes its data; the last attempt failed and is made again by another Job: " + cleanMessage(seen.state.Message)
-		}
-		return partLeave, cleanMessage(seen.state.Message)
+		return decideFailed(seen)
 	case backup.Running:
 		return partWait, strings.TrimSuffix("deletes its data; "+cleanMessage(seen.state.Message), "; ")
 	case backup.Pending:
@@ -170,13 +172,25 @@ func decideRemoval(seen remains) (what parting, because string) {
 	if seen.removal.DeletionTimestamp != nil {
 		return partWait, "waits for its Job to be gone, and makes another one"
 	}
-	if seen.tried > patience && !seen.shared {
+	if seen.tried > patience && !isKeptOut(seen) {
 		return partLeave, cleanMessage(seen.state.Message)
 	}
 	if seen.state.Attempts > 0 && seen.state.Reason != "" {
 		return partWait, "deletes its data; the last attempt failed and is made again: " + cleanMessage(seen.state.Message)
 	}
 	return partWait, "deletes its data; " + cleanMessage(seen.state.Message)
+}
+
+// decideFailed leaves the data where the Job that deletes it has failed, unless another Job may do better.
+func decideFailed(seen remains) (what parting, because string) {
+	why := cleanMessage(seen.state.Message)
+	switch {
+	case isRepeated(seen):
+		return partClear, "deletes its data; the last attempt failed and is made again by another Job: " + why
+	case seen.shared && seen.state.Reason == backup.ReasonDeadlineExceeded:
+		return partClear, "deletes its data; its Job waited for another backup on the volume until its deadline, and another Job is made: " + why
+	}
+	return partLeave, why
 }
 
 // isRepeated says whether an attempt that failed beside a container that runs on is made again, by another Job.
