@@ -31,8 +31,8 @@ type remains struct {
 	state   backup.State
 	stale   bool
 	// stopping is for how long this process has known that the Job or the Pod of that name was told to end: of the backup or of the removal.
-	// tried is for how long it has known
-	// the latest Pod of the removal (or its Job, without a Pod), and removing for how long it has seen the data being deleted.
+	// tried is for how long it has known the latest Pod of the removal (or its Job, without a Pod), since no other backup kept that out. removing
+	// is for how long it has seen the data being deleted.
 	stopping        map[string]time.Duration
 	tried, removing time.Duration
 	// shared says that another backup is being written to the same volume, which may keep a Pod from it.

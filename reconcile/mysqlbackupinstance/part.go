@@ -222,8 +222,11 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 	if err := r.observeRemoval(instance, all, &seen); err != nil {
 		return seen, err
 	}
-	err = r.observeReach(ctx, instance, &seen)
-	return seen, err
+	if err := r.observeReach(ctx, instance, &seen); err != nil {
+		return seen, err
+	}
+	r.observeTried(instance, &seen)
+	return seen, nil
 }
 
 // observeRemoval looks at the Job that deletes the data.
@@ -247,7 +250,6 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 		r.observeStop(instance, seen, &own[i])
 	}
 	seen.removing = r.memory.sights.Waited(keyOf(instance), sightRemoval, seen.now)
-	seen.tried = r.memory.sights.Waited(keyOf(instance), "removal "+string(seen.removal.UID)+seen.state.Pod, seen.now)
 	return nil
 }
 

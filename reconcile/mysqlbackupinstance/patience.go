@@ -31,6 +31,20 @@ func isDoomed(job batchv1.Job) bool {
 	})
 }
 
+// observeTried measures for how long the latest Pod of the removal has tried, or its Job without a Pod. While another backup keeps it out it does not:
+// a volume that gets free takes minutes to come to another node.
+func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains) {
+	if seen.removal == nil || seen.stale {
+		return
+	}
+	what := "removal " + string(seen.removal.UID) + seen.state.Pod
+	if isKeptOut(*seen) {
+		r.memory.sights.End(keyOf(instance), what)
+		return
+	}
+	seen.tried = r.memory.sights.Waited(keyOf(instance), what, seen.now)
+}
+
 // observeStops measures for how long what of the backup was told to end has not ended.
 func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
 	for i := range seen.pods {
