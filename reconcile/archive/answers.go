@@ -22,7 +22,7 @@ const (
 var errNoListing = errors.New("the answer to a listing is none: something else than a store answers")
 
 // answers looks at what a store answers. The SDKs take a listing that is empty, or that is some other document, for one of an empty folder; and
-// they read whole what is said about an error, however long it is.
+// they read whole what is said about an error, however long it is. Nor do they look whether the rest of an object is what comes.
 type answers struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -35,6 +35,10 @@ func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = limited(response.Body, errorLimit)
 	case isListing(request):
 		if err := checkListing(response); err != nil {
+			return nil, errors.Join(err, response.Body.Close())
+		}
+	case offsetOf(request) > 0:
+		if err := beginAt(response, offsetOf(request)); err != nil {
 			return nil, errors.Join(err, response.Body.Close())
 		}
 	}
