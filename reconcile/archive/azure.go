@@ -195,6 +195,7 @@ func (b azureBucket) list(ctx context.Context) ([]object, error) {
 	}
 	pages := b.client.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix})
 	var objects []object
+	been := places{}
 	for pages.More() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -208,6 +209,13 @@ func (b azureBucket) list(ctx context.Context) ([]object, error) {
 				continue
 			}
 			objects = append(objects, object{name: strings.TrimPrefix(*found.Name, prefix), size: *found.Properties.ContentLength})
+		}
+		marker := ""
+		if page.NextMarker != nil {
+			marker = *page.NextMarker
+		}
+		if err := been.next(marker != "", marker); err != nil {
+			return nil, err
 		}
 	}
 	return objects, nil

@@ -195,6 +195,7 @@ func (b *s3Bucket) list(ctx context.Context) ([]object, error) {
 	prefix := b.prefix()
 	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.place.bucket, Prefix: &prefix, Delimiter: aws.String("/")})
 	var objects []object
+	been := places{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -204,6 +205,9 @@ func (b *s3Bucket) list(ctx context.Context) ([]object, error) {
 			if name := strings.TrimPrefix(aws.ToString(found.Key), prefix); name != "" {
 				objects = append(objects, object{name: name, size: aws.ToInt64(found.Size)})
 			}
+		}
+		if err := been.next(aws.ToBool(page.IsTruncated), aws.ToString(page.NextContinuationToken)); err != nil {
+			return nil, err
 		}
 	}
 	return objects, nil
@@ -218,6 +222,7 @@ func (b *s3Bucket) remove(ctx context.Context, name string) error {
 func (b *s3Bucket) sweep(ctx context.Context) error {
 	prefix := b.prefix()
 	pages := s3.NewListMultipartUploadsPaginator(b.client, &s3.ListMultipartUploadsInput{Bucket: &b.place.bucket, Prefix: &prefix})
+	been := places{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if kind := httpKind(err); err != nil && (kind == KindRefused || kind == KindInvalid) {
@@ -226,14 +231,25 @@ func (b *s3Bucket) sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, found := range page.Uploads {
-			if !ours(strings.TrimPrefix(aws.ToString(found.Key), prefix)) {
-				continue
-			}
-			_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.place.bucket, Key: found.Key, UploadId: found.UploadId})
-			if code, status := answer(err); err != nil && code != "NoSuchUpload" && status != http.StatusNotFound {
-				return err
-			}
+		if err := b.abortAll(ctx, page.Uploads); err != nil {
+			return err
+		}
+		if err := been.next(aws.ToBool(page.IsTruncated), aws.ToString(page.NextKeyMarker)+"\n"+aws.ToString(page.NextUploadIdMarker)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abortAll gives up those of some uploads that are ours.
+func (b *s3Bucket) abortAll(ctx context.Context, uploads []types.MultipartUpload) error {
+	for _, found := range uploads {
+		if !ours(strings.TrimPrefix(aws.ToString(found.Key), b.prefix())) {
+			continue
+		}
+		_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.place.bucket, Key: found.Key, UploadId: found.UploadId})
+		if code, status := answer(err); err != nil && code != "NoSuchUpload" && status != http.StatusNotFound {
+			return err
 		}
 	}
 	return nil

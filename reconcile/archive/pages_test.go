@@ -1,0 +1,81 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// listingAgain answers each request for a page of a listing with the next of these tokens, and begins anew after the last.
+type listingAgain struct {
+	tokens []string
+	asked  atomic.Int32
+}
+
+// token is the next one.
+func (l *listingAgain) token() string {
+	return l.tokens[int(l.asked.Add(1)-1)%len(l.tokens)]
+}
+
+func (l *listingAgain) serveS3(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("uploads") {
+		answerXML(w, "ListMultipartUploadsResult", "<IsTruncated>true</IsTruncated><NextKeyMarker>"+l.token()+"</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker>")
+		return
+	}
+	answerXML(w, "ListBucketResult", "<IsTruncated>true</IsTruncated><NextContinuationToken>"+l.token()+"</NextContinuationToken>")
+}
+
+func (l *listingAgain) serveAzure(w http.ResponseWriter, _ *http.Request) {
+	answerXML(w, "EnumerationResults", "<Blobs></Blobs><NextMarker>"+l.token()+"</NextMarker>")
+}
+
+// TestAListingThatNeverEndsIsAnError: the store says again and again that there is more, after a place where it has been or after none.
+func TestAListingThatNeverEndsIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, tokens := range map[string][]string{"the same place": {"a"}, "places in turn": {"a", "b", "c"}, "nowhere": {""}} {
+		for scheme, url := range map[string]string{"s3": "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", "azblob": "azblob://backups/%s?endpoint=%s"} {
+			for what, begin := range map[string]func(*Store) error{
+				"list":     func(s *Store) error { _, err := s.list(t.Context()); return err },
+				"clean up": func(s *Store) error { return s.sweep(t.Context()) },
+			} {
+				if scheme == "azblob" && (what != "list" || tokens[0] == "") {
+					continue // it has nothing to clean up, and says by an empty token that this was all
+				}
+				t.Run(fmt.Sprintf("%s, %s: %s", scheme, what, name), func(t *testing.T) {
+					t.Parallel()
+					listing := &listingAgain{tokens: tokens}
+					handler, keys := http.HandlerFunc(listing.serveS3), map[string]string{keyAccess: "someone", keySecret: "a secret of the test"}
+					if scheme == "azblob" {
+						handler, keys = listing.serveAzure, map[string]string{keyAccount: "account", keyAccountKey: "YQ=="}
+					}
+					store := newRemote(t, handler, url, keys).store(t, "shop/db/nightly")
+					err := ends(t, func() error { return begin(store) })
+					if failed, ok := errors.AsType[*StoreError](err); !ok || failed.Kind != KindUnavailable || !strings.Contains(err.Error(), what+" "+scheme+"://backups/shop/db/nightly: ") {
+						t.Errorf("%v", err)
+					}
+					if asked := int(listing.asked.Load()); asked > len(tokens)+1 {
+						t.Errorf("it was asked %d times", asked)
+					}
+				})
+			}
+		}
+	}
+}
+
+// ends waits for what is to end by itself.
+func ends(t *testing.T, run func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(10 * time.Second):
+		t.Fatal("it does not end")
+		return nil
+	}
+}
