@@ -35,6 +35,8 @@ type remains struct {
 	// is for how long it has seen the data being deleted.
 	stopping        map[string]time.Duration
 	tried, removing time.Duration
+	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it, and not told to end.
+	strayed map[string]time.Duration
 	// shared says that another backup is being written to the same volume, which may keep a Pod from it.
 	shared bool
 	// lost is why the data cannot be reached at all; empty if it can.
@@ -114,6 +116,9 @@ func decideStop(seen remains) (what parting, because string) {
 		if seen.stopping[pod.Name] > patience {
 			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end (is its node %s gone?)", pod.Name, pod.Spec.NodeName)
 		}
+		if seen.strayed[pod.Name] > strayPatience(pod) {
+			return partLeave, fmt.Sprintf("Pod %s, which may still write there, has no Job any more that would end it (kubectl delete pod %s does)", pod.Name, pod.Name)
+		}
 	}
 	if job := seen.job; job != nil && seen.stopping[job.Name] > patience {
 		return partLeave, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
@@ -122,6 +127,14 @@ func decideStop(seen remains) (what parting, because string) {
 		return partWait, "waits for its Pod to end before its data is deleted"
 	}
 	return partRest, ""
+}
+
+// strayPatience is for how long a Pod without its Job is waited for. One that works may come to its end by itself.
+func strayPatience(pod corev1.Pod) time.Duration {
+	if pod.Status.Phase == corev1.PodRunning {
+		return removalDeadline*time.Second + patience
+	}
+	return patience
 }
 
 // decideBarred waits, without a Job, until the Secret lets its credentials go there again. That the data is left is not taken back once it was told.

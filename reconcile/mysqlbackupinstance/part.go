@@ -192,7 +192,7 @@ func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.
 
 // observeRemains looks at what is left of an instance.
 func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
-	seen := remains{now: r.now(), stopping: map[string]time.Duration{}}
+	seen := remains{now: r.now(), stopping: map[string]time.Duration{}, strayed: map[string]time.Duration{}}
 	all, err := r.podsOf(ctx, instance, false)
 	if err != nil {
 		return seen, err

@@ -45,10 +45,11 @@ func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains
 	seen.tried = r.memory.sights.Waited(keyOf(instance), what, seen.now)
 }
 
-// observeStops measures for how long what of the backup was told to end has not ended.
+// observeStops measures for how long what of the backup was told to end has not ended, and for how long nobody has told it.
 func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
 	for i := range seen.pods {
 		r.observeStop(instance, seen, &seen.pods[i])
+		r.observeStray(instance, seen, &seen.pods[i])
 	}
 	if seen.job != nil {
 		r.observeStop(instance, seen, seen.job)
@@ -59,4 +60,15 @@ func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains,
 	if object.GetDeletionTimestamp() != nil {
 		seen.stopping[object.GetName()] = r.memory.sights.Waited(keyOf(instance), "stop "+string(object.GetUID()), seen.now)
 	}
+}
+
+// observeStray looks whether a Pod of the backup is there without its Job. Garbage collection tells it to end, within a moment, unless somebody
+// has orphaned it.
+func (r *reconciler) observeStray(instance v1.MySQLBackupInstance, seen *remains, pod metav1.Object) {
+	what := "stray " + string(pod.GetUID())
+	if seen.job != nil || pod.GetDeletionTimestamp() != nil {
+		r.memory.sights.End(keyOf(instance), what)
+		return
+	}
+	seen.strayed[pod.GetName()] = r.memory.sights.Waited(keyOf(instance), what, seen.now)
 }
