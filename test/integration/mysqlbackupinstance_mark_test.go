@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/backup"
@@ -67,7 +68,7 @@ func TestBackupInstanceOutlivesItsMark(t *testing.T) {
 			t.Error("its data is deleted")
 		}
 	}
-	sideBySide(t, 4, map[string]func(*testing.T){
+	sideBySide(t, 2, map[string]func(*testing.T){
 		"its label is taken off": func(t *testing.T) {
 			expired(t, "unlabelled")
 			d.patch(t, "mysqlbackupinstances", "unlabelled", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, mysqlv1.LabelBackupSchedule))
@@ -81,47 +82,68 @@ func TestBackupInstanceOutlivesItsMark(t *testing.T) {
 			d.spared(t, "orphan")
 			kept(t, "orphan")
 		},
-		"a moment before somebody deletes it": func(t *testing.T) {
-			expired(t, "raced")
-			d.remove(t, "mysqlbackupschedules", "of-raced")
-			kept(t, "raced")
-			says(t, d.told(t, "raced", "Warning BackupDataLeft"), "/"+d.namespace+"/db/raced", `MySQLBackupSchedule "of-raced"`, "is gone")
-		},
-		"another one of its name is there": func(t *testing.T) {
-			expired(t, "remade")
-			d.remove(t, "mysqlbackupschedules", "of-remade")
-			d.schedule(t, "of-remade")
-			kept(t, "remade")
-			says(t, d.told(t, "remade", "Warning BackupDataLeft"), "was deleted and made anew")
-		},
 	})
 }
 
-// TestBackupInstanceWaitsToKnowItsSchedule deletes a marked instance while the operator may not read schedules: nothing is deleted on suspicion.
+// TestBackupInstanceWaitsToKnowItsSchedule deletes marked instances while the operator may not read schedules: nothing is deleted on suspicion.
 func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
 	d.cluster(t, "db")
-	d.schedule(t, "nightly")
 	d.operate(t, nil)
-	d.back(t, "unsure", "cluster: db, schedule: nightly")
-	d.succeeds(t, "unsure")
-	d.expires(t, "unsure", "nightly")
+	names := []string{"unsure", "orphan", "remade"}
+	for _, name := range names {
+		d.schedule(t, "of-"+name)
+		d.back(t, name, "cluster: db, schedule: of-"+name)
+		d.succeeds(t, name)
+		d.expires(t, name, "of-"+name)
+	}
 	d.grant(t, slices.DeleteFunc(instanceRules(), func(rule rbacv1.PolicyRule) bool {
 		return slices.Contains(rule.Verbs, "get") && slices.Contains(rule.Resources, "mysqlbackupschedules")
 	}))
-	d.remove(t, "mysqlbackupinstances", "unsure")
+	d.barred(t, "mysqlbackupschedules", "of-unsure")
+	for _, name := range names {
+		d.remove(t, "mysqlbackupinstances", name)
+		d.unsure(t, name)
+	}
+	d.remove(t, "mysqlbackupschedules", "of-orphan")
+	d.remove(t, "mysqlbackupschedules", "of-remade")
+	d.schedule(t, "of-remade")
+	d.grant(t, instanceRules())
+
+	d.removes(t, "unsure", backup.ExitDone, "{}")
+	for _, name := range names {
+		d.gone(t, "mysqlbackupinstances", name)
+	}
+	says(t, d.told(t, "orphan", "Warning BackupDataLeft"), "/"+d.namespace+"/db/orphan", `MySQLBackupSchedule "of-orphan"`, "is gone")
+	says(t, d.told(t, "remade", "Warning BackupDataLeft"), "was deleted and made anew")
+	for _, name := range names[1:] {
+		if _, err := d.of("jobs").Get(t.Context(), name+"-delete", metav1.GetOptions{}); err == nil {
+			t.Errorf("the data of %s is deleted", name)
+		}
+	}
+}
+
+// barred waits until the API server knows that the operator may not get an object.
+func (d *depot) barred(t *testing.T, what, name string) {
+	t.Helper()
+	client := d.asOperator(t)
 	soon(t, func(ctx context.Context) string {
-		instance, err := d.instance(ctx, "unsure")
-		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "look whether the schedule that has marked it is still there") {
-			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
+		if _, err := client.Resource(childResource(what)).Namespace(d.namespace).Get(ctx, name, metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+			return fmt.Sprintf("the operator may get %s: %v", what, err)
 		}
 		return ""
 	})
-	if _, err := d.of("jobs").Get(t.Context(), "unsure-delete", metav1.GetOptions{}); err == nil {
-		t.Error("its data is deleted")
-	}
-	d.grant(t, instanceRules())
-	d.removes(t, "unsure", backup.ExitDone, "{}")
-	d.gone(t, "mysqlbackupinstances", "unsure")
+}
+
+// unsure waits until an instance says that nobody knows whether its mark counts.
+func (d *depot) unsure(t *testing.T, name string) {
+	t.Helper()
+	soon(t, func(ctx context.Context) string {
+		instance, err := d.instance(ctx, name)
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "look whether the schedule that has marked it is still there") {
+			return fmt.Sprintf("%s says %v (%v)", name, instance.Status.Conditions, err)
+		}
+		return ""
+	})
 }
