@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
@@ -16,13 +15,10 @@ import (
 const digestsField = "mysql-operator/digests"
 
 // KeepDigest returns a Transform for objects of which only Client.Apply reads the content: it keeps the identity, the labels, the controller,
-// the given fields ("spec.replicas", "status"), and for everything that the operator applied a digest. The size of what is kept does not
+// the given fields ("spec.replicas", see Keep), and for everything that the operator applied a digest. The size of what is kept does not
 // depend on the content, whoever wrote it.
 func KeepDigest(paths ...string) cache.TransformFunc {
-	fields := make([][]string, 0, len(paths))
-	for _, path := range paths {
-		fields = append(fields, strings.Split(path, "."))
-	}
+	wanted := fieldTreeOf(paths)
 	return func(item any) (any, error) {
 		object, ok := item.(*unstructured.Unstructured)
 		if !ok {
@@ -31,7 +27,7 @@ func KeepDigest(paths ...string) cache.TransformFunc {
 		if _, isDone := object.Object[digestsField]; isDone {
 			return item, nil
 		}
-		kept := &unstructured.Unstructured{Object: map[string]any{}}
+		kept := &unstructured.Unstructured{Object: wanted.in(object)}
 		kept.SetAPIVersion(object.GetAPIVersion())
 		kept.SetKind(object.GetKind())
 		keepIdentity(kept, object)
@@ -41,11 +37,6 @@ func KeepDigest(paths ...string) cache.TransformFunc {
 		trimLabels(kept)
 		kept.SetOwnerReferences(controllerOf(object))
 		keepDigests(kept, object)
-		for _, path := range fields {
-			if value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...); err == nil && found {
-				_ = unstructured.SetNestedField(kept.Object, value, path...)
-			}
-		}
 		return kept, nil
 	}
 }

@@ -164,7 +164,7 @@ func TestKeepDigestKeepsWhatIsAskedFor(t *testing.T) {
 	live := applyAs(t, parse(t, set), nil)
 	live.SetUID("u")
 	live.SetResourceVersion("7")
-	keepDigest := KeepDigest("spec.replicas", "status")
+	keepDigest := KeepDigest("spec.replicas", "status.replicas")
 	kept, err := keepDigest(live)
 	if err != nil {
 		t.Fatal(err)

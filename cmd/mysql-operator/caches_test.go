@@ -49,7 +49,8 @@ func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	}
 }
 
-// filled is an object that has much of everything that its maker may write. What only Kubernetes writes, the status, it does not have.
+// filled is an object that has much of everything that its maker may write, and the status in which Kubernetes repeats some of that: the names of
+// containers and of images.
 func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	t.Helper()
 	much := strings.Repeat("m", 100_000)
@@ -60,10 +61,14 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 			"template":             map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "args": []any{much}}}}},
 			"containers":           []any{map[string]any{"name": "c", "args": []any{much}}},
 			"metrics":              []any{much},
+			"selector":             manyOf(much),
+			"resources":            map[string]any{"requests": manyOf(much), "limits": manyOf(much)},
 		},
+		"status": repeating(much),
 	}}
 	if watch.Resource.Resource == "configmaps" {
 		delete(object.Object, "spec")
+		delete(object.Object, "status")
 		object.Object["data"] = map[string]any{"a": much}
 	}
 	object.SetName("large")
@@ -94,4 +99,30 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	object.SetOwnerReferences(owners)
 	object.SetFinalizers(finalizers)
 	return object
+}
+
+// manyOf has short values under many names, and a long one.
+func manyOf(much string) map[string]any {
+	values := map[string]any{"storage": "1Gi", "long": much}
+	for i := range 10_000 {
+		values[fmt.Sprintf("example.com/name-%d", i)] = "1"
+	}
+	return values
+}
+
+// repeating is a status with much in it.
+func repeating(much string) map[string]any {
+	conditions, containers := []any{}, []any{}
+	for range 1000 {
+		conditions = append(conditions, map[string]any{"type": "Any", "status": "False", "reason": "Any", "message": much[:10_000]})
+		ended := map[string]any{"terminated": map[string]any{"exitCode": int64(1), "reason": "Error", "message": much[:10_000]}}
+		containers = append(containers, map[string]any{
+			"name": much[:63], "image": much[:10_000], "imageID": much[:10_000], "lastState": ended,
+			"state": map[string]any{"waiting": map[string]any{"reason": "ErrImagePull", "message": much[:10_000]}, "terminated": ended["terminated"]},
+		})
+	}
+	return map[string]any{
+		"phase": "Pending", "reason": "Any", "message": much, "conditions": conditions, "capacity": manyOf(much),
+		"initContainerStatuses": containers, "containerStatuses": containers,
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -319,7 +320,7 @@ func TestSlimObjectsKeepWhatIsRead(t *testing.T) {
 	job.Status = batchv1.JobStatus{Failed: 2, Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "too often"}}}
 	pod := podOf("db-restore-x", failedWith(ReasonBackupCorrupt, ExitRefused))
 	pod.Annotations = map[string]string{"cni": "much"}
-	slimJob, slimPod := slim[batchv1.Job](t, SlimJob, job), slim[corev1.Pod](t, SlimPod, pod)
+	slimJob, slimPod := slim[batchv1.Job](t, SlimJob, job), slim[corev1.Pod](t, reconcile.KeepPod, pod)
 	before, after := Observe(CommandBackup, &job, []corev1.Pod{pod}), Observe(CommandBackup, &slimJob, []corev1.Pod{slimPod})
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("what is kept tells something else (-before +after):\n%s", diff)

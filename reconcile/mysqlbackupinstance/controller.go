@@ -45,7 +45,7 @@ func ControllerAt(kind schema.Kind, image, home string, now func() time.Time) re
 		Kind: kind,
 		Watches: []reconcile.Watch{
 			{Resource: jobs(), Selector: backup.Selector, Transform: backup.SlimJob, Owners: byLabel},
-			{Resource: pods(), Selector: backup.Selector, Transform: backup.SlimPod, Owners: byLabel, Indices: map[string]reconcile.IndexFunc{indexLabel: podLabel}},
+			{Resource: pods(), Selector: backup.Selector, Transform: reconcile.KeepPod, Owners: byLabel, Indices: map[string]reconcile.IndexFunc{indexLabel: podLabel}},
 			{Resource: clusters(kind), Owners: waitingFor},
 		},
 		Indices:  indices(),

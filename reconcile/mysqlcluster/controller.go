@@ -21,14 +21,14 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 	return reconcile.Controller{
 		Kind: kind,
 		Watches: []reconcile.Watch{
-			{Resource: statefulSets(), Selector: managedSelector, Transform: slimSet},
-			{Resource: services(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.selector")},
+			{Resource: statefulSets(), Selector: managedSelector, Transform: slimSet()},
+			{Resource: services(), Selector: managedSelector, Transform: slimService},
 			{Resource: configs(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: accounts(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: budgets(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: networkPolicies(), Selector: managedSelector, Transform: reconcile.KeepDigest()},
 			{Resource: volumes(), Selector: managedSelector, Transform: slimVolume, Owners: byInstance, Indices: byCluster()},
-			{Resource: pods(), Selector: managedSelector, Transform: slimPod, Owners: byInstance, Indices: byCluster()},
+			{Resource: pods(), Selector: managedSelector, Transform: reconcile.KeepPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
 		// The CAs of clusters, and which of them there are.

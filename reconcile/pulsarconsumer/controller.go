@@ -17,8 +17,10 @@ import (
 // Controller is the kind as the engine knows it. image is the operator's own, for consumers that name none.
 func Controller(kind schema.Kind, image string) reconcile.Controller {
 	return reconcile.Controller{
-		Kind:    kind,
-		Watches: []reconcile.Watch{{Resource: deployments(), Selector: managedSelector, Transform: reconcile.KeepDigest("spec.paused", "status")}},
+		Kind: kind,
+		Watches: []reconcile.Watch{{
+			Resource: deployments(), Selector: managedSelector, Transform: reconcile.KeepDigest(append(reconcile.DeploymentStatus(), "spec.paused")...),
+		}},
 		Rules: []rbacv1.PolicyRule{
 			// What is applied is created and changed by one verb; create is asked for where nothing is there yet.
 			{APIGroups: []string{deployments().Group}, Resources: []string{deployments().Resource}, Verbs: []string{"create", "patch"}},

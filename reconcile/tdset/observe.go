@@ -94,10 +94,16 @@ func keepScaler(item any) (any, error) {
 		}
 	}
 	trimmed, err := reconcile.TrimMetadata(item)
-	if err != nil {
-		return nil, err
+	deployment, ok := trimmed.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return trimmed, err
 	}
-	return reconcile.KeepDigest(scalerField, "metadata.annotations", "spec.replicas", "spec.paused", "status")(trimmed)
+	mark, isMarked := deployment.GetAnnotations()[annotationScaled]
+	digested, err := reconcile.KeepDigest(append(reconcile.DeploymentStatus(), scalerField, "spec.replicas", "spec.paused")...)(deployment)
+	if kept, ok := digested.(*unstructured.Unstructured); ok && isMarked {
+		kept.SetAnnotations(map[string]string{annotationScaled: mark})
+	}
+	return digested, err
 }
 
 // hasDefault says whether a Deployment has as many replicas as the API server gives one that was made without a number.
