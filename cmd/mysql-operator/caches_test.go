@@ -62,6 +62,7 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 			"containers":           []any{map[string]any{"name": "c", "args": []any{much}}},
 			"metrics":              []any{much},
 			"selector":             manyOf(much),
+			"scaleTargetRef":       map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": much},
 			"resources":            map[string]any{"requests": manyOf(much), "limits": manyOf(much)},
 		},
 		"status": repeating(much),

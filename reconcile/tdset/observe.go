@@ -183,18 +183,24 @@ func scaledBy(autoscaler *unstructured.Unstructured, sets reconcile.Lister) []ty
 	return []types.NamespacedName{{Namespace: autoscaler.GetNamespace(), Name: target.name}}
 }
 
-// keepTarget is the transform of the autoscalers' cache: only what they scale is kept.
+// longestName is how long a name of Kubernetes' or of this operator's objects can be. That of a target nobody bounds.
+const longestName = 253
+
+// keepTarget is the transform of the autoscalers' cache: only what they scale is kept, where that can be a Deployment or a TDSet.
 func keepTarget(item any) (any, error) {
 	object, ok := item.(*unstructured.Unstructured)
 	if !ok {
 		return item, nil
 	}
-	named, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "scaleTargetRef")
+	named := targetOf(object)
 	identity, err := reconcile.KeepIdentity(object)
 	kept, ok := identity.(*unstructured.Unstructured)
 	if err != nil || !ok {
 		return identity, err
 	}
-	kept.Object["spec"] = map[string]any{"scaleTargetRef": named}
+	if (named.isDeployment() || named.isSet()) && len(named.name) <= longestName {
+		// Of the apiVersion nobody reads more than the group.
+		kept.Object["spec"] = map[string]any{"scaleTargetRef": map[string]any{"apiVersion": named.group + "/v1", "kind": named.kind, "name": named.name}}
+	}
 	return kept, nil
 }
