@@ -38,7 +38,7 @@ func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 
 // observeLive returns what the API server itself says, and the instances as it has them, by name. The schedule is still as it was seen.
 func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen look) (look, map[string]*unstructured.Unstructured, error) {
-	made, err := r.api.List(ctx, instances(), seen.schedule.Namespace, v1.LabelBackupSchedule+"="+seen.schedule.Name)
+	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {
 		return seen, nil, err
 	}
@@ -54,6 +54,11 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 		byName[object.GetName()] = object
 	}
 	return seen, byName, r.api.StillWanted(ctx, own)
+}
+
+// instancesOf returns what has a schedule's label, as the API server has it.
+func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSchedule) ([]*unstructured.Unstructured, error) {
+	return r.api.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
 }
 
 // restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces that

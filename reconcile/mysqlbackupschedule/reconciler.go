@@ -42,7 +42,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 		return reconcile.Outcome{}, err
 	}
 	found, cleared := decide(seen), retain(seen)
-	did, failure := r.act(ctx, object, seen, found, cleared)
+	did, failure := r.act(ctx, object, &seen, &found, cleared)
 	refused := problemOf(failure)
 	status := statusOf(seen, found, did, refused)
 	outcome := reconcile.Outcome{Status: status, Events: tell(seen, found, did, status), Again: again(seen.now, found.next, cleared.next)}
@@ -56,15 +56,33 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return outcome, failure
 }
 
-// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same.
-func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen look, found turn, cleared sweep) (done, error) {
+// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same. What is to be made is decided anew on
+// what the API server itself has.
+func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *look, found *turn, cleared sweep) (done, error) {
 	did := done{}
 	var making, clearing error
 	if !found.make.IsZero() {
-		did, making = r.make(ctx, own, seen, found)
+		making = r.decideLive(ctx, seen, found)
+	}
+	if making == nil && !found.make.IsZero() {
+		did, making = r.make(ctx, own, *seen, *found)
 	}
 	if !cleared.isEmpty() {
-		clearing = r.clear(ctx, own, seen, &did)
+		clearing = r.clear(ctx, own, *seen, &did)
 	}
 	return did, errors.Join(making, clearing)
+}
+
+// decideLive decides again whether an instance is to be made, by the instances that the API server has: the caches may lack what the leader before
+// this one made. They have other names than the one to be made, so that nothing else would tell.
+func (r *reconciler) decideLive(ctx context.Context, seen *look, found *turn) error {
+	made, err := r.instancesOf(ctx, seen.schedule)
+	if err != nil {
+		return err
+	}
+	if err := seen.read(made); err != nil {
+		return err
+	}
+	*found = decide(*seen)
+	return nil
 }

@@ -130,3 +130,47 @@ func TestBackupScheduleForbidsUnderALaggingWatch(t *testing.T) {
 	d.considers(t)
 	d.has(t, 0)
 }
+
+// TestBackupScheduleForbidsUnderANewLeader: the caches of a standby lack the backup that the leader made last. As the leader it makes none beside it.
+func TestBackupScheduleForbidsUnderANewLeader(t *testing.T) {
+	t.Parallel()
+	d := newDiary(t, "concurrencyPolicy: Forbid")
+	stands := func(config *reconcile.Config) {
+		d.elected(config)
+		d.omnipotent(config)
+	}
+	leader := d.operate(t, stands)
+	d.is(t, "Scheduled", nil)
+	late := newLaggard("mysqlbackupinstances")
+	standby := d.operate(t, func(config *reconcile.Config) {
+		stands(config)
+		config.Identity = "standby"
+		late.slow(config)
+	})
+	soon(t, func(context.Context) string {
+		if err := standby.manager.CachesSynced(); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	late.lag()
+	d.turn(t, d.night(0))
+	d.considers(t)
+	d.has(t, 0)
+
+	leader.finish(t)
+	d.strikes(t, d.night(1))
+	soon(t, func(ctx context.Context) string {
+		if made := d.names(ctx); len(made) != 1 {
+			t.Fatalf("there are the instances %v, none of them over", made)
+		}
+		schedule, err := d.read(ctx)
+		if err != nil || schedule.Status.Missed != 1 {
+			return fmt.Sprintf("no pass has left the second night out: %+v (%v)", schedule.Status, err)
+		}
+		return ""
+	})
+	late.catchUp()
+	d.completes(t, 0)
+	d.has(t, 0, 1)
+}
