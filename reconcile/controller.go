@@ -37,6 +37,8 @@ type controller struct {
 	mu sync.RWMutex
 	// queue is nil while this process is a standby.
 	queue queue
+	// meet is told of the objects that there are in a term, or were a moment ago.
+	meet func(types.NamespacedName)
 }
 
 var errSecretsWatched = errors.New("secrets are never cached: read them live")
@@ -85,8 +87,15 @@ func (c *controller) client(m *Manager) *Client {
 	}
 }
 
+// itself returns the key of an object of the kind that changed, after the term has heard of it: what the caches show of it later may be nothing.
 func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {
-	return []types.NamespacedName{keyOf(object)}
+	key := keyOf(object)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.queue != nil {
+		c.meet(key)
+	}
+	return []types.NamespacedName{key}
 }
 
 // handler queues the objects of the kind that a change concerns. A change of owner concerns both owners.
@@ -131,8 +140,9 @@ func (c *controller) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest.
-func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Queue[types.NamespacedName]) queue {
+// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest. meet is told of each
+// object before it is queued for its own sake.
+func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Queue[types.NamespacedName], meet func(types.NamespacedName)) queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffFirst, backoffCap)
 	name := c.Kind.Kind
 	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.NamespacedName]{Name: name, MetricsProvider: provider, Queue: order})
@@ -144,11 +154,11 @@ func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Qu
 		}),
 	})
 	c.mu.Lock()
-	c.queue = opened
+	c.queue, c.meet = opened, meet
 	c.mu.Unlock()
 
 	for _, object := range c.own.List(metav1.NamespaceAll) {
-		c.enqueue(keyOf(object))
+		c.enqueue(c.itself(object)...)
 	}
 	return opened
 }

@@ -57,7 +57,7 @@ func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 	stranger := types.NamespacedName{Namespace: "elsewhere", Name: "never-seen"}
 	e := &ending{left: []types.NamespacedName{owner()}}
 	s := newStage(t, e)
-	queue := s.controller.open(s.metrics.queue, s.line)
+	queue := s.controller.open(s.metrics.queue, s.line, s.owe)
 	defer s.controller.close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -67,4 +67,35 @@ func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 	same(t, s.attempt(t.Context(), key).result, resultGone)
 	same(t, s.attempt(t.Context(), stranger).result, resultGone)
 	same(t, e.ended, []types.NamespacedName{owner()})
+}
+
+// TestAnEndBeforeTheFirstPass: the object is gone when its first pass in the term begins. It may have had passes in an earlier one.
+func TestAnEndBeforeTheFirstPass(t *testing.T) {
+	t.Parallel()
+	begun := func(s *stage) { s.queue = s.controller.open(s.metrics.queue, s.line, s.owe) }
+	for story, happens := range map[string]func(*testing.T, *stage){
+		"it was there when the term began": func(t *testing.T, s *stage) {
+			t.Helper()
+			s.shows(t, ownerAt("1", "10"))
+			begun(s)
+		},
+		"it came later": func(_ *testing.T, s *stage) {
+			begun(s)
+			s.controller.handler(s.controller.itself).OnAdd(ownerAt("1", "10"), false)
+		},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			e := &ending{}
+			s := newStage(t, e)
+			happens(t, s)
+			defer s.controller.close()
+			if err := s.store.Delete(ownerAt("1", "10")); err != nil {
+				t.Fatal(err)
+			}
+			key, _ := s.queue.Get()
+			same(t, s.attempt(t.Context(), key).result, resultGone)
+			same(t, e.ended, []types.NamespacedName{owner()})
+		})
+	}
 }

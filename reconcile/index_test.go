@@ -70,7 +70,7 @@ func newHall(tb testing.TB, seekers int) *hall {
 	}
 	h := &hall{controller: c, pods: c.caches[podsResource()].stores[metav1.NamespaceAll]}
 	h.handler = c.handler(func(pod *unstructured.Unstructured) []types.NamespacedName { return seekersOf(pod, c.own) })
-	h.queue = c.open(nil, nil)
+	h.queue = c.open(nil, nil, func(types.NamespacedName) {})
 	tb.Cleanup(c.close)
 	for i := range seekers {
 		object := newObject("test.example.com/v1", "seeker", types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("seeker-%d", i)})

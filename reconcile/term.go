@@ -45,7 +45,7 @@ type term struct {
 	mu      sync.Mutex
 	visited map[types.NamespacedName]visit
 	current sets.Set[types.NamespacedName]
-	// owed are the objects whose end the Reconciler has to be told.
+	// owed are the objects whose end the Reconciler has to be told. An object is among them before its first pass: it may be gone by then.
 	owed sets.Set[types.NamespacedName]
 }
 
@@ -78,7 +78,7 @@ func newTerm(c *controller, m *Manager) *term {
 // run makes passes until stop ends; then it begins no more, and returns while some may still be running: wait for passes. work is the
 // context of the passes.
 func (t *term) run(stop, work context.Context) {
-	t.queue = t.controller.open(t.metrics.queue, t.line)
+	t.queue = t.controller.open(t.metrics.queue, t.line, t.owe)
 	defer context.AfterFunc(stop, t.controller.close)()
 	defer t.controller.close()
 	t.passes.Go(func() { t.lookForLeft(stop) })

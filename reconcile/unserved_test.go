@@ -23,7 +23,7 @@ func TestAnObjectThatIsNotServedIsLookedAtAgain(t *testing.T) {
 	s := newStage(t, w)
 	s.answers(notServing)
 	s.shows(t, ownerAt("1", "10"))
-	s.queue = s.controller.open(s.metrics.queue, s.line)
+	s.queue = s.controller.open(s.metrics.queue, s.line, s.owe)
 	key, _ := s.queue.Get()
 
 	s.pass(t.Context(), key)
