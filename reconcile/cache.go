@@ -28,12 +28,12 @@ type view struct {
 	// stores has the key metav1.NamespaceAll, or one key for each namespace.
 	stores map[string]cache.Indexer
 
-	// list reads what the API server has. refreshing is held by who does so.
-	list       liveList
-	refreshing chan struct{}
-	mu         sync.RWMutex
-	// snapshots are those of the namespaces that were listed live because a watch is behind.
+	// list reads what the API server has.
+	list liveList
+	mu   sync.RWMutex
+	// snapshots are those of the namespaces that were listed live because a watch is behind, and lists when that was.
 	snapshots map[string]*snapshot
+	lists     map[string]*listing
 }
 
 // Get implements Lister.

@@ -90,7 +90,7 @@ func (s *informers) watch(kind string, what Watch, handler cache.ResourceEventHa
 	shape := informerKey{resource: what.Resource, selector: selector.String(), metadataOnly: what.MetadataOnly}
 	cached := &view{
 		resource: what.Resource, selector: selector, kind: kind, metadataOnly: what.MetadataOnly, stores: map[string]cache.Indexer{},
-		list: s.lister(shape, what.Transform), refreshing: make(chan struct{}, 1),
+		list: s.lister(shape, what.Transform),
 	}
 	for _, namespace := range s.namespaces {
 		key := shape

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it. One that took long
-// to list is used for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists.
+// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it, or the failure to list. What
+// took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists.
 const (
 	freshFor  = 2 * time.Second
 	listShare = 4
@@ -26,11 +27,24 @@ const listsAtOnce = 4
 
 // snapshot is a namespace of a resource as a live list found it. As long as the watch is behind the list, the view reads the snapshot.
 type snapshot struct {
-	at      time.Time
-	took    time.Duration
 	version string
 	// objects is nil if the cache held all that the list found, and nothing else, or holds that by now.
 	objects cache.Indexer
+}
+
+// listing is the latest live list of a namespace.
+type listing struct {
+	// turn is held by who lists, and by nobody else.
+	turn chan struct{}
+	// at is when the list began, took how long it took, and err why it failed. They are read and written by who has the turn.
+	at   time.Time
+	took time.Duration
+	err  error
+}
+
+// isRecent says whether a list answers for one that is asked for now.
+func (l *listing) isRecent(now time.Time) bool {
+	return !l.at.IsZero() && now.Sub(l.at) < max(freshFor, listShare*l.took)
 }
 
 // liveList lists a namespace of a view's resource live. The objects are transformed as those in the cache are.
@@ -92,8 +106,8 @@ func (v *view) snapshotOf(namespace string) *snapshot {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.snapshots[namespace] == taken && taken.objects != nil { // when it was listed stays known: refresh asks
-		v.snapshots[namespace] = &snapshot{at: taken.at, took: taken.took, version: taken.version}
+	if v.snapshots[namespace] == taken {
+		delete(v.snapshots, namespace)
 	}
 	return nil
 }
@@ -141,30 +155,51 @@ func namespaceOf(item any) string {
 	return object.GetNamespace()
 }
 
-// refresh lists a namespace live, unless that was done a moment ago, and keeps the list if the cache is behind it.
+// refresh lists a namespace live, unless that was done or tried a moment ago, and keeps the list if the cache is behind it.
 func (v *view) refresh(ctx context.Context, namespace string, now time.Time) error {
-	store, ok := v.store(namespace)
-	if !ok {
+	if _, ok := v.store(namespace); !ok {
 		return nil
 	}
+	last := v.listingOf(namespace)
 	select {
-	case v.refreshing <- struct{}{}:
-		defer func() { <-v.refreshing }()
+	case last.turn <- struct{}{}:
+		defer func() { <-last.turn }()
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the live list of %s in namespace %q: %w", v.resource.GroupResource(), namespace, context.Cause(ctx))
 	}
-	v.mu.RLock()
-	last := v.snapshots[namespace]
-	v.mu.RUnlock()
-	if last != nil && now.Sub(last.at) < max(freshFor, listShare*last.took) {
-		return nil
+	if last.isRecent(now) {
+		return last.err
 	}
 	began := time.Now()
+	err := v.take(ctx, namespace)
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return err // it was given up, for whatever reason, and says nothing of the API server
+	}
+	last.at, last.took, last.err = now, time.Since(began), err
+	return err
+}
+
+// listingOf returns what is known of the lists of a namespace. Each namespace has its own turns: those of others do not wait for a slow list.
+func (v *view) listingOf(namespace string) *listing {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.lists == nil {
+		v.lists = map[string]*listing{}
+	}
+	if v.lists[namespace] == nil {
+		v.lists[namespace] = &listing{turn: make(chan struct{}, 1)}
+	}
+	return v.lists[namespace]
+}
+
+// take lists a namespace, and keeps the list if the cache is behind it.
+func (v *view) take(ctx context.Context, namespace string) error {
 	items, version, err := v.list(ctx, namespace)
 	if err != nil {
 		return err
 	}
-	taken := &snapshot{at: now, took: time.Since(began), version: version}
+	taken := &snapshot{version: version}
+	store, _ := v.store(namespace)
 	if !v.storeReached(namespace, version) && !holds(store, namespace, items, version) {
 		taken.objects = cache.NewIndexer(cache.MetaNamespaceKeyFunc, store.GetIndexers())
 		if err := taken.objects.Replace(items, version); err != nil {

@@ -34,7 +34,7 @@ func newLagging() *lagging {
 		},
 	})}
 	l.view = &view{
-		resource: configMaps(), selector: labels.Everything(), kind: "Probe", refreshing: make(chan struct{}, 1),
+		resource: configMaps(), selector: labels.Everything(), kind: "Probe",
 		stores: map[string]cache.Indexer{metav1.NamespaceAll: l.store},
 	}
 	l.list = func(_ context.Context, namespace string) ([]any, string, error) {
@@ -136,6 +136,72 @@ func TestPassesOfAMomentShareALiveList(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, l.lists, 2)
+}
+
+// The list of one namespace hangs: passes of another one list theirs meanwhile.
+func TestASlowListHoldsUpItsNamespaceAlone(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.live, l.version = []*unstructured.Unstructured{configMap("b", "one", "10")}, "10"
+	quick, begun, hangs := l.list, make(chan struct{}), make(chan struct{})
+	l.list = func(ctx context.Context, namespace string) ([]any, string, error) {
+		if namespace == "a" {
+			close(begun)
+			<-hangs
+		}
+		return quick(ctx, namespace)
+	}
+	slow := make(chan error)
+	go func() { slow <- l.refresh(t.Context(), "a", time.Unix(100, 0)) }()
+	<-begun
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	same(t, l.refresh(soon, "b", time.Unix(100, 0)) == nil, true)
+	same(t, versions(l.List("b")), []string{"b/one@10"})
+	close(hangs)
+	same(t, <-slow == nil, true)
+}
+
+func TestAListThatFailedIsNotRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.fails = errors.New("the API server is slow")
+	clock := time.Unix(100, 0)
+	for range 100 {
+		same(t, errors.Is(l.refresh(t.Context(), "a", clock), l.fails), true)
+	}
+	same(t, l.lists, 1)
+	same(t, errors.Is(l.refresh(t.Context(), "b", clock), l.fails), true)
+	same(t, l.lists, 2)
+
+	// One that is given up says nothing of the API server: the next one lists.
+	given, cancel := context.WithCancel(t.Context())
+	cancel()
+	clock = clock.Add(freshFor)
+	same(t, l.refresh(given, "a", clock) != nil, true)
+	l.fails = nil
+	same(t, l.refresh(t.Context(), "a", clock) == nil, true)
+}
+
+func TestForHowLongAListCounts(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(100, 0)
+	for story, test := range map[string]struct {
+		last listing
+		now  time.Time
+		want bool
+	}{
+		"there was none":                       {listing{}, time.Unix(0, 0), false},
+		"a quick one of a moment ago":          {listing{at: began, took: time.Millisecond}, began.Add(freshFor - 1), true},
+		"a quick one of some time ago":         {listing{at: began, took: time.Millisecond}, began.Add(freshFor), false},
+		"one that took its time":               {listing{at: began, took: time.Second}, began.Add(listShare*time.Second - 1), true},
+		"one that timed out, and has had rest": {listing{at: began, took: closingTime, err: context.DeadlineExceeded}, began.Add(listShare * closingTime), false},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			same(t, test.last.isRecent(test.now), test.want)
+		})
+	}
 }
 
 // single makes a child where the caches show none: a schedule that forbids a second backup beside the first.

@@ -57,7 +57,7 @@ func newStage(t *testing.T, reconciler Reconciler) *stage {
 	}
 	own := &view{
 		resource: kind.GVR(), selector: labels.Everything(), stores: map[string]cache.Indexer{metav1.NamespaceAll: s.store},
-		list: m.informers.lister(informerKey{resource: kind.GVR()}, nil), refreshing: make(chan struct{}, 1),
+		list: m.informers.lister(informerKey{resource: kind.GVR()}, nil),
 	}
 	m.names[kind.GVK()] = kind.GVR()
 	s.term = newTerm(&controller{
