@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +35,8 @@ type view struct {
 	// snapshots are those of the namespaces that were listed live because a watch is behind, and lists when that was.
 	snapshots map[string]*snapshot
 	lists     map[string]*listing
+	// tidied is when both were looked through for what nobody needs any more.
+	tidied time.Time
 }
 
 // Get implements Lister.

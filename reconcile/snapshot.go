@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -192,6 +193,30 @@ func (v *view) listingOf(namespace string) *listing {
 	return v.lists[namespace]
 }
 
+// tidy forgets the lists that answer for none any more, and the snapshots that the cache has reached: their namespaces may be gone. It looks from
+// time to time.
+func (v *view) tidy(now time.Time) {
+	v.mu.RLock()
+	isDue := len(v.lists)+len(v.snapshots) > 0 && now.Sub(v.tidied) >= freshFor
+	v.mu.RUnlock()
+	if !isDue {
+		return
+	}
+	v.active()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.tidied = now
+	maps.DeleteFunc(v.lists, func(_ string, last *listing) bool {
+		select {
+		case last.turn <- struct{}{}:
+			defer func() { <-last.turn }()
+			return !last.isRecent(now)
+		default:
+			return false
+		}
+	})
+}
+
 // take lists a namespace, and keeps the list if the cache is behind it.
 func (v *view) take(ctx context.Context, namespace string) error {
 	items, version, err := v.list(ctx, namespace)
@@ -239,8 +264,9 @@ func holds(store cache.Indexer, namespace string, items []any, version string) b
 }
 
 // isBehind says whether a cache of the kind is known to be behind the API server in a namespace.
-func (c *controller) isBehind(namespace string) bool {
+func (c *controller) isBehind(namespace string, now time.Time) bool {
 	for _, cached := range c.caches {
+		cached.tidy(now)
 		if cached.snapshotOf(namespace) != nil {
 			return true
 		}

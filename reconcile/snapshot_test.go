@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
@@ -181,6 +182,28 @@ func TestAListThatFailedIsNotRepeatedAtOnce(t *testing.T) {
 	same(t, l.refresh(given, "a", clock) != nil, true)
 	l.fails = nil
 	same(t, l.refresh(t.Context(), "a", clock) == nil, true)
+}
+
+// Namespaces come and go. Of those that were listed while the watch was behind nothing stays once it has caught up.
+func TestNothingIsKeptOfListsThatAreOver(t *testing.T) {
+	t.Parallel()
+	l := newLagging()
+	l.version = "10"
+	clock := time.Unix(100, 0)
+	for number := range 100 {
+		namespace := "shop-" + strconv.Itoa(number)
+		l.live = []*unstructured.Unstructured{configMap(namespace, "one", "10")}
+		if err := l.refresh(t.Context(), namespace, clock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kind := &controller{caches: map[apischema.GroupVersionResource]*view{configMaps(): l.view}}
+	same(t, kind.isBehind("shop-7", clock), true)
+	same(t, []int{len(l.snapshots), len(l.view.lists)}, []int{100, 100})
+
+	l.shows(t, configMap("another", "one", "20"))
+	same(t, kind.isBehind("shop-7", clock.Add(freshFor)), false)
+	same(t, []int{len(l.snapshots), len(l.view.lists)}, []int{0, 0})
 }
 
 func TestForHowLongAListCounts(t *testing.T) {

@@ -183,7 +183,7 @@ func (t *term) glance(work context.Context, key types.NamespacedName) (again tim
 		return 0, false
 	}
 	uid, version, ok := identityOf(t.controller.own.item(key.Namespace, key.Name))
-	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.owes(key) || t.controller.isBehind(key.Namespace) {
+	if !ok || !t.hasVisited(pass{key: key, uid: uid}) || t.teller.owes(key) || t.controller.isBehind(key.Namespace, t.client.journal.now()) {
 		return 0, false
 	}
 	if _, isMissing := t.client.journal.pending(key, uid); isMissing {
@@ -236,7 +236,7 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 	}
 	current := pass{key: key, uid: cached.GetUID()}
 	missing, isMissing := t.client.journal.pending(key, cached.GetUID())
-	isBehind := t.controller.isBehind(key.Namespace)
+	isBehind := t.controller.isBehind(key.Namespace, t.client.journal.now())
 	if isMissing && !isBehind && !t.client.journal.overdue(missing) {
 		return nil, state{pass: current, behind: true}, nil
 	}
