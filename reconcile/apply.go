@@ -38,7 +38,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	}
 	_, isDigested := digestIn(live, ManagerChildren)
 	if isDigested && live.GetDeletionTimestamp() == nil {
-		if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, live, child) {
+		if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, resource, live, child) {
 			return Unchanged, nil
 		}
 		if live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName()); err != nil {
@@ -131,7 +131,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Awaiting, nil
 	}
 	canonicalise(what.desired)
-	child := appliedTo{manager: what.manager, uid: live.GetUID()}
+	child := appliedTo{manager: what.manager, child: nameOf(resource, live)}
 	where := c.whatDiffers(ctx, child, live, what)
 	if where == "" {
 		c.fits(ctx, child, live, what)
@@ -150,7 +150,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), served(err))
 	}
 	owned, _ := ownedBy(written, what.manager)
-	c.journal.remember(ctx, child, applied{desired: wanted, stored: digestOf(written.Object, owned)})
+	c.journal.remember(ctx, child, applied{uid: written.GetUID(), desired: wanted, stored: digestOf(written.Object, owned)})
 	c.journal.wrote(ctx, resource, written)
 	if written.GetResourceVersion() == live.GetResourceVersion() {
 		return Unchanged, nil
@@ -162,7 +162,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 // fits remembers that an object fits though its digest in the cache is another than that of what is desired.
 func (c *Client) fits(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) {
 	if owned, ok := ownedBy(live, what.manager); ok && what.isDigested {
-		c.journal.remember(ctx, child, applied{desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)})
+		c.journal.remember(ctx, child, applied{uid: live.GetUID(), desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)})
 	}
 }
 
@@ -179,22 +179,22 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	// The API server may store something else than was applied and have it owned all the same: defaults within an atomic field, the
 	// work of an admission plugin. Applying it again would bring nothing.
 	last, ok := c.journal.lastApplied(ctx, child)
-	if ok && last == (applied{desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)}) {
+	if ok && last == (applied{uid: live.GetUID(), desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)}) {
 		return ""
 	}
 	return where
 }
 
 // fitsDigest says whether an apply would change nothing in an object of which the cache has a digest.
-func (c *Client) fitsDigest(ctx context.Context, live, desired *unstructured.Unstructured) bool {
+func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersionResource, live, desired *unstructured.Unstructured) bool {
 	canonicalise(desired)
 	present, _ := digestIn(live, ManagerChildren)
 	wanted := wantedDigest(desired)
 	if present == wanted {
 		return true
 	}
-	last, ok := c.journal.lastApplied(ctx, appliedTo{manager: ManagerChildren, uid: live.GetUID()})
-	return ok && present != "" && last == applied{desired: wanted, stored: present}
+	last, ok := c.journal.lastApplied(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, live)})
+	return ok && present != "" && last == applied{uid: live.GetUID(), desired: wanted, stored: present}
 }
 
 // neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
@@ -212,7 +212,7 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
-	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, uid: created.GetUID()}, applied{desired: wanted, stored: digestOf(created.Object, owned)})
+	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, created)}, applied{uid: created.GetUID(), desired: wanted, stored: digestOf(created.Object, owned)})
 	c.journal.wrote(ctx, resource, created)
 	logChange(ctx, Created, created)
 	return Created, nil

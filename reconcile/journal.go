@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,15 +56,16 @@ type write struct {
 	at      time.Time
 }
 
-// appliedTo names a child and the field manager that wrote it.
+// appliedTo names a child and the field manager that wrote it. What takes the place of a child takes that of its entry.
 type appliedTo struct {
 	manager string
-	uid     types.UID
+	child   childName
 }
 
-// applied has a digest of what was applied last (desired) and of what the API server stored for it (stored). While both are the same,
-// nothing of ours changed.
+// applied has a digest of what was applied last (desired) to the child with this UID and of what the API server stored for it (stored). While
+// all are the same, nothing of ours changed.
 type applied struct {
+	uid             types.UID
 	desired, stored string
 }
 
@@ -101,6 +103,7 @@ func (j *journal) wrote(ctx context.Context, resource apischema.GroupVersionReso
 
 // deleted remembers that the pass of ctx deleted object.
 func (j *journal) deleted(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
+	j.forgetApplied(ctx, nameOf(resource, object))
 	if _, ok := j.caches[resource]; !ok {
 		return
 	}
@@ -189,6 +192,17 @@ func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.record(current).applied[child] = what
+}
+
+// forgetApplied forgets what was applied to a child that the pass of ctx deleted.
+func (j *journal) forgetApplied(ctx context.Context, child childName) {
+	current, ok := passFrom(ctx)
+	if !ok {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	maps.DeleteFunc(j.record(current).applied, func(to appliedTo, _ applied) bool { return to.child == child })
 }
 
 // isTaken reports whether something that the caches do not show was met under a child's name.

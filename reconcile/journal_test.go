@@ -157,6 +157,31 @@ func TestBarrierRemembersAnObjectOnce(t *testing.T) {
 	}
 }
 
+// A member's Pod is made anew again and again: what was applied to the last one is all that counts.
+func TestTheJournalRemembersAChildOnce(t *testing.T) {
+	t.Parallel()
+	b := newBarrier(t, metav1.NamespaceAll, "")
+	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	pod := func(life int) *unstructured.Unstructured {
+		made := child("db-0", "10", nil)
+		made.SetUID(types.UID(fmt.Sprint("life-", life)))
+		return made
+	}
+	to := appliedTo{manager: ManagerChildren + "-role", child: nameOf(configMaps(), pod(0))}
+	for life := range 100 {
+		made := applied{uid: pod(life).GetUID(), desired: "d", stored: "s"}
+		if last, _ := b.lastApplied(ctx, to); last == made {
+			t.Fatalf("something was applied to a Pod that was made a moment ago, in life %d", life)
+		}
+		b.remember(ctx, to, made)
+		last, _ := b.lastApplied(ctx, to)
+		same(t, last == made, true)
+	}
+	same(t, len(b.records[owner()].applied), 1)
+	b.deleted(ctx, configMaps(), pod(99))
+	same(t, len(b.records[owner()].applied), 0)
+}
+
 func TestViewReadsOneStoreForEachNamespace(t *testing.T) {
 	t.Parallel()
 	stores := map[string]cache.Indexer{}

@@ -29,19 +29,18 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 		return nil
 	}
 
-	child := appliedTo{manager: ManagerStatus, uid: object.GetUID()}
-	wanted := digest(desired)
-	if last, ok := c.journal.lastApplied(ctx, child); ok && last == (applied{desired: wanted, stored: digest(present)}) {
+	resource := c.names.resourceFor(object.GroupVersionKind())
+	to, wanted := appliedTo{manager: ManagerStatus, child: nameOf(resource, object)}, digest(desired)
+	if last, ok := c.journal.lastApplied(ctx, to); ok && last == (applied{uid: object.GetUID(), desired: wanted, stored: digest(present)}) {
 		// The definition defaults part of this status: writing it again would bring nothing.
 		return nil
 	}
-	resource := c.names.resourceFor(object.GroupVersionKind())
 	written, err := c.resource(resource, object).ApplyStatus(ctx, object.GetName(), statusDocument(object, desired), metav1.ApplyOptions{FieldManager: ManagerStatus, Force: true})
 	if err != nil {
 		return fmt.Errorf("write the status: %w", served(err))
 	}
 	stored, _, _ := unstructured.NestedMap(written.Object, "status")
-	c.journal.remember(ctx, child, applied{desired: wanted, stored: digest(stored)})
+	c.journal.remember(ctx, to, applied{uid: written.GetUID(), desired: wanted, stored: digest(stored)})
 	c.journal.wrote(ctx, resource, written)
 	return nil
 }
