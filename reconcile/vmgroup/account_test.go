@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
@@ -84,5 +85,20 @@ func TestWhereThereIsNoAccount(t *testing.T) {
 		if !strings.Contains(said, words) {
 			t.Errorf("it says %q, and not %q", said, words)
 		}
+	}
+}
+
+// TestNoAccountOutlastsItsGroups: a group that goes takes what a Secret of its namespace said along. Other groups there read it again.
+func TestNoAccountOutlastsItsGroups(t *testing.T) {
+	t.Parallel()
+	r := &reconciler{accounts: map[string]known{"shop": {from: "shop"}, "office": {}}, used: map[types.NamespacedName]known{}}
+	group := types.NamespacedName{Namespace: "shop", Name: "web"}
+	r.use(group, known{from: "shop"})
+	r.Forget(group)
+	if _, found := r.accounts["shop"]; found || r.usedBy(group) != nil {
+		t.Errorf("the account of namespace shop is kept")
+	}
+	if _, found := r.accounts["office"]; !found {
+		t.Errorf("that of another namespace is not")
 	}
 }

@@ -89,13 +89,14 @@ type reconciler struct {
 	used     map[types.NamespacedName]known
 }
 
-// Forget is told that a group is gone.
+// Forget is told that a group is gone. It may have been the last of its namespace; if not, the others read the Secret again.
 func (r *reconciler) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.stopping, key)
 	delete(r.ending, key)
 	delete(r.used, key)
+	delete(r.accounts, key.Namespace)
 }
 
 func keyOf(group v1alpha1.VmGroup) types.NamespacedName {
