@@ -77,6 +77,16 @@ func namespacesFlag(flags *pflag.FlagSet, into *[]string) {
 	flags.StringSliceVar(into, "namespaces", nil, "namespaces to work in; Roles in them are enough then (default: all)")
 }
 
+// checkNamespaces checks --namespaces: an empty name is a mistake in a list, and would be taken for all namespaces.
+func checkNamespaces(namespaces []string) error {
+	for _, namespace := range namespaces {
+		if strings.TrimSpace(namespace) == "" {
+			return badUsage("--namespaces has an empty name in %q: name each namespace, or leave the flag out for all namespaces", strings.Join(namespaces, ","))
+		}
+	}
+	return nil
+}
+
 // The ways of --crds.
 const (
 	crdsApply = "apply"

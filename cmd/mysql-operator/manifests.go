@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -46,10 +47,7 @@ func runManifests(_ context.Context, p process) error {
 	if len(parts) == 0 {
 		parts = []string{"all"}
 	}
-	if err := oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff); err != nil {
-		return err
-	}
-	if err := checkSecrets(o.secrets, o.namespaces); err != nil {
+	if err := errors.Join(oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff), checkNamespaces(o.namespaces), checkSecrets(o.secrets, o.namespaces)); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)

@@ -67,7 +67,7 @@ func runOperator(ctx context.Context, p process) error {
 	if len(rest) > 0 {
 		return badUsage("run takes no argument %q", strings.Join(rest, " "))
 	}
-	if err := errors.Join(o.definitions.check(), checkSecrets(o.secrets, o.namespaces)); err != nil {
+	if err := errors.Join(o.definitions.check(), checkNamespaces(o.namespaces), checkSecrets(o.secrets, o.namespaces)); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
