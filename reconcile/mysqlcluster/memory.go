@@ -198,12 +198,19 @@ func (m *memory) noteMade(key types.NamespacedName, of made) {
 	m.unchanged[key] = of
 }
 
-func (m *memory) forget(key types.NamespacedName) {
+// hangUp ends the connections to the agents of a cluster that is not looked after at present.
+func (m *memory) hangUp(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.clusters[key]; known.agents != nil {
 		known.agents.Close()
 	}
+}
+
+func (m *memory) forget(key types.NamespacedName) {
+	m.hangUp(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	delete(m.clusters, key)
 	delete(m.sights, key)
 	delete(m.calm, key)

@@ -38,15 +38,18 @@ func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one cluster.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
-	r.memory.settle(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, nil)
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	r.memory.settle(key, nil)
 	var cluster v1.MySQLCluster
 	if err := schema.Decode(object, &cluster); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	if cluster.DeletionTimestamp != nil {
+		r.memory.hangUp(key)
 		return reconcile.Outcome{}, nil
 	}
 	if cluster.Spec.Paused {
+		r.memory.hangUp(key)
 		return outcome(cluster, paused(cluster), 0), nil
 	}
 	return r.pass(ctx, object, cluster)
