@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
 // passwords are those of the operator's own accounts, by user name.
@@ -52,22 +53,61 @@ func (l Layout) keptPasswords() (passwords, error) {
 	return kept, nil
 }
 
-// refreshPasswords brings passwords that the Secret has got since into force. The primary sets them while replicas acknowledge, and they
-// replicate; the other members find one day that they work. Until then everybody goes on with those that are in force.
-func (a *Agent) refreshPasswords(ctx context.Context, maySet bool) error {
+// refreshPasswords brings passwords that the Secret has got since into force. The primary sets them, and they replicate; the other members
+// find one day that they work. Until then everybody goes on with those that are in force.
+func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	wanted, err := a.layout.wantedPasswords()
 	if err != nil || maps.Equal(wanted, a.inForce) {
 		return err
 	}
-	if !maySet {
-		return a.tryPasswords(ctx, wanted)
+	if may == mayAdmit {
+		return a.admit(ctx, wanted)
 	}
-	for _, user := range ownUsers() {
-		if err := a.local.SetOwnPassword(ctx, user, wanted[user]); err != nil {
-			return err
+	if may == maySet {
+		for _, user := range ownUsers() {
+			if err := a.local.SetOwnPassword(ctx, user, wanted[user]); err != nil {
+				return err
+			}
 		}
 	}
 	return a.tryPasswords(ctx, wanted)
+}
+
+// permission is what a member may do about passwords.
+type permission int
+
+const (
+	// mayTry: a replica tries whether they are in force.
+	mayTry permission = iota
+	// mayAdmit: a primary whose commits wait for replicas sets nothing that they would have to acknowledge.
+	mayAdmit
+	// maySet: a primary whose commits are acknowledged.
+	maySet
+)
+
+func permissionOf(where replication.State, mayCommit bool) permission {
+	switch {
+	case where != replication.StateWriting:
+		return mayTry
+	case !mayCommit:
+		return mayAdmit
+	}
+	return maySet
+}
+
+// admit lets members in that have read the Secret already, without the binary log: those that are to acknowledge commits connect with
+// the new passwords.
+func (a *Agent) admit(ctx context.Context, wanted passwords) error {
+	if maps.Equal(wanted, a.admitted) {
+		return nil
+	}
+	for _, user := range []string{mysql.ReplicationUser, mysql.CloneUser} {
+		if err := a.local.SetOwnPasswordHere(ctx, user, wanted[user]); err != nil {
+			return err
+		}
+	}
+	a.admitted = wanted
+	return nil
 }
 
 // tryPasswords goes over to new passwords if mysqld takes the agent's.

@@ -164,9 +164,14 @@ func (a *Agent) settleData(ctx context.Context) error {
 // maintain keeps what has nothing to do with the role: passwords on the primary, and the certificates. mayCommit says that enough replicas
 // acknowledge.
 func (a *Agent) maintain(ctx context.Context, where replication.State, mayCommit bool) {
+	a.maintainPasswords(ctx, where, mayCommit)
+	a.maintainCertificates(ctx)
+}
+
+func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, mayCommit bool) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if err := a.refreshPasswords(bounded, where == replication.StateWriting && mayCommit); err != nil {
+	if err := a.refreshPasswords(bounded, permissionOf(where, mayCommit)); err != nil {
 		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
 	}
 	if where == replication.StateWriting {
@@ -183,25 +188,32 @@ func (a *Agent) maintain(ctx context.Context, where replication.State, mayCommit
 	} else {
 		a.root.forget()
 	}
-	if a.tls.changed() {
-		if err := a.local.ReloadTLS(bounded); err != nil {
-			a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
-			return
-		}
-		a.mu.Lock()
-		a.status.TLS = a.tls.taken()
-		a.mu.Unlock()
-		a.log.Info("mysqld took the new certificates")
+}
+
+func (a *Agent) maintainCertificates(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if !a.tls.changed() {
+		return
 	}
+	if err := a.local.ReloadTLS(bounded); err != nil {
+		a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
+		return
+	}
+	a.mu.Lock()
+	a.status.TLS = a.tls.taken()
+	a.mu.Unlock()
+	a.log.Info("mysqld took the new certificates")
 }
 
 // rootPassword keeps root's password equal to the user's Secret, on the primary, whence it replicates.
 type rootPassword struct {
-	layout  Layout
-	inForce string
+	layout Layout
+	// inForce is what mysqld took last, refused what it did not: trying that again and again would lock an account that has a limit.
+	inForce, refused string
 }
 
-func (r *rootPassword) forget() { r.inForce = "" }
+func (r *rootPassword) forget() { r.inForce, r.refused = "", "" }
 
 // enforce tries the password that the Secret holds, and sets it where mysqld refuses it.
 func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server, mayCommit bool) error {
@@ -212,21 +224,32 @@ func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server, mayComm
 	if password == r.inForce {
 		return nil
 	}
+	if password != r.refused {
+		err := r.try(ctx, password)
+		if err == nil || !mysql.IsAccessDenied(err) {
+			return err
+		}
+		r.refused = password
+	}
+	if !mayCommit {
+		return errors.New("mysqld gets it when enough replicas acknowledge commits")
+	}
+	if err := local.SetPassword(ctx, "root", "%", password); err != nil {
+		return err
+	}
+	r.inForce, r.refused = password, ""
+	return nil
+}
+
+func (r *rootPassword) try(ctx context.Context, password string) error {
 	trial, err := mysql.Local(r.layout.socket(), mysql.Account{User: "root", Password: password})
 	if err != nil {
 		return err
 	}
 	defer trial.Close()
-	err = trial.Ping(ctx)
-	if mysql.IsAccessDenied(err) && !mayCommit {
-		return errors.New("mysqld gets it when enough replicas acknowledge commits")
-	}
-	if mysql.IsAccessDenied(err) {
-		err = local.SetPassword(ctx, "root", "%", password)
-	}
-	if err != nil {
+	if err := trial.Ping(ctx); err != nil {
 		return err
 	}
-	r.inForce = password
+	r.inForce, r.refused = password, ""
 	return nil
 }

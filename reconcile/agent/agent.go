@@ -34,9 +34,11 @@ type Agent struct {
 	// local is logged in with the password in inForce; both belong to the loop.
 	local   *mysql.Server
 	inForce passwords
-	root    rootPassword
-	tls     *tlsFiles
-	wake    chan struct{}
+	// admitted are passwords that this mysqld alone takes from other members.
+	admitted passwords
+	root     rootPassword
+	tls      *tlsFiles
+	wake     chan struct{}
 
 	mu         sync.Mutex
 	kept       state
@@ -44,8 +46,9 @@ type Agent struct {
 	// refused is why the latest assignment was refused; empty when it was accepted.
 	refused string
 	status  replication.Status
-	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time.
-	answered, looked time.Time
+	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time. hung is since when mysqld
+	// has listened without answering an agent that has had no answer yet.
+	answered, looked, hung time.Time
 	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
 	shortSince, heard time.Time
 	// pointed says that this agent set the replication channel up itself.
@@ -151,7 +154,7 @@ func (a *Agent) look(ctx context.Context) (mysql.Observed, error) {
 	if !mysql.IsAccessDenied(err) {
 		return observed, err
 	}
-	if err := a.refreshPasswords(bounded, false); err != nil {
+	if err := a.refreshPasswords(bounded, mayTry); err != nil {
 		return observed, err
 	}
 	return a.local.Observe(bounded)
@@ -166,6 +169,7 @@ func (a *Agent) unanswered(err error) {
 		// The next start is one like the first: recovery takes as long as it takes, and the probes must not cut it short.
 		a.answered = time.Time{}
 	}
+	a.hung = a.hungSince(err)
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 		a.status.Boot = rand.Text()
@@ -176,6 +180,17 @@ func (a *Agent) unanswered(err error) {
 	// A mysqld that starts anew reads the files as they are, and an agent cannot see when: it has them read again.
 	a.status.TLS = ""
 	a.tls.unknown()
+}
+
+// hungSince is since when mysqld has listened without answering; zero where it has answered before, does not listen, or says no.
+func (a *Agent) hungSince(err error) time.Time {
+	switch {
+	case !a.answered.IsZero() || !errors.Is(err, context.DeadlineExceeded):
+		return time.Time{}
+	case a.hung.IsZero():
+		return a.looked
+	}
+	return a.hung
 }
 
 // localView puts together what the next step depends on.
@@ -285,7 +300,7 @@ func (a *Agent) publish(observed mysql.Observed, local replication.Local, step r
 	now := time.Now()
 	a.looked = now
 	if !observed.LockedOut {
-		a.answered = now
+		a.answered, a.hung = now, time.Time{}
 	}
 	status, server := &a.status, observed.Server
 	if a.assignment == nil && a.refused != "" {

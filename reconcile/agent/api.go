@@ -134,7 +134,11 @@ func (a *Agent) started() error {
 func (a *Agent) alive(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.answered.IsZero() && now.Sub(a.answered) > hungAfter && now.Sub(a.looked) < hungAfter {
+	since := a.answered
+	if since.IsZero() {
+		since = a.hung
+	}
+	if !since.IsZero() && now.Sub(since) > hungAfter && now.Sub(a.looked) < hungAfter {
 		return errors.New("hung")
 	}
 	return nil

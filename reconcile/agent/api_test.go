@@ -159,6 +159,25 @@ func TestProbesNeedNoCertificate(t *testing.T) {
 	}
 }
 
+// TestAnAgentThatBeganWhileMysqldHung: it has never been answered, and yet mysqld is not starting.
+func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	hangs := fmt.Errorf("log in: %w", context.DeadlineExceeded)
+	member.unanswered(hangs)
+	later := time.Now().Add(hungAfter + time.Second)
+	member.unanswered(hangs)
+	member.looked = later
+	if err := member.alive(later); err == nil {
+		t.Error("mysqld lets nobody log in for too long and is alive")
+	}
+	member.unanswered(errors.New("access denied"))
+	member.looked = later
+	if err := member.alive(later); err != nil {
+		t.Errorf("mysqld answers: %v", err)
+	}
+}
+
 func TestProbesTellTheTruth(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())

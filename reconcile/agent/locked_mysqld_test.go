@@ -2,10 +2,13 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 )
 
 // TestAStatementAboutAccountsThatNobodyAcknowledges: it keeps everybody out until commits need no acknowledgement any more. The operator's own
@@ -13,17 +16,33 @@ import (
 func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
-	m.leads(t, 1, 1)
+	former, latest := m.open(t, "root", "root's", nil, ca), m.open(t, "root", "another", nil, ca)
+	sets := func(statement string) {
+		t.Helper()
+		if _, err := former.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.leads(t, 1, 0)
+	sets("ALTER USER root FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME UNBOUNDED")
+	m.leads(t, 2, 1)
 
 	t.Log("a new password waits for replicas, and so harms nobody")
 	if err := os.WriteFile(m.layout.rootPassword(), []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.until(t, "the agent says what it waits for", func() bool { return strings.Contains(m.agent.Status().RootError, "when enough replicas acknowledge") })
-	former, latest := m.open(t, "root", "root's", nil, ca), m.open(t, "root", "another", nil, ca)
+	time.Sleep(3 * lookEvery) // were it tried at each look, the account would be locked by then
 	if err := former.PingContext(t.Context()); err != nil {
 		t.Errorf("nobody has changed the password: %v", err)
 	}
+
+	t.Log("replicas connect with the passwords that the Secret has now")
+	if err := os.WriteFile(m.layout.account(mysql.ReplicationUser), []byte("later"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	replica := m.open(t, mysql.ReplicationUser, "later", m.card(t), ca)
+	m.until(t, "a replica gets in", func() bool { return replica.PingContext(t.Context()) == nil })
 
 	t.Log("a client makes an account")
 	made := make(chan error, 1)
@@ -39,11 +58,19 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 	}
 
 	t.Log("the cluster goes on without replicas")
-	m.leads(t, 2, 0)
+	m.leads(t, 3, 0)
 	if err := <-made; err != nil {
 		t.Error(err)
 	}
 	m.until(t, "the password is in force", func() bool { return latest.PingContext(t.Context()) == nil && m.agent.Status().RootError == "" })
+	wanted, err := m.layout.wantedPasswords()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "the accounts' passwords are in force for all members", func() bool {
+		kept, err := m.layout.keptPasswords()
+		return err == nil && maps.Equal(kept, wanted)
+	})
 	if message := m.agent.Status().Message; strings.Contains(message, "log in") {
 		t.Errorf("everybody can log in, and it says %q", message)
 	}

@@ -80,9 +80,7 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
 	primary.start(t, sqlOf(t, b), b.Agent)
 	follower := replica.start(t, sqlOf(t, b), b.Agent)
-	source := Source{Host: "127.0.0.1", Port: primary.port, Account: b.Replication, Certificates: Certificates{
-		CA: filepath.Join(certificates, "ca.pem"), Certificate: filepath.Join(certificates, "cert.pem"), Key: filepath.Join(certificates, "key.pem"),
-	}}
+	source := sourceAt(primary, certificates, b.Replication)
 	start := func(verb func() error) {
 		t.Helper()
 		if err := verb(); err != nil {
@@ -134,6 +132,13 @@ func TestStoredReplicationPasswordIsRemovedMysqld(t *testing.T) {
 	if err != nil || row["User_name"] != ReplicationUser || row["User_password"] != "" {
 		t.Errorf("stored: %v, %v; want the account %s without a password", row, err, ReplicationUser)
 	}
+}
+
+// sourceAt is how a replica reaches a mysqld.
+func sourceAt(primary *mysqld, certificates string, account Account) Source {
+	return Source{Host: "127.0.0.1", Port: primary.port, Account: account, Certificates: Certificates{
+		CA: filepath.Join(certificates, "ca.pem"), Certificate: filepath.Join(certificates, "cert.pem"), Key: filepath.Join(certificates, "key.pem"),
+	}}
 }
 
 // awaitReplication waits until both threads run and the source's connection stands.

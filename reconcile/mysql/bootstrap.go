@@ -23,17 +23,17 @@ type ownAccount struct{ user, host, require, grants string }
 
 func (a ownAccount) name() string { return fmt.Sprintf("'%s'@'%s'", a.user, a.host) }
 
-// ownAccounts are the operator's. The agent's own has its privileges from its role.
 func ownAccounts() []ownAccount {
 	return []ownAccount{
-		{AgentUser, "localhost", "NONE", agentRole},
+		// SYSTEM_USER keeps the account itself from those who may do less (manual, "Account Categories"): a role that has it would not.
+		{AgentUser, "localhost", "NONE", agentGrants},
 		{ReplicationUser, "%", "X509", "REPLICATION SLAVE ON *.*"},
 		{CloneUser, "%", "X509", "BACKUP_ADMIN ON *.*"},
 	}
 }
 
 const (
-	// agentRole has the agent's privileges. A session keeps those of its active roles; others are looked up in mysqld's privilege tables
+	// agentRole has the agent's privileges once more. A session keeps those of its active roles; others are looked up in mysqld's privilege tables
 	// (MySQL source, Security_context::has_global_grant, check_access), which are locked while a statement about accounts waits for an
 	// acknowledgement. So an agent that is logged in can look and stop the waiting.
 	agentRole = "'mysql_operator_agent_role'@'localhost'"
@@ -51,11 +51,6 @@ const lasting = "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVA
 func (b Bootstrap) SQL() (string, error) {
 	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
 	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
-	lines = append(lines,
-		"CREATE ROLE IF NOT EXISTS "+agentRole,
-		"GRANT "+agentGrants+" TO "+agentRole,
-		"GRANT SELECT ON performance_schema.* TO "+agentRole,
-	)
 	for _, account := range ownAccounts() {
 		hash, err := hashed(passwords[account.user])
 		if err != nil {
@@ -69,7 +64,7 @@ func (b Bootstrap) SQL() (string, error) {
 			"GRANT "+account.grants+" TO "+name,
 		)
 	}
-	lines = append(lines, "SET DEFAULT ROLE "+agentRole+" TO '"+AgentUser+"'@'localhost'")
+	lines = append(lines, "GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'")
 	if b.NewData {
 		hash, err := hashed(b.Root)
 		if err != nil {
@@ -81,6 +76,15 @@ func (b Bootstrap) SQL() (string, error) {
 			"DROP USER IF EXISTS 'root'@'localhost'",
 		)
 	}
+	// At the end, and made anew: whatever was done to the role costs no more than what it is for.
+	lines = append(lines,
+		"DROP ROLE IF EXISTS "+agentRole,
+		"CREATE ROLE "+agentRole,
+		"GRANT "+agentGrants+" TO "+agentRole,
+		"GRANT SELECT ON performance_schema.* TO "+agentRole,
+		"GRANT "+agentRole+" TO '"+AgentUser+"'@'localhost'",
+		"SET DEFAULT ROLE "+agentRole+" TO '"+AgentUser+"'@'localhost'",
+	)
 	return strings.Join(lines, ";\n") + ";\n", nil
 }
 

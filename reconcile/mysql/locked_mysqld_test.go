@@ -2,6 +2,8 @@ package mysql
 
 import (
 	"context"
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,8 +66,62 @@ func TestARestartEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	if err := server.process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-server.ended
+	_ = <-server.ended
 	again := bootstrap("root's")
 	again.NewData = false
 	server.start(t, sqlOf(t, again), Account{User: "root", Password: "another"}, withSemiSync()...)
+}
+
+// TestADemotionLeavesTheAgentItsEyesMysqld: to become read-only waits for commits under way, longer than anybody waits.
+func TestADemotionLeavesTheAgentItsEyesMysqld(t *testing.T) {
+	t.Parallel()
+	_, agent := waitingForAnAcknowledgement(t)
+	brief, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := agent.SetReadOnly(brief); err == nil {
+		t.Fatal("nothing was under way, so that this test shows nothing")
+	}
+	if !briefly(t, agent).LockedOut {
+		t.Error("it does not see that nobody can log in")
+	}
+	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAReplicaThatHangsAcknowledgesNothingMysqld: it counts as one that acknowledges all the same.
+func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
+	t.Parallel()
+	certificates, b := writeCertificates(t), bootstrap("root's")
+	primary, replica := newMysqld(t, certificates), newMysqld(t, certificates)
+	agent := primary.start(t, sqlOf(t, b), b.Agent, withSemiSync()...)
+	follower := replica.start(t, sqlOf(t, b), b.Agent, append(withSemiSync(), "--rpl-semi-sync-replica-enabled=ON")...)
+	if err := follower.PointToSource(t.Context(), sourceAt(primary, certificates, b.Replication)); err != nil {
+		t.Fatal(err)
+	}
+	if err := follower.StartReplica(t.Context(), b.Replication); err != nil {
+		t.Fatal(err)
+	}
+	awaitReplication(t, follower, replica)
+	if err := agent.EnforceAcks(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the replica acknowledges", func() error {
+		if observed := briefly(t, agent); !observed.EnoughAcknowledge() {
+			return fmt.Errorf("%d replicas acknowledge", observed.AckClients)
+		}
+		return nil
+	}, primary.messages)
+	if err := replica.process.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = replica.process.Process.Signal(syscall.SIGCONT) })
+	brief, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {
+		t.Fatal("the replica acknowledged, so that this test shows nothing")
+	}
+	if observed := briefly(t, agent); !observed.EnoughAcknowledge() || !observed.LockedOut {
+		t.Errorf("nobody can log in, and it sees %+v", observed)
+	}
 }

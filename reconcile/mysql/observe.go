@@ -16,16 +16,16 @@ type Observed struct {
 	Version string
 	// AckClients is how many replicas that acknowledge are connected.
 	AckClients int
-	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege tables,
-	// and no replica that would acknowledge it can connect. That ends when acknowledgements are no longer enforced, or with a restart.
+	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege tables.
+	// No replica that would acknowledge it can connect then. It ends when acknowledgements are no longer enforced, or with a restart.
 	LockedOut bool
 }
 
 // EnoughAcknowledge says whether a commit of now would be acknowledged by as many replicas as it waits for.
 func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.Server.SourceAcks }
 
-// loginTimeout bounds the login that shows whether anybody can log in, which takes some milliseconds.
-const loginTimeout = time.Second
+// loginTimeout bounds the login that shows whether anybody can log in, which takes some milliseconds. It is less than what a look may take.
+const loginTimeout = 2 * time.Second
 
 // Observe looks at everything that decisions about a member depend on.
 func (s *Server) Observe(ctx context.Context) (Observed, error) {
@@ -44,7 +44,9 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
 	seen.Server.Channel = channel
-	seen.LockedOut = !seen.EnoughAcknowledge() && s.lockedOut(ctx)
+	// A replica that hangs counts as one that acknowledges, so that their number tells nothing.
+	isWaiting := seen.Server.SourceAcks > 0 && status["Rpl_semi_sync_source_wait_sessions"] != "0"
+	seen.LockedOut = isWaiting && s.lockedOut(ctx)
 	return seen, nil
 }
 

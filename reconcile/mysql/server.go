@@ -96,14 +96,13 @@ func (s *Server) exec(ctx context.Context, what string, statements ...string) er
 	return nil
 }
 
-// execApart runs one statement over a connection of its own. database/sql closes a connection whose statement outlasts its context, and the
-// one that looks at mysqld has to outlive a statement that keeps everybody from logging in.
+// execApart runs one statement that may wait over a connection of its own. database/sql closes a connection whose statement outlasts its
+// context, and the one that looks at mysqld has to outlive that: it may be the last for which there is room, or which can be made.
 func (s *Server) execApart(ctx context.Context, statement string, arguments ...any) error {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
 	_, err := apart.ExecContext(ctx, statement, arguments...)
-	if IsAccessDenied(err) {
-		// The password has changed since the other connection was made.
+	if IsAccessDenied(err) || hasNumber(err, errTooManyConnections) {
 		_, err = s.db.ExecContext(ctx, statement, arguments...)
 	}
 	return err

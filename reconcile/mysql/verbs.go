@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 )
@@ -9,7 +10,10 @@ import (
 // SetReadOnly refuses writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
 // commits under way.
 func (s *Server) SetReadOnly(ctx context.Context) error {
-	return s.exec(ctx, "set super_read_only", "SET GLOBAL super_read_only = ON")
+	if err := s.execApart(ctx, "SET GLOBAL super_read_only = ON"); err != nil {
+		return fmt.Errorf("set super_read_only: %w", err)
+	}
+	return nil
 }
 
 // AcceptWrites lets clients write, if commits wait for so many acknowledgements. It looks and opens on one connection: a mysqld that
@@ -169,21 +173,50 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 
 // SetOwnPassword gives one of the operator's own accounts a new password, as its hash: people's password policy does not apply to it.
 func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
+	statement, err := alterOwn(user, password)
+	if err != nil {
+		return err
+	}
+	if err := s.execApart(ctx, statement); err != nil {
+		return fmt.Errorf("set the password of %s: %w", user, err)
+	}
+	return nil
+}
+
+// SetOwnPasswordHere does so on this server alone, without the binary log: it waits for nobody. Replicas get to know the password by
+// SetOwnPassword, later.
+func (s *Server) SetOwnPasswordHere(ctx context.Context, user, password string) error {
+	statement, err := alterOwn(user, password)
+	if err != nil {
+		return err
+	}
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := apart.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("set the password of %s here: %w", user, err)
+	}
+	defer one.Close()
+	for _, statement := range []string{"SET SESSION sql_log_bin = 0", statement} {
+		if _, err := one.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("set the password of %s here: %w", user, err)
+		}
+	}
+	return nil
+}
+
+func alterOwn(user, password string) (string, error) {
 	for _, account := range ownAccounts() {
 		if account.user != user {
 			continue
 		}
 		hash, err := hashed(password)
 		if err != nil {
-			return fmt.Errorf("set the password of %s: %w", user, err)
+			return "", fmt.Errorf("set the password of %s: %w", user, err)
 		}
-		name := account.name()
-		if err := s.execApart(ctx, "ALTER USER "+name+" "+identifiedAs+hash); err != nil {
-			return fmt.Errorf("set the password of %s: %w", name, err)
-		}
-		return nil
+		return "ALTER USER " + account.name() + " " + identifiedAs + hash, nil
 	}
-	return fmt.Errorf("%s is not an account of the operator's", user)
+	return "", fmt.Errorf("%s is not an account of the operator's", user)
 }
 
 // Ping says whether mysqld answers and takes the account's password.

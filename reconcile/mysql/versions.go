@@ -17,4 +17,6 @@ const (
 	errTooManyClones = 3634
 	// errAccessDenied is ER_ACCESS_DENIED_ERROR.
 	errAccessDenied = 1045
+	// errTooManyConnections is ER_CON_COUNT_ERROR.
+	errTooManyConnections = 1040
 )
