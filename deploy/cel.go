@@ -66,6 +66,14 @@ func same(field string) string {
 	return fmt.Sprintf("object.metadata.?%s.orValue(%s) == oldObject.metadata.?%s.orValue(%s)", field, empty, field, empty)
 }
 
+// sameOwners is an expression: an object's owners stay. Whether they wait for it to go before they do is left out.
+func sameOwners() string {
+	owners := func(object string) string {
+		return object + ".metadata.?ownerReferences.orValue([]).map(o, [o.apiVersion, o.kind, o.name, o.uid, string(o.?controller.orValue(false))])"
+	}
+	return owners("object") + " == " + owners("oldObject")
+}
+
 // stamp begins the annotation by which ConfigMonitor restarts a workload.
 const stamp = schema.MagalixGroup + "/config-"
 

@@ -5,11 +5,15 @@ import "fmt"
 // atHome says that the request is about the operator's own namespace.
 func (l Limits) atHome() string { return fmt.Sprintf("request.namespace == '%s'", l.Account.Namespace) }
 
-// keepsOwners says that an object's owners stay: it has a controller, or is a Secret of the operator's own namespace, where those with CAs have none.
+// keepsOwners says that an object's owners stay: it has a controller, or is a Secret that never has one: with a cluster's CAs, or the webhook's.
 // What is owned by nothing that exists goes by garbage collection.
 func (l Limits) keepsOwners() string {
-	return "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false)) || " +
-		"(request.resource.resource == 'secrets' && " + l.atHome() + ")"
+	kept := "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false)) || " +
+		"(request.resource.resource == 'secrets' && " + l.authority("oldObject") + ")"
+	if l.Webhook != "" {
+		kept += fmt.Sprintf(" || (request.resource.resource == 'secrets' && %s && oldObject.metadata.name == '%s')", l.atHome(), l.Webhook)
+	}
+	return kept
 }
 
 // authority says that an object is a Secret with the CAs of a cluster: ca.NAMESPACE.NAME, in the operator's own namespace.

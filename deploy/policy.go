@@ -102,7 +102,7 @@ func (l Limits) children() restraint {
 				"the operator deletes no Secrets but those with CAs of clusters, in its own namespace"),
 			validation("request.resource.resource != 'secrets' || !("+l.atHome()+") || "+l.keepsAtHome("object")+" || "+l.keepsAtHome("oldObject"),
 				"in its own namespace the operator writes Secrets with CAs of clusters only, beside those of its resources there"),
-			validation("request.operation != 'UPDATE' || ("+same("ownerReferences")+") || !("+l.keepsOwners()+")",
+			validation("request.operation != 'UPDATE' || ("+sameOwners()+") || !("+l.keepsOwners()+")",
 				"the operator changes no owners, with whose absence an object would go"),
 		},
 	}

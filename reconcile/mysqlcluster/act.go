@@ -51,6 +51,10 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
+	if err != nil && problemOf(err) == nil {
+		// What passes by itself is tried again at once; the ConfigMap's own problem is found again then.
+		return done, err
+	}
 	err = errors.Join(err, untold)
 	if err == nil && !done.unsettled {
 		r.memory.noteMade(keyOf(cluster), of)
