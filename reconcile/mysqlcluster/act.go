@@ -51,15 +51,22 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
-	if err != nil && problemOf(err) == nil {
-		// What passes by itself is tried again at once; the ConfigMap's own problem is found again then.
-		return done, err
-	}
-	err = errors.Join(err, untold)
+	err = joined(err, untold)
 	if err == nil && !done.unsettled {
 		r.memory.noteMade(keyOf(cluster), of)
 	}
 	return done, err
+}
+
+// joined returns two errors as one. One that passes by itself comes alone: told together with a problem it would not be tried again.
+func joined(one, other error) error {
+	if one != nil && problemOf(one) == nil {
+		return one
+	}
+	if other != nil && problemOf(other) == nil {
+		return other
+	}
+	return errors.Join(one, other)
 }
 
 // applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before

@@ -19,8 +19,11 @@ import (
 // The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace, so that nobody who may read Secrets where the
 // cluster is can sign in its name. That Secret can have no owner there; End deletes it.
 
-// annotationTold, on that Secret, is when members and clients had been told of the newest CA, as RFC 3339.
-const annotationTold = prefix + "members-told"
+// annotationTold, on that Secret, is when the members were told of the newest CA, annotationClientsTold when clients were, as RFC 3339.
+const (
+	annotationTold        = prefix + "members-told"
+	annotationClientsTold = prefix + "clients-told"
+)
 
 // readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read: none and nil where there is none.
 // A Secret that is damaged, or of a former cluster of that name, has none.
@@ -63,22 +66,22 @@ func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster type
 			Type:       corev1.SecretTypeOpaque, Data: data,
 		})
 	}
-	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil}}
+	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil, annotationClientsTold: nil}}
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
-// noteTold notes when members and clients had been told of the newest CA.
-func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, at time.Time) (*unstructured.Unstructured, error) {
-	told := map[string]any{annotationTold: at.UTC().Format(time.RFC3339)}
+// noteTold notes in one of these when somebody was told of the newest CA.
+func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
+	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
 }
 
 // readTold reads when that was; zero where it is not noted.
-func readTold(secret *unstructured.Unstructured) time.Time {
+func readTold(secret *unstructured.Unstructured, annotation string) time.Time {
 	if secret == nil {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.RFC3339, secret.GetAnnotations()[annotationTold])
+	at, err := time.Parse(time.RFC3339, secret.GetAnnotations()[annotation])
 	if err != nil {
 		return time.Time{}
 	}

@@ -24,8 +24,8 @@ const (
 	keyAuthorities = "ca.crt"
 )
 
-// maxSteps bounds how many steps a look at the certificates may take: to bring a new CA takes three.
-const maxSteps = 4
+// maxSteps bounds how many steps a look at the certificates may take: to bring a new CA takes three or four.
+const maxSteps = 5
 
 // papers are what a cluster's certificates come to.
 type papers struct {
@@ -82,7 +82,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
 		return err
 	}
-	l.told = readTold(l.kept)
+	l.told, l.clientsTold = readTold(l.kept, annotationTold), readTold(l.kept, annotationClientsTold)
 	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
 		return err
 	}
@@ -146,7 +146,9 @@ func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 	case stepTrust, stepSign:
 		return r.give(ctx, l, due.issuer)
 	case stepNote:
-		return r.note(ctx, l)
+		return r.note(ctx, l, annotationTold, &l.told)
+	case stepNoteClients:
+		return r.note(ctx, l, annotationClientsTold, &l.clientsTold)
 	case stepKeep, stepStart, stepBring, stepForget:
 	}
 	held, err := l.replace(due.step, l.names, l.now)
@@ -157,17 +159,18 @@ func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 	if err != nil {
 		return err
 	}
-	l.authorities, l.kept, l.told = held, written, time.Time{}
+	l.authorities, l.kept = held, written
+	l.told, l.clientsTold, l.published = time.Time{}, time.Time{}, false
 	return nil
 }
 
-// note notes that members and clients have been told of the newest CA by now.
-func (r *reconciler) note(ctx context.Context, l *look) error {
-	written, err := r.noteTold(ctx, l.kept, l.now)
+// note notes in an annotation that somebody has been told of the newest CA by now.
+func (r *reconciler) note(ctx context.Context, l *look, annotation string, told *time.Time) error {
+	written, err := r.noteTold(ctx, l.kept, annotation, l.now)
 	if err != nil {
 		return err
 	}
-	l.kept, l.told = written, l.now
+	l.kept, *told = written, l.now
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package mysqlcluster
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -93,12 +95,12 @@ func TestACAThatNobodyCanBeToldOfIsMadeOnce(t *testing.T) {
 	}
 	o.refused.Store("")
 	known, err := o.look()
-	if err != nil || o.patched.Load() != 2 {
+	if err != nil || o.patched.Load() != 3 {
 		t.Errorf("members are not told: %d writes (%v)", o.patched.Load(), err)
 	}
 	o.publish(known)
-	if _, err := o.look(); err != nil || o.patched.Load() != 3 {
-		t.Errorf("that members and clients were told is not noted: %d writes (%v)", o.patched.Load(), err)
+	if _, err := o.look(); err != nil || o.patched.Load() != 4 {
+		t.Errorf("that clients were told is not noted: %d writes (%v)", o.patched.Load(), err)
 	}
 }
 
@@ -126,7 +128,7 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	if told := tellRotation(before, o.cluster.Status); len(told) > 0 {
 		t.Errorf("a start tells %+v", told)
 	}
-	if o.patched.Load() != 3 {
+	if o.patched.Load() != 4 {
 		t.Errorf("Secrets were written %d times", o.patched.Load())
 	}
 }
@@ -145,6 +147,23 @@ func TestClientsLearnOfACAWhateverElseIsHeldUp(t *testing.T) {
 	s := newShop(t, 1)
 	s.live.Store("services/db0", corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: theirs("db0")})
 	s.failsOver(t, "/api/v1/namespaces/shop/configmaps/db0-ca-cert")
+}
+
+// TestAProblemHidesNoErrorThatPasses: what passes by itself is tried again at once.
+func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
+	t.Parallel()
+	problem, passes := error(&reconcile.ForeignError{Resource: configs(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
+	for what, pair := range map[string][2]error{"first": {passes, problem}, "last": {problem, passes}, "alone": {nil, passes}} {
+		if err := joined(pair[0], pair[1]); problemOf(err) != nil || !errors.Is(err, passes) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := joined(problem, nil); problemOf(err) == nil {
+		t.Errorf("the problem is told as %v", err)
+	}
+	if err := joined(nil, nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // theirs is an object of somebody else's.
@@ -184,7 +203,7 @@ func TestACAIsReplacedWhenTheTimeComes(t *testing.T) {
 	for _, at := range []struct {
 		when   time.Time
 		writes int64
-	}{{o.at, 0}, {asked.Add(-time.Second), 0}, {asked, 2}, {asked.Add(time.Minute), 2}} {
+	}{{o.at, 0}, {asked.Add(-time.Second), 0}, {asked, 3}, {asked.Add(time.Minute), 3}} {
 		o.at = at.when
 		if _, err := o.look(); err != nil || o.patched.Load() != at.writes {
 			t.Errorf("%s after the time that was asked for there were %d writes, want %d (%v)", at.when.Sub(asked), o.patched.Load(), at.writes, err)

@@ -35,8 +35,9 @@ const (
 	stepBring step = "bring a new CA"
 	// stepTrust tells members and clients which CAs to trust.
 	stepTrust step = "tell members whom to trust"
-	// stepNote notes when both had been told: from then on clients have time.
-	stepNote step = "note when members and clients were told"
+	// stepNote notes when members were told, stepNoteClients when clients were: from then on they have time.
+	stepNote        step = "note when members were told"
+	stepNoteClients step = "note when clients were told"
 	// stepSign gives the members a new certificate.
 	stepSign step = "sign the members' certificate"
 	// stepForget takes the old CA away.
@@ -47,8 +48,8 @@ const (
 type situation struct {
 	// authorities are the CAs that the operator keeps; none where its Secret is lost or damaged.
 	authorities agent.Authorities
-	// told is when members and clients had been told of the newest; zero where that is not noted.
-	told time.Time
+	// told is when members were told of the newest, clientsTold when clients were; zero where that is not noted.
+	told, clientsTold time.Time
 	// bundle is what members are given to trust, leaf their certificate: nil where there is none that can be read.
 	bundle []byte
 	leaf   *x509.Certificate
@@ -95,8 +96,10 @@ func (s situation) next(now time.Time) move {
 		return move{step: stepSign, issuer: s.issuer(now)}
 	case !bytes.Equal(s.bundle, s.authorities.Bundle()):
 		return move{step: stepTrust}
-	case s.shown() != s.authorities[0] && s.told.IsZero() && s.published:
+	case s.shown() != s.authorities[0] && s.told.IsZero():
 		return move{step: stepNote}
+	case s.shown() != s.authorities[0] && s.clientsTold.IsZero() && s.published:
+		return move{step: stepNoteClients}
 	case s.extends(s.shown(), now):
 		return move{step: stepSign, issuer: s.shown()}
 	case len(s.authorities) > 1:
@@ -112,10 +115,10 @@ func (s situation) next(now time.Time) move {
 func (s situation) rotating(now time.Time) move {
 	newest := s.authorities[0]
 	isSigned := s.shown() == newest
-	trusted := s.told.Add(s.asked.clientOverlap())
+	trusted := s.clientsTold.Add(s.asked.clientOverlap())
 	gone := madeAt(s.leaf).Add(min(memberOverlap, s.asked.clientOverlap()))
 	switch {
-	case !isSigned && (!s.published || s.told.IsZero()):
+	case !isSigned && (!s.published || s.clientsTold.IsZero()):
 		return move{step: stepKeep, waits: waitForClients}
 	case !isSigned && now.Before(trusted):
 		return move{step: stepKeep, waits: waitForClients, until: trusted}

@@ -16,15 +16,15 @@ const day = 24 * time.Hour
 // rotating is a cluster whose certificates are looked after: what the operator keeps, what it gives to the members, and what they have read
 // of it.
 type rotating struct {
-	t       *testing.T
-	n       names
-	now     time.Time
-	kept    agent.Authorities
-	told    time.Time
-	bundle  []byte
-	pair    pki.Pair
-	asked   rotationRequest
-	members map[string]*readingMember
+	t                 *testing.T
+	n                 names
+	now               time.Time
+	kept              agent.Authorities
+	told, clientsTold time.Time
+	bundle            []byte
+	pair              pki.Pair
+	asked             rotationRequest
+	members           map[string]*readingMember
 	// unpublished says that the ConfigMap for clients cannot be written.
 	unpublished bool
 	// steps are all that were taken.
@@ -69,6 +69,8 @@ func (r *rotating) look() {
 			}
 		case stepNote:
 			r.told = r.now
+		case stepNoteClients:
+			r.clientsTold = r.now
 		case stepKeep, stepStart, stepBring, stepForget:
 			held, err := s.replace(r.last.step, r.n, r.now)
 			if err != nil {
@@ -81,7 +83,7 @@ func (r *rotating) look() {
 			if r.kept, err = agent.ReadAuthorities(data); err != nil {
 				r.t.Fatal(err)
 			}
-			r.told = time.Time{}
+			r.told, r.clientsTold = time.Time{}, time.Time{}
 		}
 	}
 	r.t.Fatalf("the operator does not come to an end: %v", r.steps)
@@ -94,7 +96,7 @@ func (r *rotating) dies(after step) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.kept, r.told = held, time.Time{}
+	r.kept, r.told, r.clientsTold = held, time.Time{}, time.Time{}
 }
 
 func (r *rotating) must(made pki.Pair, err error) pki.Pair {
@@ -106,7 +108,7 @@ func (r *rotating) must(made pki.Pair, err error) pki.Pair {
 }
 
 func (r *rotating) situation() situation {
-	s := situation{authorities: r.kept, told: r.told, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
+	s := situation{authorities: r.kept, told: r.told, clientsTold: r.clientsTold, bundle: r.bundle, asked: r.asked, inUse: r.inUse(), published: !r.unpublished}
 	s.leaf, s.fits = readMemberCertificate(r.n, r.pair)
 	if trusted, err := pki.ReadCertificates(r.bundle); err == nil && s.leaf != nil && len(r.kept) == 0 {
 		s.known = pki.Issuer(s.leaf, trusted)

@@ -13,7 +13,7 @@ func TestCAIsTooLateForClients(t *testing.T) {
 	r.dies(stepBring)
 	r.now = r.now.Add(8 * day)
 	r.pass(6 * day)
-	r.want(stepTrust, stepNote)
+	r.want(stepTrust, stepNote, stepNoteClients)
 	if !r.trusts(client, r.pair) {
 		t.Error("clients have had no time")
 	}
@@ -26,7 +26,7 @@ func TestCAIsTooLateForClients(t *testing.T) {
 	r.bundle = r.kept.Bundle()
 	r.now = r.now.Add(8 * day)
 	r.pass(6 * day)
-	r.want(stepNote)
+	r.want(stepNote, stepNoteClients)
 	if !r.trusts(client, r.pair) {
 		t.Error("clients have had no time")
 	}
@@ -38,7 +38,7 @@ func TestCAIsTooLateForClients(t *testing.T) {
 	r.dies(stepStart)
 	r.now = r.now.Add(time.Hour)
 	r.look()
-	r.want(stepTrust, stepNote)
+	r.want(stepTrust, stepNote, stepNoteClients)
 	if !r.told.Equal(r.now) {
 		t.Errorf("members are told at %s, and that is noted as %s", r.now, r.told)
 	}

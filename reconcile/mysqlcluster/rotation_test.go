@@ -29,7 +29,7 @@ func TestCAIsReplacedWhileEverybodyWorks(t *testing.T) {
 	}
 	// Certificates are renewed in between, as usual.
 	r.steps = slices.DeleteFunc(r.steps, func(one step) bool { return one == stepSign })
-	r.want(stepBring, stepTrust, stepNote, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients, stepForget, stepTrust)
 	if len(r.kept) != 1 || r.kept[0].Leaf.Equal(first.Leaf) || r.trusts(pki.Encode(first.Leaf.Raw), r.pair) {
 		t.Error("the first CA is still in use at its end")
 	}
@@ -42,7 +42,7 @@ func TestCARotationStepByStep(t *testing.T) {
 	r.pass(time.Hour)
 	r.asked.before = r.now
 	r.look()
-	r.want(stepBring, stepTrust, stepNote)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients)
 	if r.last.waits != waitForClients || !r.last.until.Equal(r.now.Add(clientOverlap)) {
 		t.Errorf("it waits for %q until %s", r.last.waits, r.last.until)
 	}
@@ -88,7 +88,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	r.members["db-2"].down = true
 	r.asked.before = r.now.Add(time.Hour)
 	r.pass(10 * day)
-	r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients, stepSign, stepForget, stepTrust)
 	r.members["db-2"].down = false
 	r.read("db-2") // kubelet mounts the Secret as it is
 	r.works()
@@ -100,7 +100,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 		r.read("db-0", "db-1")
 		r.works()
 	}
-	r.want(stepBring, stepTrust, stepNote)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients)
 
 	t.Log("it is away for so long that the members' certificate has to be renewed: by the CA that it knows")
 	for range 300 {
@@ -128,7 +128,7 @@ func TestCAIsLost(t *testing.T) {
 	client, shown := r.bundle, r.pair
 	r.kept = nil
 	r.look()
-	r.want(stepStart, stepTrust, stepNote)
+	r.want(stepStart, stepTrust, stepNote, stepNoteClients)
 	if !slices.Equal(shown.Certificate, r.pair.Certificate) {
 		t.Error("the members' certificate was replaced at once")
 	}
@@ -153,7 +153,7 @@ func TestCAIsLost(t *testing.T) {
 	}
 	r.kept = held
 	r.look()
-	r.want(stepTrust, stepNote)
+	r.want(stepTrust, stepNote, stepNoteClients)
 	r.read()
 	r.works()
 
@@ -187,7 +187,7 @@ func TestCertificateIsDamagedInARotation(t *testing.T) {
 	r.asked.before = r.now.Add(time.Second)
 	r.now = r.now.Add(time.Minute)
 	r.look()
-	r.want(stepBring, stepTrust, stepNote)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients)
 	r.pair.Certificate = []byte("nonsense")
 	r.look()
 	r.want(stepSign)
@@ -235,8 +235,8 @@ func TestCertificatesOfAClockThatIsPutRight(t *testing.T) {
 		then, healed []step
 	}{
 		"it renews a certificate":    {240 * day, 60 * day, []step{stepSign}, []step{stepSign}},
-		"it brings a new CA":         {700 * day, 60 * day, []step{stepBring, stepTrust, stepNote}, []step{stepStart, stepTrust, stepNote}},
-		"it takes all CAs for ended": {day, authorityLife, []step{stepStart, stepSign}, []step{stepStart, stepSign, stepNote}},
+		"it brings a new CA":         {700 * day, 60 * day, []step{stepBring, stepTrust, stepNote, stepNoteClients}, []step{stepStart, stepTrust, stepNote, stepNoteClients}},
+		"it takes all CAs for ended": {day, authorityLife, []step{stepStart, stepSign}, []step{stepStart, stepSign, stepNote, stepNoteClients}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -280,7 +280,7 @@ func TestTwoOperatorsRotateOneCA(t *testing.T) {
 			r.turn()
 			r.now = r.now.Add(30 * time.Minute)
 		}
-		r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
+		r.want(stepBring, stepTrust, stepNote, stepNoteClients, stepSign, stepForget, stepTrust)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestCAWasLeaked(t *testing.T) {
 		r.works()
 		r.now = r.now.Add(time.Minute)
 	}
-	r.want(stepBring, stepTrust, stepNote, stepSign, stepForget, stepTrust)
+	r.want(stepBring, stepTrust, stepNote, stepNoteClients, stepSign, stepForget, stepTrust)
 	for name, member := range r.members {
 		if verifies(member.bundle, leaked.Leaf, r.now, x509.ExtKeyUsageAny) {
 			t.Errorf("%s trusts the leaked CA", name)
@@ -313,14 +313,14 @@ func TestCARotationWaitsForItsConfigMap(t *testing.T) {
 	r.pass(time.Hour)
 	r.asked.before, r.unpublished = r.now, true
 	r.pass(30 * day)
-	r.want(stepBring, stepTrust)
+	r.want(stepBring, stepTrust, stepNote)
 	if message := r.last.message(r.n); r.last.waits != waitForClients || !strings.Contains(message, "is not in ConfigMap db-ca-cert yet") {
 		t.Errorf("it waits for %q: %s", r.last.waits, message)
 	}
 	t.Log("from now on clients have their time, however late that is")
 	r.unpublished = false
 	r.pass(clientOverlap - time.Hour)
-	r.want(stepNote)
+	r.want(stepNoteClients)
 	r.pass(day)
 	r.want(stepSign, stepForget, stepTrust)
 }
