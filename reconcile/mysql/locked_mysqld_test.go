@@ -66,7 +66,9 @@ func TestARestartEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	if err := server.process.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = <-server.ended
+	if err := <-server.ended; err == nil {
+		t.Error("mysqld ended by itself")
+	}
 	again := bootstrap("root's")
 	again.NewData = false
 	server.start(t, sqlOf(t, again), Account{User: "root", Password: "another"}, withSemiSync()...)

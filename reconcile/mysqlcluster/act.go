@@ -47,7 +47,8 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	if r.memory.isMade(keyOf(cluster), of) {
 		return applied{}, nil
 	}
-	done, err := r.applyMembers(ctx, owner, n, cluster, seen, decision, primary)
+	cluster.Status.Primary = primary
+	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
 	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
@@ -71,7 +72,8 @@ func joined(one, other error) error {
 
 // applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before
 // the StatefulSet, the last one.
-func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, n names, cluster v1.MySQLCluster, seen observation, decision replication.Decision, primary string) (applied, error) {
+func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
+	n, primary := names{cluster.Namespace, cluster.Name}, cluster.Status.Primary
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
 		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),

@@ -96,10 +96,8 @@ func (s situation) next(now time.Time) move {
 		return move{step: stepSign, issuer: s.issuer(now)}
 	case !bytes.Equal(s.bundle, s.authorities.Bundle()):
 		return move{step: stepTrust}
-	case s.shown() != s.authorities[0] && s.told.IsZero():
-		return move{step: stepNote}
-	case s.shown() != s.authorities[0] && s.clientsTold.IsZero() && s.published:
-		return move{step: stepNoteClients}
+	case s.note() != stepKeep:
+		return move{step: s.note()}
 	case s.extends(s.shown(), now):
 		return move{step: stepSign, issuer: s.shown()}
 	case len(s.authorities) > 1:
@@ -108,6 +106,19 @@ func (s situation) next(now time.Time) move {
 		return move{step: stepBring}
 	}
 	return move{step: stepKeep}
+}
+
+// note is what has to be noted of a CA that no certificate is of yet; stepKeep for nothing.
+func (s situation) note() step {
+	switch {
+	case s.shown() == s.authorities[0]:
+		return stepKeep
+	case s.told.IsZero():
+		return stepNote
+	case s.clientsTold.IsZero() && s.published:
+		return stepNoteClients
+	}
+	return stepKeep
 }
 
 // rotating decides while two CAs are trusted. What time alone ends comes before what members have to do: an operator that has just started has
