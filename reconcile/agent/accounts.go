@@ -57,20 +57,32 @@ func (l Layout) keptPasswords() (passwords, error) {
 // find one day that they work. Until then everybody goes on with those that are in force.
 func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	wanted, err := a.layout.wantedPasswords()
-	if err != nil || maps.Equal(wanted, a.inForce) {
+	if err != nil {
 		return err
 	}
 	if may == mayAdmit {
 		return a.admit(ctx, wanted)
 	}
+	if maps.Equal(wanted, a.inForce) && !a.strayed {
+		return nil
+	}
 	if may == maySet {
-		for _, user := range ownUsers() {
-			if err := a.local.SetOwnPassword(ctx, user, wanted[user]); err != nil {
-				return err
-			}
+		if err := a.setPasswords(ctx, wanted); err != nil {
+			return err
 		}
 	}
 	return a.tryPasswords(ctx, wanted)
+}
+
+// setPasswords sets the passwords of all members' accounts.
+func (a *Agent) setPasswords(ctx context.Context, wanted passwords) error {
+	for _, user := range ownUsers() {
+		if err := a.local.SetOwnPassword(ctx, user, wanted[user]); err != nil {
+			return err
+		}
+	}
+	a.admitted, a.strayed = nil, false
+	return nil
 }
 
 // permission is what a member may do about passwords.
@@ -96,9 +108,10 @@ func permissionOf(where replication.State, mayCommit bool) permission {
 }
 
 // admit lets members in that have read the Secret already, without the binary log: those that are to acknowledge commits connect with
-// the new passwords.
+// the new passwords. It does so once after each start of mysqld or the agent, also where nothing is new: what was set so before is not known then.
 func (a *Agent) admit(ctx context.Context, wanted passwords) error {
-	if maps.Equal(wanted, a.admitted) {
+	boot := a.Status().Boot
+	if maps.Equal(wanted, a.admitted) && boot == a.admittedAt {
 		return nil
 	}
 	for _, user := range []string{mysql.ReplicationUser, mysql.CloneUser} {
@@ -106,7 +119,7 @@ func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 			return err
 		}
 	}
-	a.admitted = wanted
+	a.admitted, a.admittedAt, a.strayed = wanted, boot, !maps.Equal(wanted, a.inForce)
 	return nil
 }
 

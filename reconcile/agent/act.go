@@ -235,6 +235,9 @@ func (r *rootPassword) enforce(ctx context.Context, local *mysql.Server, mayComm
 		return errors.New("mysqld gets it when enough replicas acknowledge commits")
 	}
 	if err := local.SetPassword(ctx, "root", "%", password); err != nil {
+		if ctx.Err() != nil {
+			r.refused = "" // it may be in force by the next look
+		}
 		return err
 	}
 	r.inForce, r.refused = password, ""

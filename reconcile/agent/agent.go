@@ -34,11 +34,14 @@ type Agent struct {
 	// local is logged in with the password in inForce; both belong to the loop.
 	local   *mysql.Server
 	inForce passwords
-	// admitted are passwords that this mysqld alone takes from other members.
-	admitted passwords
-	root     rootPassword
-	tls      *tlsFiles
-	wake     chan struct{}
+	// admitted are the passwords that this mysqld takes from other members since its start admittedAt, where that is known: a new start has those of
+	// its init_file. strayed says that they are not those in force.
+	admitted   passwords
+	admittedAt string
+	strayed    bool
+	root       rootPassword
+	tls        *tlsFiles
+	wake       chan struct{}
 
 	mu         sync.Mutex
 	kept       state

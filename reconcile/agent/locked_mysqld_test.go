@@ -76,3 +76,32 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 		t.Errorf("everybody can log in, and it says %q", message)
 	}
 }
+
+// TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while nobody acknowledges, mysqld starts anew with the former passwords, and the Secret goes
+// back to those of before.
+func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	m := startRealMember(t, ca)
+	m.leads(t, 1, 0)
+	m.leads(t, 2, 1)
+	admits := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(m.layout.account(mysql.ReplicationUser), []byte(password), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replica := m.open(t, mysql.ReplicationUser, password, m.card(t), ca)
+		m.until(t, "a replica gets in with "+password, func() bool { return replica.PingContext(t.Context()) == nil })
+	}
+	former := read(t, m.layout.account(mysql.ReplicationUser))
+	admits("later")
+	m.crashes(t)
+	m.leads(t, 3, 1)
+	admits("later")
+	admits(former)
+	admits("last")
+	if err := os.WriteFile(m.layout.account(mysql.ReplicationUser), []byte(former), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.leads(t, 4, 0)
+	admits(former)
+}

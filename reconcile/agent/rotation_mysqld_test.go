@@ -34,6 +34,7 @@ type realMember struct {
 	layout Layout
 	agent  *Agent
 	port   int
+	mysqld *exec.Cmd
 }
 
 func startRealMember(t *testing.T, ca authority) *realMember {
@@ -59,11 +60,7 @@ func startRealMember(t *testing.T, ca authority) *realMember {
 	if output, err := mysqldCommand(t.Context(), rootfs, m.layout.initConfig()).CombinedOutput(); err != nil {
 		t.Fatalf("initialize: %v\n%s\n%s", err, output, m.messages())
 	}
-	process := mysqldCommand(context.WithoutCancel(t.Context()), rootfs, m.layout.serverConfig())
-	process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	m.start(t)
 	if m.agent, err = New(m.layout, logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +72,29 @@ func startRealMember(t *testing.T, ca authority) *realMember {
 		if err := <-ended; err != nil {
 			t.Errorf("the agent ended with %v", err)
 		}
-		_ = process.Process.Signal(syscall.SIGTERM)
-		_ = process.Wait()
+		_ = m.mysqld.Process.Signal(syscall.SIGTERM)
+		_ = m.mysqld.Wait()
 	})
 	return m
+}
+
+func (m *realMember) start(t *testing.T) {
+	t.Helper()
+	m.mysqld = mysqldCommand(context.WithoutCancel(t.Context()), os.Getenv(rootfsVariable), m.layout.serverConfig())
+	m.mysqld.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.mysqld.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crashes ends mysqld without a word, and starts it as kubelet does.
+func (m *realMember) crashes(t *testing.T) {
+	t.Helper()
+	boot := m.agent.Status().Boot
+	_ = m.mysqld.Process.Kill()
+	_ = m.mysqld.Wait()
+	m.start(t)
+	m.until(t, "the agent has noticed", func() bool { return m.agent.Status().Boot != boot })
 }
 
 // mysqldCommand is mysqld of a root file system with its own loader and libraries.
