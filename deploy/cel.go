@@ -69,7 +69,8 @@ func same(field string) string {
 // sameOwners is an expression: an object's owners stay. Whether they wait for it to go before they do is left out.
 func sameOwners() string {
 	owners := func(object string) string {
-		return object + ".metadata.?ownerReferences.orValue([]).map(o, [o.apiVersion, o.kind, o.name, o.uid, string(o.?controller.orValue(false))])"
+		return object + ".metadata.?ownerReferences.orValue([]).map(o, " +
+			"o.apiVersion + ' ' + o.kind + ' ' + o.name + ' ' + o.uid + (o.?controller.orValue(false) ? ' controls' : ''))"
 	}
 	return owners("object") + " == " + owners("oldObject")
 }
