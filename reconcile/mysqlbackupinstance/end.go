@@ -37,7 +37,7 @@ type remains struct {
 	tried, removing time.Duration
 	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it, and not told to end.
 	strayed map[string]time.Duration
-	// shared says that another backup is being written to the same volume, which may keep a Pod from it.
+	// shared says that another backup is being written to the same volume, which may keep a Pod from it; false after mendPatience.
 	shared bool
 	// lost is why the data cannot be reached at all; empty if it can.
 	lost string
@@ -167,7 +167,7 @@ func hungRemoval(seen remains) string {
 
 // isKeptOut says whether the Pod that deletes may be waiting for another backup on its volume. That backup has a deadline of its own.
 func isKeptOut(seen remains) bool {
-	return seen.shared && seen.state.Phase == backup.Pending
+	return seen.shared && seen.state.Phase == backup.Pending && seen.state.Reason != backup.ReasonImagePullFailed
 }
 
 // decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about as long as patience

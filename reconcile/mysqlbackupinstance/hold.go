@@ -70,6 +70,16 @@ func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-backup.ClockTolerance)
 }
 
+// removingFor is for how long this process has seen an instance's data being deleted. Where operators change it counts a day less than the API
+// server does.
+func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time) time.Duration {
+	removing := r.memory.sights.Waited(keyOf(instance), sightRemoval, now)
+	if deleted := instance.DeletionTimestamp; deleted != nil {
+		removing = max(removing, now.Sub(deleted.Time)-mendPatience-backup.ClockTolerance)
+	}
+	return removing
+}
+
 // heldSince returns since when an instance says that it waits for somebody. What it said of its backup before somebody deleted it, or changed
 // its spec, does not count: either makes another generation.
 func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {

@@ -249,7 +249,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 	for i := range own {
 		r.observeStop(instance, seen, &own[i])
 	}
-	seen.removing = r.memory.sights.Waited(keyOf(instance), sightRemoval, seen.now)
+	seen.removing = r.removingFor(instance, seen.now)
 	return nil
 }
 
@@ -267,6 +267,8 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
 		seen.shared = seen.shared || other.GetUID() != instance.UID
 	}
+	// A volume that backups are written to all the time, or that belongs to a node that is gone, does not get free.
+	seen.shared = seen.shared && seen.removing <= mendPatience
 	return nil
 }
 

@@ -57,6 +57,28 @@ func TestAStrayPodIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
+// TestAVolumeThatIsNeverFreeIsNotWaitedForForEver: two backups that nobody can write wait for each other's removal.
+func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	r, instance := &reconciler{memory: newMemory()}, fresh(begins, goes)
+	instance.DeletionTimestamp = &metav1.Time{Time: after(0)}
+	if first := r.removingFor(instance, after(time.Minute)); first > time.Minute {
+		t.Errorf("after a minute it has taken %s", first)
+	}
+	if day := r.removingFor(instance, after(mendPatience+2*time.Minute)); day <= mendPatience {
+		t.Errorf("after a day it has taken %s", day)
+	}
+	another := &reconciler{memory: newMemory()}
+	if days := another.removingFor(instance, after(2*mendPatience+time.Hour)); days <= mendPatience {
+		t.Errorf("to an operator that is new it has taken %s after two days", days)
+	}
+	pulls := backup.State{Phase: backup.Pending, Reason: backup.ReasonImagePullFailed, Pod: "nightly-1-delete-x"}
+	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}
+	if left := minutes(instance, 60, func(int) remains { return remains{removal: removal, shared: true, state: pulls} }); left != 11 {
+		t.Errorf("no node gets the image, and the data is left in minute %d, want 11", left)
+	}
+}
+
 // TestAPodHasItsTimeOnceItsVolumeIsFree: for an hour another backup keeps the Pod that deletes out. The data is left if that does not start within
 // patience after the other one has ended, and no earlier.
 func TestAPodHasItsTimeOnceItsVolumeIsFree(t *testing.T) {

@@ -55,13 +55,14 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 // rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves all else as it is for ever.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
-	if changed, err := r.spare(ctx, object, instance); changed || err != nil {
-		return reconcile.Outcome{}, err
+	changed, unsure := r.spare(ctx, object, instance)
+	if changed {
+		return reconcile.Outcome{}, unsure
 	}
 	if changed, err := r.hold(ctx, object, holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
-		return reconcile.Outcome{}, err
+		return reconcile.Outcome{}, errors.Join(unsure, err)
 	}
-	if err := r.retire(ctx, instance); err != nil {
+	if err := errors.Join(unsure, r.retire(ctx, instance)); err != nil {
 		return reconcile.Outcome{}, err
 	}
 	outcome := reconcile.Outcome{Status: carried(instance)}
