@@ -17,7 +17,8 @@ import (
 )
 
 // freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it, or the failure to list. What
-// took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists.
+// took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists. A failure counts half
+// as long again as it took.
 const (
 	freshFor  = 2 * time.Second
 	listShare = 4
@@ -45,7 +46,11 @@ type listing struct {
 
 // isRecent says whether a list answers for one that is asked for now.
 func (l *listing) isRecent(now time.Time) bool {
-	return !l.at.IsZero() && now.Sub(l.at) < max(freshFor, listShare*l.took)
+	counts := max(freshFor, listShare*l.took)
+	if l.err != nil {
+		counts = max(freshFor, l.took*3/2) // passes fail meanwhile
+	}
+	return !l.at.IsZero() && now.Sub(l.at) < counts
 }
 
 // liveList lists a namespace of a view's resource live. The objects are transformed as those in the cache are.
@@ -180,6 +185,12 @@ func (v *view) refresh(ctx context.Context, namespace string, now time.Time) err
 	return err
 }
 
+// isNewer says whether a version is certainly newer than another.
+func isNewer(version, than string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, than)
+	return err == nil && order > 0
+}
+
 // listingOf returns what is known of the lists of a namespace. Each namespace has its own turns: those of others do not wait for a slow list.
 func (v *view) listingOf(namespace string) *listing {
 	v.mu.Lock()
@@ -236,7 +247,9 @@ func (v *view) take(ctx context.Context, namespace string) error {
 	if v.snapshots == nil {
 		v.snapshots = map[string]*snapshot{}
 	}
-	v.snapshots[namespace] = taken
+	if known := v.snapshots[namespace]; known == nil || !isNewer(known.version, version) {
+		v.snapshots[namespace] = taken
+	}
 	return nil
 }
 

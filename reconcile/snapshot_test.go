@@ -218,7 +218,8 @@ func TestForHowLongAListCounts(t *testing.T) {
 		"a quick one of a moment ago":          {listing{at: began, took: time.Millisecond}, began.Add(freshFor - 1), true},
 		"a quick one of some time ago":         {listing{at: began, took: time.Millisecond}, began.Add(freshFor), false},
 		"one that took its time":               {listing{at: began, took: time.Second}, began.Add(listShare*time.Second - 1), true},
-		"one that timed out, and has had rest": {listing{at: began, took: closingTime, err: context.DeadlineExceeded}, began.Add(listShare * closingTime), false},
+		"one that timed out, and has had rest": {listing{at: began, took: closingTime, err: context.DeadlineExceeded}, began.Add(closingTime * 3 / 2), false},
+		"one that has just timed out":          {listing{at: began, took: closingTime, err: context.DeadlineExceeded}, began.Add(closingTime + freshFor), true},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
