@@ -30,7 +30,7 @@ func beginAt(response *http.Response, offset int64) error {
 		return nil
 	}
 	part, start := response.Header.Get("Content-Range"), int64(0)
-	if _, err := fmt.Sscanf(part, "bytes %d-", &start); err != nil || start != offset {
+	if _, err := fmt.Sscanf(strings.ToLower(part), "bytes %d-", &start); err != nil || start != offset { // units have no case (RFC 9110)
 		return fmt.Errorf("asked for the bytes from %d on, it answers with %q", offset, part)
 	}
 	return nil
