@@ -63,7 +63,8 @@ func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	if may == mayAdmit {
 		return a.admit(ctx, wanted)
 	}
-	if maps.Equal(wanted, a.inForce) && !a.strayed {
+	isDue := !maps.Equal(wanted, a.inForce) || may == maySet && a.strayed
+	if !isDue {
 		return nil
 	}
 	if may == maySet {

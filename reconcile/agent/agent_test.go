@@ -388,3 +388,16 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 		t.Errorf("it reports %s", got)
 	}
 }
+
+// TestAReplicaTakesNoPasswordsThatItHas: it led before, and let members in with others. The agent has nothing to try, and so needs no mysqld here.
+func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	member.strayed = true
+	if err := member.refreshPasswords(t.Context(), mayTry); err != nil {
+		t.Error(err)
+	}
+	if err := member.refreshPasswords(t.Context(), maySet); err == nil {
+		t.Error("as the primary it sets none for all members, or there is a mysqld, so that this test shows nothing")
+	}
+}
