@@ -54,6 +54,34 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	return c.applyAdopting(ctx, owner, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
 }
 
+// IsApplied reports whether Apply would leave a child as it is. It asks the API server only where a cache does not show that.
+func (c *Client) IsApplied(ctx context.Context, owner *unstructured.Unstructured, desired any) (bool, error) {
+	child, resource, err := c.child(owner, desired)
+	if err != nil {
+		return false, err
+	}
+	child.SetResourceVersion("")
+	mark(child)
+	live, err := c.current(ctx, resource, child)
+	if err == nil {
+		if _, isDigested := live.Object[digestsField]; isDigested {
+			if metav1.IsControlledBy(live, owner) && c.fitsDigest(ctx, resource, live, child) {
+				return true, nil
+			}
+			live, err = c.Get(ctx, resource, child.GetNamespace(), child.GetName())
+		}
+	}
+	if IsGone(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	canonicalise(child)
+	what := application{manager: ManagerChildren, desired: child}
+	return metav1.IsControlledBy(live, owner) && c.whatDiffers(ctx, appliedTo{manager: what.manager, child: nameOf(resource, live)}, live, what) == "", nil
+}
+
 // findOrCreate returns the object that exists under a child's name. If there is none, it makes the child and returns nil.
 func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
 	var refused error

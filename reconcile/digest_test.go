@@ -98,6 +98,52 @@ func TestApplyByDigest(t *testing.T) {
 	}
 }
 
+// TestIsApplied asks what an apply would do, and changes nothing.
+func TestIsApplied(t *testing.T) {
+	t.Parallel()
+	holder := ownerAt("1", "1")
+	desired := parse(t, settings)
+	desired.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(holder, holder.GroupVersionKind())})
+	mark(desired)
+	live := applyAs(t, desired, nil)
+	live.SetUID("child")
+	live.SetResourceVersion("5")
+	other := parse(t, settings)
+	put(t, other.Object, "[mysqld]\nport=1", "data", "my.cnf")
+	stranger := ownerAt("2", "1")
+	for name, test := range map[string]struct {
+		owner, desired *unstructured.Unstructured
+		lives, want    bool
+		requests       []string
+	}{
+		"as it is: the cache shows it":                   {holder, parse(t, settings), false, true, []string{}},
+		"another one: the API server is asked":           {holder, other, false, false, []string{"GET"}},
+		"of another owner":                               {stranger, parse(t, settings), false, false, []string{"GET"}},
+		"in a pass that does not trust the cache":        {holder, parse(t, settings), true, true, []string{"GET"}},
+		"in such a pass, another one than the cache has": {holder, other, true, false, []string{"GET"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, requests := digesting(t, live)
+			ctx := withPass(t.Context(), pass{key: owner(), uid: "1", live: test.lives})
+			got, err := client.IsApplied(ctx, test.owner, test.desired)
+			if err != nil || got != test.want {
+				t.Errorf("it is applied: %t (%v), want %t", got, err, test.want)
+			}
+			same(t, *requests, test.requests)
+		})
+	}
+}
+
+func TestNothingIsAppliedWhereNothingIs(t *testing.T) {
+	t.Parallel()
+	server := &creating{}
+	ctx := withPass(t.Context(), pass{key: owner(), uid: "1"})
+	if got, err := clientOf(t, server.ServeHTTP).IsApplied(ctx, ownerAt("1", "1"), parse(t, settings)); got || err != nil {
+		t.Errorf("it is applied: %t (%v)", got, err)
+	}
+}
+
 // What the API server stores in another form than it was applied is applied once, and not with every pass.
 func TestApplyByDigestRemembersWhatIsStored(t *testing.T) {
 	t.Parallel()
