@@ -1,0 +1,144 @@
+// Package sizing chooses mysqld's settings by what a member is given: memory, CPU and a volume. MySQL's own defaults are made for a host of
+// its own. docs/sizing.md has the rules with their reasons, and the tables.
+package sizing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Given is what one mysqld has. Zero means that it is not known.
+type Given struct {
+	// Memory is what its container may use, in bytes.
+	Memory int64
+	// CPU is what it may use, in thousandths of a CPU.
+	CPU int64
+	// Volume is the size of its volume, in bytes.
+	Volume int64
+}
+
+// Settings are by name; values are as in a my.cnf.
+type Settings map[string]string
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+// Tune returns the settings for a member. Where something is not known, MySQL's defaults stay in force.
+func Tune(given Given) Settings {
+	chosen := Settings{}
+	chosen.byCPU(given.CPU)
+	pool := chosen.byMemory(given.Memory)
+	chosen.byVolume(given.Volume, pool)
+	return chosen
+}
+
+// Config renders a my.cnf. A release that does not know a setting ignores it: loose_ (manual, "Program Option Modifiers"). What stands
+// after it wins, however it is spelled.
+func (s Settings) Config() string {
+	var text strings.Builder
+	text.WriteString("[mysqld]\n")
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(&text, "loose_%s = %s\n", name, s[name])
+	}
+	return text.String()
+}
+
+// TuneBeside returns the settings for a member that go with what the text of a my.cnf names, which comes after them: some of ours would change what a
+// choice of the user's means.
+func TuneBeside(given Given, config string) Settings {
+	chosen := Tune(given)
+	if Names(config, "innodb_log_file_size") || Names(config, "innodb_log_files_in_group") {
+		// MySQL ignores both where this one is set (manual, "innodb_redo_log_capacity").
+		delete(chosen, "innodb_redo_log_capacity")
+	}
+	if given.Memory != 0 && Names(config, "innodb_buffer_pool_size") {
+		// MySQL rounds up to whole chunks in all instances: here by less than a hundredth of the memory or so.
+		chosen.set("innodb_buffer_pool_chunk_size", between(mib, powerOfTwo(given.Memory/(kib/2)), 128*mib))
+	}
+	return chosen
+}
+
+// Names reports whether the text of a my.cnf names a setting, however it is spelled there.
+func Names(config, setting string) bool {
+	for line := range strings.Lines(config) {
+		key, _, _ := strings.Cut(line, "=")
+		name := strings.ReplaceAll(strings.TrimSpace(key), "-", "_")
+		for strings.HasPrefix(name, "loose_") {
+			name = strings.TrimPrefix(name, "loose_")
+		}
+		if name == setting {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Settings) set(name string, value int64) { s[name] = fmt.Sprint(value) }
+
+// byCPU keeps threads to what the container has: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the asynchronous requests that
+// all processes of a node share (fs.aio-max-nr).
+func (s Settings) byCPU(milli int64) {
+	if milli == 0 {
+		return
+	}
+	cpus := (milli + 999) / 1000
+	ioThreads := between(2, cpus, 8)
+	s["container_aware"] = "ON"
+	s.set("innodb_read_io_threads", ioThreads)
+	s.set("innodb_write_io_threads", ioThreads)
+	s.set("innodb_purge_threads", choose[int64](cpus < 8, 1, 4))
+	s["innodb_log_writer_threads"] = choose(cpus < 16, "OFF", "ON")
+	s.set("replica_parallel_workers", between(4, 2*cpus, 64))
+}
+
+// byVolume bounds what grows on the volume beside the data, and sizes the redo log by the buffer pool.
+func (s Settings) byVolume(volume, pool int64) {
+	if volume == 0 {
+		return
+	}
+	binlog := between(16*mib, powerOfTwo(volume/64), gib)
+	s.set("max_binlog_size", binlog)
+	s.set("relay_log_space_limit", max(4*binlog, volume/8))
+	s.set("innodb_max_undo_log_size", between(64*mib, volume/32, gib))
+	redo := min(between(100*mib, pool/4, 4*gib), volume/10)
+	s.set("innodb_redo_log_capacity", max(8*mib, redo/mib*mib))
+	s["innodb_temp_data_file_path"] = fmt.Sprintf("ibtmp1:12M:autoextend:max:%dM", between(256, volume/8/mib, mostTemporary))
+}
+
+// mostTemporary is the largest bound of ibtmp1, in MiB. InnoDB counts its pages in 32 bits.
+const mostTemporary = 1 << 20
+
+// TransactionLimit returns max_binlog_cache_size of a primary on a volume of so many bytes; 0 where its size is not known. It is no setting of a
+// my.cnf: an applier obeys it too, and one that stops at a transaction that its primary took does not go on.
+func TransactionLimit(volume int64) int64 {
+	if volume == 0 {
+		return 0
+	}
+	return between(256*mib, volume/8, 4*gib) / transactionUnit * transactionUnit
+}
+
+// transactionUnit is what MySQL rounds max_binlog_cache_size down to.
+const transactionUnit = 4 * kib
+
+func between(least, value, most int64) int64 { return min(max(least, value), most) }
+
+func choose[T any](condition bool, yes, no T) T {
+	if condition {
+		return yes
+	}
+	return no
+}
+
+// powerOfTwo rounds down to one.
+func powerOfTwo(value int64) int64 {
+	rounded := int64(1)
+	for rounded <= value/2 {
+		rounded *= 2
+	}
+	return rounded
+}

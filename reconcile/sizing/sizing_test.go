@@ -1,0 +1,167 @@
+package sizing
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// TestPoolLeavesRoomForTheRest has the table of docs/sizing.md.
+func TestPoolLeavesRoomForTheRest(t *testing.T) {
+	t.Parallel()
+	for memory, want := range map[int64]pool{
+		256 * mib:  {32 * mib, 1, 32 * mib},
+		512 * mib:  {128 * mib, 1, 32 * mib},
+		768 * mib:  {288 * mib, 1, 32 * mib},
+		gib:        {448 * mib, 1, 32 * mib},
+		2200 * mib: {1280 * mib, 1, 128 * mib},
+		4 * gib:    {2688 * mib, 1, 128 * mib},
+		8 * gib:    {5632 * mib, 2, 128 * mib},
+		16 * gib:   {11520 * mib, 5, 128 * mib},
+		64 * gib:   {48128 * mib, 8, 128 * mib},
+		512 * gib:  {392192 * mib, 8, 128 * mib},
+	} {
+		if got := poolOf(memory); got != want {
+			t.Errorf("%d MiB: %d MiB in %d instances of chunks of %d MiB, want %d MiB", memory/mib, got.size/mib, got.instances, got.chunk/mib, want.size/mib)
+		}
+	}
+}
+
+// TestWhatIsChosenFits: with every connection open and the pool full, a member has enough memory, and its volume room for data.
+func TestWhatIsChosenFits(t *testing.T) {
+	t.Parallel()
+	for memory := int64(512 * mib); memory < 600*gib; memory += memory / 7 {
+		found := poolOf(memory)
+		if told := Overcommitted(memory, found.size, connectionsOf(memory)); told != "" {
+			t.Error(told)
+		}
+		if found.size < memory/5 {
+			t.Errorf("%d MiB: the pool has %d MiB", memory/mib, found.size/mib)
+		}
+	}
+}
+
+func TestSettingsFollowWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		given Given
+		want  Settings
+	}{
+		"nothing is known": {Given{}, Settings{}},
+		"half a CPU": {Given{CPU: 500}, Settings{
+			"container_aware": "ON", "innodb_read_io_threads": "2", "innodb_write_io_threads": "2", "innodb_purge_threads": "1",
+			"innodb_log_writer_threads": "OFF", "replica_parallel_workers": "4",
+		}},
+		"64 CPUs": {Given{CPU: 64000}, Settings{
+			"container_aware": "ON", "innodb_read_io_threads": "8", "innodb_write_io_threads": "8", "innodb_purge_threads": "4",
+			"innodb_log_writer_threads": "ON", "replica_parallel_workers": "64",
+		}},
+		"the default volume": {Given{Volume: gib}, Settings{
+			"max_binlog_size": "16777216", "relay_log_space_limit": "134217728", "innodb_max_undo_log_size": "67108864",
+			"innodb_redo_log_capacity": "104857600", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:256M",
+		}},
+		"the smallest volume": {Given{Volume: 256 * mib}, Settings{
+			"max_binlog_size": "16777216", "relay_log_space_limit": "67108864", "innodb_max_undo_log_size": "67108864",
+			"innodb_redo_log_capacity": "26214400", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:256M",
+		}},
+		"a terabyte": {Given{Volume: 1024 * gib}, Settings{
+			"max_binlog_size": "1073741824", "relay_log_space_limit": "137438953472",
+			"innodb_max_undo_log_size": "1073741824", "innodb_redo_log_capacity": "104857600", "innodb_temp_data_file_path": "ibtmp1:12M:autoextend:max:131072M",
+		}},
+	} {
+		if got := Tune(test.given); !maps.Equal(got, test.want) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestSettingsOfMemory(t *testing.T) {
+	t.Parallel()
+	small, large := Tune(Given{Memory: gib, Volume: 10 * gib}), Tune(Given{Memory: 16 * gib, Volume: 100 * gib})
+	for name, want := range map[string][2]string{
+		"innodb_buffer_pool_size":                    {"469762048", "12079595520"},
+		"innodb_redo_log_capacity":                   {"117440512", "3019898880"},
+		"max_connections":                            {"151", "1365"},
+		"table_open_cache":                           {"400", "16000"},
+		"binlog_transaction_dependency_history_size": {"131072", "1000000"},
+		"temptable_max_ram":                          {"33554432", "536870912"},
+		"innodb_log_buffer_size":                     {"16777216", ""},
+		"performance_schema_error_size":              {"0", ""},
+		"replica_pending_jobs_size_max":              {"67108864", "134217728"},
+	} {
+		if got := [2]string{small[name], large[name]}; got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}
+
+// TestHugeVolumes: InnoDB counts the pages of ibtmp1 in 32 bits, and a bound of a multiple of 2^32 pages would be none, or less than the file has.
+func TestHugeVolumes(t *testing.T) {
+	t.Parallel()
+	for _, volume := range []int64{64 << 40, 512 << 40, 1 << 50, 1<<63 - 1} {
+		if got := Tune(Given{Volume: volume})["innodb_temp_data_file_path"]; got != "ibtmp1:12M:autoextend:max:1048576M" {
+			t.Errorf("a volume of %d TiB: %s", volume>>40, got)
+		}
+	}
+}
+
+// TestHowLargeATransactionMayBe: the primary alone has a limit, which its agent sets: an applier that obeyed it would stop for good.
+func TestHowLargeATransactionMayBe(t *testing.T) {
+	t.Parallel()
+	for volume, want := range map[int64]int64{0: 0, gib: 256 * mib, 10 * gib: 1280 * mib, 1024 * gib: 4 * gib, 10434699264: 1304334336} {
+		if got := TransactionLimit(volume); got != want || got%4096 != 0 {
+			t.Errorf("a volume of %d MiB: %d, want %d", volume/mib, got, want)
+		}
+		if _, set := Tune(Given{Memory: 4 * gib, CPU: 4000, Volume: volume})["max_binlog_cache_size"]; set {
+			t.Error("replicas have a limit too")
+		}
+	}
+}
+
+// TestWhatTheUserChoosesMeansWhatItSays: none of ours takes its sense away.
+func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
+	t.Parallel()
+	given := Given{Memory: 4 * gib, CPU: 4000, Volume: 100 * gib}
+	for name, test := range map[string]struct{ config, setting, want string }{
+		"nothing of it":                     {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
+		"redo logs as before MySQL 8.0.30":  {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
+		"so many of them, in any spelling":  {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
+		"another setting of a similar name": {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
+		"a pool of no round size":           {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "8388608"},
+		"no pool":                           {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
+	} {
+		if got := TuneBeside(given, test.config)[test.setting]; got != test.want {
+			t.Errorf("%s: %s is %q, want %q", name, test.setting, got, test.want)
+		}
+	}
+	if got := TuneBeside(Given{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
+		t.Errorf("nothing is known of the memory, and a chunk has %s", got)
+	}
+}
+
+func TestWhoAsksForTooMuchIsTold(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		memory, pool, connections int64
+		want                      string
+	}{
+		"nothing asked for":        {512 * mib, 0, 0, ""},
+		"no limit":                 {0, 8 * gib, 5000, ""},
+		"what fits":                {4 * gib, 2 * gib, 500, ""},
+		"half of a small limit":    {512 * mib, 256 * mib, 0, "may need 599 MiB and has 512 MiB"},
+		"too many connections":     {gib, 0, 1000, "1000 connections"},
+		"a pool beyond the memory": {4 * gib, 8 * gib, 0, "Lower innodb_buffer_pool_size"},
+	} {
+		got := Overcommitted(test.memory, test.pool, test.connections)
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestConfigOfSettings(t *testing.T) {
+	t.Parallel()
+	if got, want := (Settings{"b": "2", "a": "1"}).Config(), "[mysqld]\nloose_a = 1\nloose_b = 2\n"; got != want {
+		t.Errorf("%q", got)
+	}
+}
