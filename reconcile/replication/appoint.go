@@ -103,29 +103,40 @@ func writing(held Record, former []Member) string {
 	return ""
 }
 
-// elect chooses the member that holds every transaction that any reachable member holds, if enough members of the old in-sync set
-// can be read to be certain that nothing acknowledged is missing. It prefers the former primary, then the lowest ordinal.
+// elect chooses the member that holds every transaction that any reachable member holds, hollow ones aside, if enough members of the old in-sync set
+// can be read to be certain that nothing acknowledged is missing. Of several, choose decides.
 func elect(held Record, former []Member, leftBehind []string) (string, string) {
-	var all GTIDSet
-	for _, member := range former {
-		all = all.Union(member.Status.Received)
-	}
+	all := worthHaving(former)
 	// Copies of a primary that was deleted before it took its first write keep a record, and nothing that could be missed.
 	unused := len(held.InSync) == 0 && all.Empty() && len(leftBehind) == 0
 	if problem := enoughRead(held, former, leftBehind); problem != "" && !unused {
 		return "", problem
 	}
-	chosen := ""
+	var holders []Member
 	for _, member := range former {
-		complete := member.Status.Received.Contains(all)
-		if complete && (chosen == "" || member.Name == held.Primary) {
-			chosen = member.Name
+		if member.Status.Received.Contains(all) {
+			holders = append(holders, member)
 		}
 	}
-	if chosen == "" {
+	if len(holders) == 0 {
 		return "", "no member holds every transaction found on the retained volumes, so choosing one would drop data: " + holdings(former)
 	}
+	chosen := choose(held.Primary, holders)
+	if chosen == "" {
+		return "", rowsMissing(held.Primary, holders)
+	}
 	return chosen, ""
+}
+
+// worthHaving is everything that members hold, but for transactions that hold nothing: a member that has only those cannot be missed. Each speaks of those
+// that it made: another one may hold rows under the same GTID.
+func worthHaving(members []Member) GTIDSet {
+	var all, hollow GTIDSet
+	for _, member := range members {
+		all = all.Union(member.Status.Received)
+		hollow = hollow.Union(member.Status.Hollow.OfServer(member.Status.ServerUUID))
+	}
+	return all.Subtract(hollow)
 }
 
 // enoughRead checks that the members read intersect every set of members that may have acknowledged a commit (doc.go). Without the

@@ -32,8 +32,8 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
 		s.c.Record = first
 		want := map[string]Assignment{
-			"db-0": {Protocol: Protocol, Record: first, Role: RolePrimary, Boot: "boot-db-0"},
-			"db-1": {Protocol: Protocol, Record: first, Role: RoleReplica, Boot: "boot-db-1", SourceHost: "db-0.pods", SourcePort: 3306},
+			"db-0": {Protocol: Protocol, Record: first, Role: RolePrimary, Boot: "boot-db-0", Members: 2},
+			"db-1": {Protocol: Protocol, Record: first, Role: RoleReplica, Boot: "boot-db-1", SourceHost: "db-0.pods", SourcePort: 3306, CopyLimit: DefaultCopyLimit},
 		}
 		if diff := cmp.Diff(want, Decide(s.c).Assignments); diff != "" {
 			t.Errorf("assignments (-want +got):\n%s", diff)

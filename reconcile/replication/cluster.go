@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -18,6 +19,8 @@ type Cluster struct {
 	// Port is where every mysqld listens.
 	Port       int
 	Durability Durability
+	// CopyLimit is how fast a new member copies the primary's data at most, in bytes per second; 0 is DefaultCopyLimit.
+	CopyLimit int64
 }
 
 // Durability says what happens when too few replicas are left to acknowledge commits.
@@ -49,6 +52,8 @@ type Decision struct {
 	Assignments map[string]Assignment
 	// Scale is how many members the StatefulSet shall ask for.
 	Scale int
+	// Matching is what the primary is asked beside its assignment; nil for nothing.
+	Matching *Matching
 	// ReadFromPrimary routes reads to the primary, since no replica can serve them.
 	ReadFromPrimary bool
 	// Note says, for people, what the cluster waits for, or why it stands still; nil when nothing is the matter.
@@ -114,7 +119,7 @@ func decide(c Cluster) Decision {
 		return decision
 	}
 	decision.Scale, decision.Note = scale(c)
-	decision.Assignments = wanted
+	decision.Assignments, decision.Matching = wanted, matching(c)
 	if decision.Note == nil {
 		decision.Note = oddMembers(c)
 	}
@@ -170,7 +175,7 @@ func assignments(c Cluster) map[string]Assignment {
 	}
 	all := map[string]Assignment{}
 	if primary.Status != nil {
-		all[primary.Name] = Assignment{Protocol: Protocol, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent()}
+		all[primary.Name] = Assignment{Protocol: Protocol, Record: c.Record, Role: RolePrimary, Boot: primary.Status.Boot, Acks: acks(c), Silent: c.silent(), Members: c.Replicas}
 	}
 	for _, member := range c.replicas() {
 		if member.Status == nil || c.Record.before(member.held()) {
@@ -180,7 +185,7 @@ func assignments(c Cluster) map[string]Assignment {
 			Protocol: Protocol, Record: c.Record, Role: RoleReplica, Boot: member.Status.Boot,
 			InSync:      c.Record.Acknowledges(member.Name),
 			Acknowledge: c.Record.Acknowledges(member.Name) && c.wanted(member) && !toldSilent(primary, member.Name),
-			SourceHost:  primary.Host, SourcePort: c.Port,
+			SourceHost:  primary.Host, SourcePort: c.Port, CopyLimit: cmp.Or(c.CopyLimit, DefaultCopyLimit),
 		}
 	}
 	return all

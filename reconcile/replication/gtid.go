@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -216,6 +217,47 @@ func subtract(from, cut []interval) []interval {
 	return left
 }
 
+// Both is every transaction that both sets hold.
+func (s GTIDSet) Both(other GTIDSet) GTIDSet { return s.Subtract(s.Subtract(other)) }
+
+// Latest is at most so many transactions of the set: of each source those with the highest numbers.
+func (s GTIDSet) Latest(most int64) GTIDSet {
+	some := map[gtidSource][]interval{}
+	for _, source := range s.sources() {
+		list := s.intervals[source]
+		for at := len(list) - 1; at >= 0 && most > 0; at-- {
+			piece := list[at]
+			piece.first = max(piece.first, piece.end-most)
+			most -= piece.end - piece.first
+			some[source] = append(some[source], piece)
+		}
+		slices.Reverse(some[source])
+		if most == 0 {
+			break
+		}
+	}
+	return GTIDSet{intervals: some}
+}
+
+// All yields every transaction of the set, in order, as MySQL writes a GTID.
+func (s GTIDSet) All() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, source := range s.sources() {
+			name := source.uuid + ":"
+			if source.tag != "" {
+				name += source.tag + ":"
+			}
+			for _, piece := range s.intervals[source] {
+				for number := piece.first; number < piece.end; number++ {
+					if !yield(name + strconv.FormatInt(number, 10)) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
 // Contains says whether every transaction of other is in the set.
 func (s GTIDSet) Contains(other GTIDSet) bool {
 	for source, list := range other.intervals {
@@ -263,6 +305,15 @@ func (s GTIDSet) ofSources(wanted func(gtidSource) bool) GTIDSet {
 	return GTIDSet{intervals: some}
 }
 
+// Servers are the UUIDs of the servers on which transactions of the set began, in order.
+func (s GTIDSet) Servers() []string {
+	all := make([]string, 0, len(s.intervals))
+	for _, source := range s.sources() {
+		all = append(all, source.uuid)
+	}
+	return slices.Compact(all)
+}
+
 // Count is the number of transactions in the set.
 func (s GTIDSet) Count() int64 {
 	var count int64
@@ -276,12 +327,9 @@ func (s GTIDSet) Count() int64 {
 
 // String prints the set as MySQL does, sources in order, so that equal sets print alike.
 func (s GTIDSet) String() string {
-	sources := slices.SortedFunc(maps.Keys(s.intervals), func(a, b gtidSource) int {
-		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.tag, b.tag))
-	})
 	var text strings.Builder
 	previous := ""
-	for _, source := range sources {
+	for _, source := range s.sources() {
 		if source.uuid != previous {
 			if previous != "" {
 				text.WriteString(",")
@@ -300,6 +348,13 @@ func (s GTIDSet) String() string {
 		}
 	}
 	return text.String()
+}
+
+// sources are those of the set, in order.
+func (s GTIDSet) sources() []gtidSource {
+	return slices.SortedFunc(maps.Keys(s.intervals), func(a, b gtidSource) int {
+		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.tag, b.tag))
+	})
 }
 
 // MarshalText and UnmarshalText let a set travel in JSON as MySQL's own text.

@@ -11,7 +11,7 @@ const (
 )
 
 // Protocol is the version of what operator and agents say to each other. It rises when something that a decision rests on gets
-// another meaning, or is missing on one side; a field that may be ignored is no reason. 0 are the releases that did not tell (protocol.go).
+// another meaning, or is missing on one side; a field that may be ignored is no reason (protocol.go). 0 are the releases that did not tell.
 const Protocol = 1
 
 // Assignment is what the operator asks of one member. It is complete: a member needs nothing else to know its place.
@@ -31,6 +31,8 @@ type Assignment struct {
 	// Silent, on a primary, names the members in sync that can certainly acknowledge no more. They leave the record once the
 	// primary has looked at itself after it was told: what it has executed by then is everything that they may have acknowledged.
 	Silent []string `json:"silent,omitempty"`
+	// Members, on a primary, is how many members there shall be, itself among them; 0 where an operator of a former release does not say.
+	Members int `json:"members,omitempty"`
 	// InSync, on a replica, says that the record counts on what this member has: its data must not be replaced.
 	InSync bool `json:"inSync,omitempty"`
 	// Acknowledge, on a replica, allows it to acknowledge commits.
@@ -38,7 +40,13 @@ type Assignment struct {
 	// SourceHost and SourcePort, on a replica, say where the primary listens.
 	SourceHost string `json:"sourceHost,omitempty"`
 	SourcePort int    `json:"sourcePort,omitempty"`
+	// CopyLimit, on a replica, is how fast it copies the primary's data at most, in bytes per second; 0 only where an older release said so, and is
+	// DefaultCopyLimit. It is not among the terms of an assignment (order.go).
+	CopyLimit int64 `json:"copyLimit,omitempty"`
 }
+
+// DefaultCopyLimit is how fast the primary is read for a copy, in bytes per second, where nobody has said anything: it has clients.
+const DefaultCopyLimit = 64 << 20
 
 // Relaxes says whether the assignment lets the member do something that rests on the record: take writes, let commits go on with
 // fewer acknowledgements, acknowledge, or have its data replaced. Whoever sends such an assignment first makes certain that the
@@ -69,11 +77,14 @@ const (
 	StatePromoting State = "Promoting"
 	// StateWriting: the member is the primary and takes writes.
 	StateWriting State = "Writing"
-	// StateErrant: the member has transactions that the primary does not have; it serves nobody.
+	// StateErrant: the member has transactions that the primary does not have, and that are not hollow; it serves nobody.
 	StateErrant State = "Errant"
 	// StateBroken: replication stopped on an error that does not pass by itself.
 	StateBroken State = "Broken"
 )
+
+// AnswersBut begins the message of a member in StateStarting whose mysqld answers: something else has to be done first.
+const AnswersBut = "mysqld answers, but"
 
 // Origin says how a member came by its data directory.
 type Origin string
@@ -89,6 +100,39 @@ const (
 
 // unused says that a data directory has never played a part in a cluster.
 func (o Origin) unused() bool { return o == OriginInitializing || o == OriginFresh }
+
+// DiskLevel says how full a member's volume is (agent.diskLevel).
+type DiskLevel string
+
+const (
+	// DiskRoomy: there is room.
+	DiskRoomy DiskLevel = ""
+	// DiskPressure: less than 15 % are free.
+	DiskPressure DiskLevel = "Pressure"
+	// DiskFull: less than 5 %, or than 512 MiB, are free, and commits hang soon.
+	DiskFull DiskLevel = "Full"
+)
+
+// Disk is the room on a member's volume, in bytes.
+type Disk struct {
+	Size  int64     `json:"size"`
+	Free  int64     `json:"free"`
+	Level DiskLevel `json:"level,omitempty"`
+}
+
+// Transactions is what a member saw of transactions within the last minute.
+type Transactions struct {
+	// Prepared is how many are in the state of XA PREPARE, Left how many of them have been for so long that their coordinator seems to have left them; nil while
+	// the agent has not looked for so long.
+	Prepared int  `json:"prepared,omitempty"`
+	Left     *int `json:"left,omitempty"`
+	// OldestSeconds is for how long the oldest one has been open.
+	OldestSeconds int64 `json:"oldestSeconds,omitempty"`
+	// CommitWaitSeconds is for how long nothing has been committed while sessions wait to commit, within the last five seconds.
+	CommitWaitSeconds int64 `json:"commitWaitSeconds,omitempty"`
+	// History is the length of InnoDB's history list.
+	History int64 `json:"history,omitempty"`
+}
 
 // Status is what a member reports of itself.
 type Status struct {
@@ -119,6 +163,9 @@ type Status struct {
 	Received GTIDSet `json:"received"`
 	// Pending is what is under way and not executed yet. On a primary, replicas may have acknowledged it already.
 	Pending GTIDSet `json:"pending,omitzero"`
+	// Hollow are transactions that the member made and the primary lacks, and that hold nothing (hollow.go). While the member knows no primary,
+	// they are its own latest hollow ones.
+	Hollow GTIDSet `json:"hollow,omitzero"`
 	// Writable says that clients can write here: super_read_only is off.
 	Writable bool `json:"writable"`
 	// AcksEnforced is how many acknowledgements commits on this member are certain to wait for until the next report, unless
@@ -134,8 +181,17 @@ type Status struct {
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// CloneProgress is the percentage of a running copy.
 	CloneProgress *int `json:"cloneProgress,omitempty"`
+	// OtherEngines, of a primary, are its tables of other engines than InnoDB; nil while it has not looked for them.
+	OtherEngines *Tables `json:"otherEngines,omitempty"`
+	// Lacking are tables of which the member may lack rows: it came as a copy, or from a backup, without them. nil while nobody knows: it has not looked
+	// yet, or its agent is of a release that does not.
+	Lacking *Tables `json:"lacking,omitempty"`
 	// RootError says why the user's root password could not be put into force; empty when it is in force.
 	RootError string `json:"rootError,omitempty"`
+	// Disk is the room on the member's volume; zero while it is not known.
+	Disk Disk `json:"disk,omitzero"`
+	// Transactions is what was seen last, within the minute while mysqld answers.
+	Transactions Transactions `json:"transactions,omitzero"`
 	// TLS stands for the certificate files that mysqld and the agent use (agent.TLSDigest); empty while that is not known.
 	TLS string `json:"tls,omitempty"`
 }

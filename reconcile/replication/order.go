@@ -51,13 +51,14 @@ func (a Assignment) contradicts(last *Assignment) bool {
 	return !reflect.DeepEqual(a.terms(), last.terms())
 }
 
-// terms are what an assignment asks for, whoever sends it and whichever start of mysqld it is for.
+// terms are what an assignment asks for, whoever sends it and whichever start of mysqld it is for. What agents of older releases drop is none of it: they
+// keep an assignment without it, which would contradict every one that they are sent.
 func (a Assignment) terms() Assignment {
-	a.Protocol, a.Boot = 0, ""
+	a.Protocol, a.Boot, a.CopyLimit, a.Members = 0, "", 0, 0
 	return a
 }
 
-// Followed says whether a member works to the assignment already, as far as its agent can tell: one of an older protocol does not repeat
+// Followed says whether a member works to the assignment already, as far as its agent can tell: one of an older release does not repeat
 // what it does not know.
 func (a Assignment) Followed(now Status) bool {
 	if now.Assignment == nil {
@@ -65,6 +66,12 @@ func (a Assignment) Followed(now Status) bool {
 	}
 	if now.Protocol == 0 {
 		a.Protocol, a.Record.Revision = 0, 0
+	}
+	if now.Assignment.CopyLimit == 0 {
+		a.CopyLimit = 0
+	}
+	if now.Assignment.Members == 0 {
+		a.Members = 0
 	}
 	return reflect.DeepEqual(*now.Assignment, a)
 }

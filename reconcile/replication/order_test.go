@@ -99,6 +99,58 @@ func TestFollowed(t *testing.T) {
 	if wanted.acknowledging().Followed(Status{Assignment: &asOldAgentsTell}) {
 		t.Error("an old agent that was told something else is taken to follow")
 	}
+	slow, fast := wanted, wanted
+	slow.CopyLimit, fast.CopyLimit = 1<<20, 2<<20
+	if !slow.Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
+		t.Error("an agent that does not know the limit of copies is told again and again")
+	}
+	if slow.Followed(Status{Protocol: Protocol, Assignment: &fast}) {
+		t.Error("an agent is not told that the limit of copies has changed")
+	}
+}
+
+// TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce: they keep and repeat what they were told without it.
+func TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce(t *testing.T) {
+	t.Parallel()
+	for what, limit := range map[string]int64{"a limit": 32 << 20, "none": 0} {
+		s := healthy(t, 3, 1)
+		s.c.CopyLimit = limit
+		s.accepted()
+		for at := range s.c.Members {
+			status := s.c.Members[at].Status
+			status.Assignment.CopyLimit = 0
+			kept := *status.Assignment
+			status.Last = &kept
+		}
+		got := Decide(s.c)
+		if !got.Record.Equal(s.c.Record) {
+			t.Errorf("%s: the record is written anew: %+v", what, got.Record)
+		}
+		for name, wanted := range got.Assignments {
+			if member, _ := s.c.member(name); !wanted.Followed(*member.Status) {
+				t.Errorf("%s: %s is told again: %+v", what, name, wanted)
+			}
+			if limit := wanted.CopyLimit; wanted.Role == RoleReplica && limit == 0 {
+				t.Errorf("%s: %s is told nothing, which is how agents repeat what they do not know", what, name)
+			}
+		}
+	}
+}
+
+// TestAFormerAgentDoesNotRepeatHowManyMembersThereShallBe: it is told once all the same, and nobody counts revisions on for it.
+func TestAFormerAgentDoesNotRepeatHowManyMembersThereShallBe(t *testing.T) {
+	t.Parallel()
+	told := Assignment{Protocol: Protocol, Record: Record{Epoch: 3, Revision: 7, Primary: "db-0"}, Role: RolePrimary, Boot: "now"}
+	wanted := told
+	wanted.Members = 3
+	if wanted.contradicts(&told) || !wanted.Followed(Status{Protocol: Protocol, Assignment: &told}) {
+		t.Error("it is asked again and again")
+	}
+	more := wanted
+	more.Members = 5
+	if more.contradicts(&wanted) || more.Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
+		t.Error("an agent of this release does not hear that there shall be more")
+	}
 }
 
 // accepted is what members say that accepted what they are told in the story's record.

@@ -10,15 +10,17 @@ import (
 // Both tell their Protocol.
 //
 // To a member whose agent speaks another one, the operator says what it says to all: the roles stay as they are, a primary that
-// restarted is confirmed, replicas follow. Else no member would become ready, and Kubernetes would not go on to replace the next. JSON
-// lets each side ignore what it does not know. What the operator does not do is to strengthen or to spend a promise on what such an agent
-// says, since that may mean something else:
+// restarted is confirmed, replicas follow. Else no member would become ready, and Kubernetes would not go on to replace the next. What
+// the operator does not do is to strengthen or to spend a promise on what such an agent says, since that may mean something else:
 //
 //   - it does not take the member into InSync (join),
 //   - it raises no promise that the member would have to keep as the primary (raise): an agent of protocol 0 refuses no late assignment,
 //   - it lets no member leave InSync that says by such an agent, or by such a primary, that it is silent (leave).
 //
 // To promise less is always allowed: the record says so first. An agent judges its operator by Accept.
+//
+// JSON lets each side ignore what it does not know. But an agent keeps and repeats assignments, and loses the fields that it does not know. A field that
+// Assignment gets without a new Protocol must be none of its terms, and Followed has to do without it where it is missing (order.go).
 
 // understood says whether what the member's agent says can be relied upon.
 func (s *Status) understood() bool { return s != nil && s.Protocol == Protocol }

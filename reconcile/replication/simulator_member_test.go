@@ -101,6 +101,8 @@ type sidecar struct {
 	known      *Source
 	knownHost  string
 	errant     GTIDSet
+	judged     transactions
+	since      int
 	shortSince int
 	heard      int
 	pending    *Step
@@ -235,7 +237,7 @@ func (w *world) look(m *simulated) {
 	}
 	local := Local{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), Pointed: a.pointed,
-		Unheard: time.Duration(w.clock-a.heard) * time.Second,
+		Unheard: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
 		local.Known, local.Errant = a.known, a.errant
@@ -243,11 +245,13 @@ func (w *world) look(m *simulated) {
 	if NeedsSource(local) {
 		local.Source = w.sourceOf(m, *local.Assignment)
 	}
+	w.judge(m, &local)
 	step := NextStep(local)
+	w.imagine(m, local)
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
 	}
-	if local.Server.Channel.running() && !step.Errant.Empty() {
+	if local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
 		w.violated("%s is taken for errant while it replicates: %s", m.name, step.Message)
 	}
 	w.report(m, local, step)
@@ -296,7 +300,7 @@ func (w *world) report(m *simulated, local Local, step Step) {
 		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
 		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, Silent: silent,
 		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
-		Pending: seen.Pending, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
+		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
 		Acknowledging: seen.ReplicaAcks && (seen.Channel.AckActive || seen.Channel.IO != "No"), LagSeconds: seen.Channel.LagSeconds,
 	}
 }
@@ -369,7 +373,7 @@ func (w *world) clone(m *simulated) {
 	if donor == nil || m.cut || donor.cut || !donor.sql.up {
 		return
 	}
-	if dropped := m.vol.has().without(donor.logged()); !dropped.empty() {
+	if dropped := m.vol.has().without(donor.logged()).without(w.hollow); !dropped.empty() {
 		w.violated("%s is cloned over although %s lacks %v of its transactions", m.name, donor.name, w.set(dropped))
 	}
 	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last}

@@ -114,6 +114,7 @@ func (w *world) letGhostsGo() {
 
 func (w *world) send(p *pass) {
 	if len(p.unsent) == 0 {
+		w.sendMatching(p.decision.Matching)
 		*p = pass{}
 		return
 	}
@@ -126,7 +127,7 @@ func (w *world) send(p *pass) {
 	}
 	m := w.named(name)
 	if w.random.IntN(w.prompt) == 0 {
-		w.underway = append(w.underway, message{m, wanted})
+		w.underway = append(w.underway, message{to: m, says: wanted})
 		return
 	}
 	if m.agent.up && m.pod && !m.deaf {
@@ -134,10 +135,11 @@ func (w *world) send(p *pass) {
 	}
 }
 
-// message is an assignment that was sent, and that nobody waits for any more.
+// message is an assignment that was sent, or a request to match, and that nobody waits for any more.
 type message struct {
-	to   *simulated
-	says Assignment
+	to    *simulated
+	says  Assignment
+	match *Matching
 }
 
 // arrive lets any one of the assignments under way arrive, perhaps not for the last time; no order holds between them.
@@ -149,6 +151,10 @@ func (w *world) arrive() {
 	late := w.underway[i]
 	if w.random.IntN(3) > 0 {
 		w.underway = slices.Delete(w.underway, i, i+1)
+	}
+	if late.match != nil {
+		w.match(late.to, *late.match)
+		return
 	}
 	if m := late.to; m.agent.up && m.pod && !m.deaf && m.assign(late.says) {
 		w.say("%s: takes a late assignment: %+v", m.name, late.says)
@@ -325,6 +331,22 @@ func (w *world) weakness() string {
 		if m.agent.status.State != want {
 			return m.name + " is " + string(m.agent.status.State) + ": " + m.agent.status.Message
 		}
+		if apart := m.vol.executed.without(w.named(w.record.Primary).vol.executed).both(w.hollow); !apart.empty() {
+			return fmt.Sprintf("%s has %s, which hold nothing, and the primary has them not", m.name, w.set(apart))
+		}
 	}
 	return ""
+}
+
+// haunted says whether a copy that the record counts on was lost and is not yet given up.
+func (w *world) haunted() bool {
+	return slices.ContainsFunc(w.members, func(m *simulated) bool { return !m.ghost.empty() && w.record.Acknowledges(m.name) })
+}
+
+// size is how many members somebody wants from now on.
+func (w *world) size() int {
+	if w.isPair {
+		return 2
+	}
+	return 1 + w.random.IntN(mostMembers)
 }

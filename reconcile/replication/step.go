@@ -18,6 +18,8 @@ type Server struct {
 	SourceAcks int
 	// ReplicaAcks says whether rpl_semi_sync_replica_enabled is on.
 	ReplicaAcks bool
+	// RelayLogLimit is relay_log_space_limit, in bytes; 0 for none.
+	RelayLogLimit int64
 	// Channel is the state of the default replication channel.
 	Channel Channel
 }
@@ -35,6 +37,9 @@ type Channel struct {
 	LagSeconds        *int64
 	// AckActive says whether the running receiver negotiated semi-synchronous acknowledgements.
 	AckActive bool
+	// RelayLogSpace is how large the relay log is, in bytes; WaitsForRoom says that the receiver waits until some of it is applied.
+	RelayLogSpace int64
+	WaitsForRoom  bool
 }
 
 // Source is what the agent saw of the primary over its own connection, after it looked at its own server; nil fields of a
@@ -61,11 +66,20 @@ type Local struct {
 	// it found.
 	Known  *Source
 	Errant GTIDSet
+	// Lacking are tables of whose rows the member came without.
+	Lacking Tables
+	// Hollow are transactions of this member that its agent has found to hold nothing, some of those that ToJudge asked for.
+	Hollow GTIDSet
+	// HeldRole is the role that the member had before its agent's start, Unassigned for how long it waits for another.
+	HeldRole   Role
+	Unassigned time.Duration
 	// Pointed says that the channel was set up with the credentials that are in force now; the agent knows it only of channels
 	// that it set up itself.
 	Pointed bool
 	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is.
 	Unheard time.Duration
+	// RelayLogFull says that the member can receive no more for now (Room).
+	RelayLogFull bool
 }
 
 // Verb is one thing an agent does to its mysqld.
@@ -97,8 +111,8 @@ type Step struct {
 	Message string
 	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
 	NeedsCopy bool
-	// Errant is what the member has and its primary has not, as far as is known.
-	Errant GTIDSet
+	// Errant is what the member has and its primary has not, as far as is known; those of Hollow among it hold nothing.
+	Errant, Hollow GTIDSet
 }
 
 // CertainAcks is how many acknowledgements commits are certain to wait for from this look to the next one: what is in force or,
@@ -114,10 +128,14 @@ func (s Step) CertainAcks(local Local) int {
 }
 
 // NextStep says what a member does next. It does one thing at a time; the agent looks again after each.
-func NextStep(local Local) Step {
+func NextStep(local Local) Step { return nextStep(local).blaming(local) }
+
+func nextStep(local Local) Step {
 	a := local.Assignment
 	if a == nil {
-		return unassigned(local.Server)
+		step := unassigned(local.Server)
+		step.Hollow = ToJudge(local).Both(local.Hollow)
+		return step
 	}
 	if a.Role == RolePrimary && local.Server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0 {
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "refuses to serve: the record says that the primary has data, and this volume is new"}
@@ -125,7 +143,14 @@ func NextStep(local Local) Step {
 	if a.Role == RolePrimary {
 		return primaryStep(*a, local)
 	}
-	step := replicaStep(*a, local)
+	asked := *a
+	asked.Acknowledge = a.Acknowledge && !local.RelayLogFull
+	step := replicaStep(asked, local)
+	if local.RelayLogFull {
+		step = roomless(step, local.Server.Channel)
+	}
+	step.Errant = local.lacking()
+	step.Hollow = toTell(local, step.Errant)
 	if local.Server.Channel.running() {
 		return suspect(step, local)
 	}
@@ -241,14 +266,20 @@ func replicaStep(a Assignment, local Local) Step {
 }
 
 // attachStep brings a member whose replication does not run to its primary: by CLONE when its data is new or the primary no
-// longer has what it lacks, else by replication.
+// longer has what it lacks, else by replication. What the primary is about to have is no reason to stay away from it, since its commit may wait for this
+// very member. A copy would replace it, so that the primary must have it first.
 func attachStep(a Assignment, local Local) Step {
 	server, source := local.Server, *local.Source
-	errant := Errant(server.Executed.Union(server.Channel.Retrieved), source)
+	isCopied := local.Origin == OriginFresh || !server.Executed.Contains(source.Purged)
+	errant := errantBeside(server, source)
+	if isCopied {
+		errant = Errant(server.Executed.Union(server.Channel.Retrieved), source)
+	}
+	errant = errant.Subtract(local.Hollow)
 	switch {
 	case !errant.Empty():
 		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
-	case local.Origin == OriginFresh, !server.Executed.Contains(source.Purged):
+	case isCopied:
 		return cloneStep(a)
 	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed:
 		return ackedStart(a, server)
@@ -296,25 +327,16 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
 
-// suspect looks, while replication runs, whether the member has something that its primary has not: somebody lifted super_read_only on it. It
-// serves nobody then, and goes on replicating: what comes from the primary is as good as before. When the primary cannot be looked
-// at, what was found last still holds.
-func suspect(step Step, local Local) Step {
-	step.Errant = local.Errant
-	if local.Source != nil && local.Source.Err == "" {
-		step.Errant = errantBeside(local.Server, *local.Source)
+// lacking is what the member has and its primary has not, as far as is known: by this look at the primary or, without one, by the last.
+func (l Local) lacking() GTIDSet {
+	if !l.seesSource() {
+		return l.Errant
 	}
-	if !step.Errant.Empty() && step.State != StateBroken {
-		step.State, step.Message = StateErrant, errantMessage(step.Errant, local.Assignment.Record.Primary)
-	}
-	return step
+	return errantBeside(l.Server, *l.Source)
 }
 
-// errantBeside is what a member that replicates has, and its primary neither has nor is about to have. Transactions that are loaded with
-// GTIDs of elsewhere may be here before the primary, which waits for acknowledgements, counts them as executed.
-func errantBeside(server Server, source Source) GTIDSet {
-	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
-}
+// seesSource says whether this look at the primary succeeded.
+func (l Local) seesSource() bool { return l.Source != nil && l.Source.Err == "" }
 
 // receiveAgain is for a replica that applies and does not receive.
 func receiveAgain(a Assignment, server Server) Step {
@@ -360,17 +382,6 @@ func connectProblem(channel Channel) string {
 		return ""
 	}
 	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
-}
-
-// Errant is what a member has, applied or only received, and its primary has not. Transactions that began on the primary itself
-// do not count: under AFTER_SYNC a replica may have applied one that the primary, waiting for acknowledgements, has not finished
-// (manual, "Semisynchronous Replication").
-func Errant(has GTIDSet, source Source) GTIDSet {
-	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
-}
-
-func errantMessage(errant GTIDSet, primary string) string {
-	return fmt.Sprintf("has %d transactions that the primary %s does not have: %s; it serves nobody until that is resolved", errant.Count(), primary, errant)
 }
 
 func (c Channel) running() bool {

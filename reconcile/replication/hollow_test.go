@@ -1,0 +1,260 @@
+package replication
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// hollow says what a member has found to hold nothing; the first of these began there.
+func hollow(set string) saying {
+	return func(t *testing.T, s *Status) {
+		t.Helper()
+		s.Hollow = gtids(t, set)
+		s.ServerUUID = s.Hollow.Servers()[0]
+	}
+}
+
+// judged says what the agent has found to hold nothing.
+func (s *scene) judged(set string) *scene {
+	s.local.Hollow = gtids(s.t, set)
+	return s
+}
+
+func TestHollowTransactionsAreNoWrites(t *testing.T) {
+	t.Parallel()
+	running := func() *scene { return member(t).asReplica().following() }
+	tellSteps(t, map[string]stepStory{
+		"a replica that made only hollow ones serves on": {
+			scene: running().having("A:1-10,B:1-2").judged("B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateReplicating},
+		"a row beside them makes it errant, and only that is named": {
+			scene: running().having("A:1-10,B:1-3").judged("B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateErrant, says: "has 1 transactions that the primary db-0 does not have: " + uuidB + ":3;"},
+		"until they are judged it is errant": {
+			scene: running().having("A:1-10,B:1").source("A:1-10", ""), verb: VerbNone, state: StateErrant},
+		"while the primary cannot be looked at it serves on": {
+			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
+		"after a restart it turns to its primary": {
+			scene: member(t).asReplica().source("A:1-20", "").judged("B:1").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
+			verb:  VerbPointToSource, state: StateCatchingUp},
+		"they do not keep it from being copied over": {
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-3").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
+			verb:  VerbClone, state: StateCloning, needsCopy: true},
+		"a row among them does": {
+			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-2").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
+			verb:  VerbNone, state: StateErrant},
+	})
+}
+
+// TestAReplicaThatRestartsWhileItsTransactionIsMatched: the primary's commit may wait for this very member, so it must not stay away.
+func TestAReplicaThatRestartsWhileItsTransactionIsMatched(t *testing.T) {
+	t.Parallel()
+	restarted := func(purged string) *scene {
+		s := member(t).asReplica().acknowledging().having("A:1-10,B:1").source("A:1-10", purged)
+		return s.with(func(l *Local) { l.Source.Pending, l.Server.ReplicaAcks = gtids(t, "B:1"), true })
+	}
+	if got := ToJudge(restarted("").local); !got.Equal(gtids(t, "B:1")) {
+		t.Errorf("%q is judged, want what is under way there", got)
+	}
+	tellSteps(t, map[string]stepStory{
+		"it turns to its primary": {
+			scene: restarted("").judged("B:1"), verb: VerbPointToSource, state: StateCatchingUp},
+		"also before it is judged, or if it is a row of elsewhere that both were given": {
+			scene: restarted(""), verb: VerbPointToSource, state: StateCatchingUp},
+		"a row that the primary is not about to have keeps it away": {
+			scene: restarted("").having("A:1-10,B:1-2"), verb: VerbNone, state: StateErrant, says: "has 1 transactions that the primary db-0 does not have: " + uuidB + ":2;"},
+		"where it needs a copy, a row has to be on the primary first": {
+			scene: restarted("A:1-11"), verb: VerbNone, state: StateErrant, says: uuidB + ":1;"},
+		"a hollow one need not": {
+			scene: restarted("A:1-11").judged("B:1"), verb: VerbNone, state: StateWaiting, needsCopy: true},
+	})
+}
+
+func TestAMemberTellsTheHollowOnesThatItsPrimaryLacks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		scene *scene
+		want  string
+	}{
+		"those that the primary lacks":                {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-3", ""), "B:4-5"},
+		"none once it has them":                       {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-5", ""), ""},
+		"none that it is about to have":               {member(t).asReplica().following().having("A:1-10,B:1").judged("B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), ""},
+		"a replica that does not run tells them, too": {member(t).asReplica().having("A:1-10,B:1").judged("B:1").source("A:1-10", ""), "B:1"},
+		"while it was never reached, its own":         {member(t).asReplica().having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1"},
+		"before it knows its primary, its own":        {member(t).having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = RoleReplica, uuidB }), "B:1"},
+		"a primary has none":                          {member(t).asPrimary(0).judged("B:1"), ""},
+	} {
+		if got := NextStep(test.scene.local).Hollow; !got.Equal(gtids(t, test.want)) {
+			t.Errorf("%s: it tells %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestWhatIsJudged(t *testing.T) {
+	t.Parallel()
+	own := func(role Role, set string) *scene {
+		return member(t).having(set).with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = role, uuidB })
+	}
+	for name, test := range map[string]struct {
+		scene *scene
+		want  string
+	}{
+		"what the primary lacks":                                 {member(t).asReplica().following().having("A:1-10,B:1-2").source("A:1-10", ""), "B:1-2"},
+		"without a look at the primary ever, its own":            {member(t).asReplica().following().having("A:1-10,B:1-2"), "B:1-2"},
+		"also where one failed":                                  {member(t).asReplica().having("A:1-10,B:1-2").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1-2"},
+		"what the primary is about to have, too":                 {member(t).asReplica().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), "B:1"},
+		"what a former look found":                               {member(t).asReplica().following().having("A:1-10,B:1-2").knowing("A:1-10", "B:1"), "B:1"},
+		"not what is only received":                              {member(t).asReplica().following().received("B:1").source("A:1-10", ""), ""},
+		"nothing on a primary":                                   {member(t).asPrimary(0), ""},
+		"nothing where somebody can write":                       {own(RoleReplica, "B:1").with(func(l *Local) { l.Server.SuperReadOnly = false }), ""},
+		"a replica without a primary: its own":                   {own(RoleReplica, "A:1-10,B:1-3"), "B:1-3"},
+		"the latest of many":                                     {own(RoleReplica, "B:1-5000"), "B:4001-5000"},
+		"a former primary is not kept from writing again":        {own(RolePrimary, "B:1-3"), ""},
+		"unless nobody tells it to":                              {own(RolePrimary, "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"a volume of which nobody knows what it was, by and by":  {own("", "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"a running replica whose agent restarted, at once: none": {own(RoleReplica, "A:1-3"), ""},
+	} {
+		if got := ToJudge(test.scene.local); !got.Equal(gtids(t, test.want)) {
+			t.Errorf("%s: %q is judged, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestAReplicaThatHasNothingOfItsOwn(t *testing.T) {
+	t.Parallel()
+	running := func() *scene { return member(t).asReplica().following() }
+	for name, test := range map[string]struct {
+		scene *scene
+		want  bool
+	}{
+		"all is the primary's":                {running().source("A:1-10", ""), true},
+		"or was when it was looked at":        {running().having("A:1-99").knowing("A:1-10", ""), true},
+		"something is its own":                {running().having("A:1-10,B:1").source("A:1-10", ""), false},
+		"also if the primary will have it":    {running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), false},
+		"nobody knows":                        {running(), false},
+		"the primary cannot be looked at":     {running().knowing("A:1-10", "").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), false},
+		"it does not receive at present":      {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
+		"it follows another than it shall":    {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"a primary, of which that means none": {member(t).asPrimary(0), false},
+	} {
+		if got := HasNothingOwn(test.scene.local); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// matched is healthy with a revision and confirmed members, whose primary knows its UUID.
+func matched(t *testing.T, replicas int) *story {
+	t.Helper()
+	s := healthy(t, replicas, FullAcks(replicas))
+	primary := s.c.Members[0].Status
+	primary.ServerUUID = uuidA
+	primary.Assignment.Boot, primary.Assignment.Record = primary.Boot, s.c.Record
+	return s
+}
+
+func TestThePrimaryIsAskedToMatch(t *testing.T) {
+	t.Parallel()
+	tell := func(s *story, ordinal int, says ...saying) *story {
+		for _, say := range says {
+			say(t, s.c.Members[ordinal].Status)
+		}
+		return s
+	}
+	for name, test := range map[string]struct {
+		story *story
+		want  string
+	}{
+		"nobody tells of any":                  {matched(t, 3), ""},
+		"one does":                             {tell(matched(t, 3), 1, hollow("B:1-2")), "B:1-2"},
+		"two do":                               {tell(tell(matched(t, 3), 1, hollow("B:1")), 2, hollow("B:5")), "B:1:5"},
+		"two of the same":                      {tell(tell(matched(t, 3), 1, has("A:1-10,B:1"), hollow("B:1")), 2, has("A:1-10,B:1"), hollow("B:1")), "B:1"},
+		"what it has already is not asked for": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, has("A:1-10,B:1")), "B:2"},
+		"nor what it is about to have": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, func(t *testing.T, s *Status) {
+			t.Helper()
+			s.Pending = gtids(t, "B:1-2")
+		}), ""},
+		"nor what began there":                       {tell(matched(t, 3), 1, hollow("A:99")), ""},
+		"1,000 at a time":                            {tell(matched(t, 3), 1, hollow("B:1-5000")), "B:4001-5000"},
+		"nor under what another one may have rows":   {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 2, has("A:1-10,B:1")), "B:2"},
+		"not of a member whose data is replaced":     {tell(matched(t, 3), 1, hollow("B:1"), needsCopy), ""},
+		"not while too few acknowledge":              {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.AckClients = 0 }), ""},
+		"not while the primary does not take writes": {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.State, s.Writable = StatePromoting, false }), ""},
+		"not while the primary is silent":            {tell(matched(t, 3), 1, hollow("B:1")).silent(0), ""},
+	} {
+		got := Decide(test.story.c).Matching
+		if test.want == "" {
+			if got != nil {
+				t.Errorf("%s: it asks for %+v", name, *got)
+			}
+			continue
+		}
+		if got == nil || !got.GTIDs.Equal(gtids(t, test.want)) || got.Primary != "db-0" || got.Boot != "boot-db-0" || got.Epoch != 1 {
+			t.Errorf("%s: it asks for %+v, want %s of db-0", name, got, test.want)
+		}
+	}
+}
+
+func TestAMemberMatchesOnlyAsThePrimaryThatIsMeant(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(now *Status, asked *Matching)
+		says   string
+	}{
+		"the primary that is meant":   {func(*Status, *Matching) {}, ""},
+		"a replica":                   {func(now *Status, _ *Matching) { now.HeldRole = RoleReplica }, "not the primary"},
+		"a later epoch":               {func(now *Status, _ *Matching) { now.Held.Epoch++ }, "not the primary"},
+		"an epoch of another":         {func(_ *Status, asked *Matching) { asked.Primary = "db-1" }, "not the primary"},
+		"another start":               {func(_ *Status, asked *Matching) { asked.Boot = "before" }, "started anew"},
+		"not confirmed":               {func(now *Status, _ *Matching) { now.Assignment = nil }, "started anew"},
+		"read-only":                   {func(now *Status, _ *Matching) { now.Writable = false }, "does not take writes"},
+		"too few acknowledge":         {func(now *Status, _ *Matching) { now.AcksEnforced = 3 }, "too few"},
+		"too many":                    {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1-1001") }, "more than 1000"},
+		"its own":                     {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "A:7") }, "this very server"},
+		"a server without a name":     {func(now *Status, _ *Matching) { now.ServerUUID = "" }, "this very server"},
+		"its own under a tag, hidden": {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1,"+uuidA+":tag:7") }, "this very server"},
+	} {
+		now := *matched(t, 3).c.Members[0].Status
+		asked := Matching{Epoch: 1, Primary: "db-0", Boot: now.Boot, GTIDs: gtids(t, "B:1-1000")}
+		test.change(&now, &asked)
+		err := AcceptMatching(now, asked)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+// TestHollowTransactionsDecideNoElection: after everything was deleted, members with different hollow ones are not taken for volumes that went apart.
+func TestHollowTransactionsDecideNoElection(t *testing.T) {
+	t.Parallel()
+	last := rec(4, 1, "db-0", "db-1", "db-2")
+	retained := func(says1, says2 []saying) *story {
+		s := wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, holding(last), wasPrimary)
+		return s.hears(1, StateWaiting, append([]saying{holding(last)}, says1...)...).hears(2, StateWaiting, append([]saying{holding(last)}, says2...)...)
+	}
+	wantRecord(t, retained([]saying{has("A:1-10,B:1-2"), hollow("B:1-2")}, []saying{has("A:1-10," + strings.Replace(uuidB, "4", "5", 1) + ":1"), hollow(strings.Replace(uuidB, "4", "5", 1) + ":1")}),
+		rec(5, 0, "db-0"))
+	wantRecord(t, retained([]saying{has("A:1-10,B:1-2"), hollow("B:1-2")}, []saying{has("A:1-10,B:1")}), rec(5, 0, "db-0"))
+	wantNote(t, retained([]saying{has("A:1-10,B:1-2"), hollow("B:1")}, []saying{has("A:1-11")}), ReasonAdoptionBlocked, true, "no member holds every transaction") // B:2 is a row
+	rows := func(_ *testing.T, s *Status) { s.ServerUUID = uuidB }
+	notItsOwn := func(t *testing.T, s *Status) { t.Helper(); s.Hollow, s.ServerUUID = gtids(t, "B:1"), uuidA }
+	wantRecord(t, retained([]saying{has("A:1-10,B:1"), notItsOwn}, []saying{has("A:1-10,B:1"), rows}), rec(5, 0, "db-1")) // db-0 lacks what db-2 made
+}
+
+func TestSetsInParts(t *testing.T) {
+	t.Parallel()
+	set := gtids(t, "A:1-3:7,B:backup:2-3")
+	if got, want := slices.Collect(set.All()), []string{uuidA + ":1", uuidA + ":2", uuidA + ":3", uuidA + ":7", uuidB + ":backup:2", uuidB + ":backup:3"}; !slices.Equal(got, want) {
+		t.Errorf("all of it: %v, want %v", got, want)
+	}
+	if got, want := set.Servers(), []string{uuidA, uuidB}; !slices.Equal(got, want) {
+		t.Errorf("its servers: %v, want %v", got, want)
+	}
+	for most, want := range map[int64]string{0: "", 1: "A:7", 2: "A:3:7", 4: "A:1-3:7", 5: "A:1-3:7,B:backup:3", 99: "A:1-3:7,B:backup:2-3"} {
+		if got := set.Latest(most); !got.Equal(gtids(t, want)) {
+			t.Errorf("the latest %d: %q, want %q", most, got, want)
+		}
+	}
+	if got := set.Both(gtids(t, "A:2-8,B:1-9")); !got.Equal(gtids(t, "A:2-3:7")) {
+		t.Errorf("what both have: %q", got)
+	}
+}
