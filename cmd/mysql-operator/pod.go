@@ -14,7 +14,7 @@ func runInitCommand(_ context.Context, p process) error {
 	if len(p.arguments) > 0 {
 		return badUsage("init takes no argument %q", strings.Join(p.arguments, " "))
 	}
-	return runInit()
+	return runInit(p.err)
 }
 
 // runAgentCommand is the subcommand agent.

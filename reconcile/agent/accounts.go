@@ -138,7 +138,7 @@ func (a *Agent) tryPasswords(ctx context.Context, wanted passwords) error {
 		return err
 	}
 	// From its next start on, mysqld shall know the new ones as well.
-	if err := writeBootstrap(a.layout, false); err != nil {
+	if err := writeBootstrap(a.layout, mysql.Bootstrap{}); err != nil {
 		return err
 	}
 	if err := a.layout.keepPasswords(wanted); err != nil {

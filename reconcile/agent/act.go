@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -38,10 +40,10 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 // plainVerbs are those that need nothing but to be spoken.
 func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 	return map[replication.Verb]func(context.Context) error{
-		replication.VerbSetReadOnly:        a.local.SetReadOnly,
+		replication.VerbSetReadOnly:        a.setReadOnly,
 		replication.VerbStopReplica:        a.local.StopReplica,
 		replication.VerbStopReceiver:       a.local.StopReceiver,
-		replication.VerbApplyReceived:      a.local.ApplyReceived,
+		replication.VerbApplyReceived:      a.applyReceived,
 		replication.VerbForgetSource:       a.local.ForgetSource,
 		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
 		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
@@ -58,6 +60,9 @@ func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error
 	if verb == replication.VerbRestartReceiver {
 		return a.local.RestartReceiver(ctx, account)
 	}
+	if err := a.liftTransactionLimit(ctx); err != nil {
+		return err
+	}
 	return a.local.StartReplica(ctx, account)
 }
 
@@ -65,6 +70,9 @@ func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error
 // for an empty one.
 func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
 	if err := a.keepOrigin(replication.OriginMember); err != nil {
+		return err
+	}
+	if err := a.limitTransactions(ctx); err != nil {
 		return err
 	}
 	return a.local.AcceptWrites(ctx, acks)
@@ -78,6 +86,14 @@ func (a *Agent) keepOrigin(origin replication.Origin) error {
 	}
 	kept := a.kept
 	kept.Data = origin
+	if origin == replication.OriginFresh {
+		kept.Lacking = nil
+	}
+	return a.keep(kept)
+}
+
+// keep writes the state to the volume; the caller holds the lock.
+func (a *Agent) keep(kept state) error {
 	if err := saveState(a.layout.stateFile(), kept); err != nil {
 		return err
 	}
@@ -117,6 +133,10 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
 		return err
 	}
+	if err := a.copies.wait(time.Now(), assignment.SourceHost); err != nil {
+		return err
+	}
+	a.begins()
 	donor, err := a.source(assignment, mysql.CloneUser)
 	if err != nil {
 		return err
@@ -127,13 +147,13 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 		defer close(done)
 		a.watchCopy(watching)
 	}()
-	err = a.local.Clone(ctx, donor)
+	err = a.local.Clone(ctx, donor, cmp.Or(assignment.CopyLimit, replication.DefaultCopyLimit))
 	stop()
 	<-done
 	if mysql.IsDonorBusy(err) {
 		return fmt.Errorf("the primary gives a copy to another member; waits for its turn")
 	}
-	return err
+	return a.copies.ended(time.Now(), err)
 }
 
 // settleData notes the end of what has begun: mysqld answers, so --initialize is through; a copy is complete, so the data is a
@@ -144,7 +164,7 @@ func (a *Agent) settleData(ctx context.Context) error {
 	a.mu.Unlock()
 	switch data {
 	case replication.OriginInitializing:
-		if err := writeBootstrap(a.layout, false); err != nil {
+		if err := writeBootstrap(a.layout, mysql.Bootstrap{}); err != nil {
 			return err
 		}
 		return a.keepOrigin(replication.OriginFresh)
@@ -155,17 +175,62 @@ func (a *Agent) settleData(ctx context.Context) error {
 		if err != nil || !complete {
 			return err
 		}
-		return a.keepOrigin(replication.OriginMember)
+		return a.keepCopied(ctx)
 	case replication.OriginMember:
+		if err := a.settleBootstrap(); err != nil {
+			return err
+		}
+		return a.settleTables(ctx)
 	}
 	return nil
 }
 
-// maintain keeps what has nothing to do with the role: passwords on the primary, and the certificates. mayCommit says that enough replicas
-// acknowledge.
-func (a *Agent) maintain(ctx context.Context, where replication.State, mayCommit bool) {
-	a.maintainPasswords(ctx, where, mayCommit)
+// unsettled notes that mysqld answers, and why the member does not go on all the same. It tries again: neither mysqld nor the agent is to be restarted for it.
+func (a *Agent) unsettled(observed mysql.Observed, cause error) {
+	message := replication.AnswersBut + " it cannot be recorded how this member came by its data: " + cause.Error()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looked = time.Now()
+	if !observed.LockedOut {
+		a.answered, a.hung = a.looked, time.Time{}
+	}
+	if a.failure != cause.Error() && !errors.Is(cause, context.Canceled) {
+		a.log.Error(cause, "cannot record how this member came by its data, will try again")
+	}
+	a.failure = cause.Error()
+	if a.status.State == replication.StateStarting {
+		a.status.Message = message
+	}
+}
+
+// settleBootstrap takes what is for restored data's first start out of the file for the next ones: mysqld answers, so it is done, and the account may be
+// dropped by then.
+func (a *Agent) settleBootstrap() error {
+	if a.isSettled || !a.wasRestored() {
+		return nil
+	}
+	if err := writeBootstrap(a.layout, mysql.Bootstrap{}); err != nil {
+		return err
+	}
+	a.isSettled = true
+	return nil
+}
+
+func (a *Agent) wasRestored() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept.RestoredFrom != nil
+}
+
+// maintain keeps what has nothing to do with the role: passwords on the primary, the certificates, room on the volume, and what is looked at
+// once in a while.
+func (a *Agent) maintain(ctx context.Context, where replication.State, observed mysql.Observed) {
+	a.maintainPasswords(ctx, where, observed.EnoughAcknowledge())
 	a.maintainCertificates(ctx)
+	a.maintainDisk(ctx, observed.AckClients)
+	a.maintainSurvey(ctx)
+	a.maintainCommits(ctx, observed.Server.Executed)
+	a.maintainTables(ctx, where)
 }
 
 func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, mayCommit bool) {
@@ -174,7 +239,7 @@ func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, 
 	if err := a.refreshPasswords(bounded, permissionOf(where, mayCommit)); err != nil {
 		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
 	}
-	if where == replication.StateWriting {
+	if where == replication.StateWriting && !a.root.absent {
 		problem := ""
 		if err := a.root.enforce(bounded, a.local, mayCommit); err != nil {
 			problem = err.Error()
@@ -209,6 +274,8 @@ func (a *Agent) maintainCertificates(ctx context.Context) {
 // rootPassword keeps root's password equal to the user's Secret, on the primary, whence it replicates.
 type rootPassword struct {
 	layout Layout
+	// absent says that it is left alone.
+	absent bool
 	// inForce is what mysqld took last, refused what it did not: trying that again and again would lock an account that has a limit.
 	inForce, refused string
 }

@@ -39,31 +39,59 @@ type Agent struct {
 	admitted   passwords
 	admittedAt string
 	strayed    bool
-	root       rootPassword
-	tls        *tlsFiles
-	wake       chan struct{}
+	// copies are tries to copy the primary's data. They belong to the loop.
+	copies copies
+	// survey is what was seen of transactions. It belongs to the loop.
+	survey survey
+	// commits is what was seen of commits. It belongs to the loop.
+	commits commits
+	// room is what was seen of the room in the relay log. It belongs to the loop.
+	room replication.Room
+	// isSettled says that the file for mysqld's next start is as it has to be on data that is used.
+	isSettled bool
+	// failure is why the last step failed, empty where it did not: the same is logged once.
+	failure string
+	// said is what the last step says, as long as it does not fail.
+	said string
+	// purged is when binary logs were last purged, purging how that ends which is under way; nil where none is.
+	purged  time.Time
+	purging <-chan error
+	root    rootPassword
+	tls     *tlsFiles
+	wake    chan struct{}
 
 	mu         sync.Mutex
 	kept       state
+	tables     tableWatch
 	assignment *replication.Assignment
 	// refused is why the latest assignment was refused; empty when it was accepted.
 	refused string
 	status  replication.Status
+	// diskSeen is when the room on the volume was looked at.
+	diskSeen time.Time
 	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time. hung is since when mysqld
 	// has listened without answering an agent that has had no answer yet.
 	answered, looked, hung time.Time
 	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
-	shortSince, heard time.Time
+	// idleSince is when the loop first saw mysqld.
+	shortSince, heard, idleSince time.Time
 	// pointed says that this agent set the replication channel up itself.
 	pointed bool
 	// known is the last look at the primary called knownHost, errant what this member had beyond it. They belong to the loop.
 	known     *replication.Source
 	knownHost string
 	errant    replication.GTIDSet
+	// logbook is what the loop has read in the binary log, unread why it cannot, and marked when it noted last where that ends.
+	logbook  mysql.Logbook
+	unread   string
+	marked   time.Time
+	patience patience
+	// matching is what the loop was asked to match and has not yet; mu guards it.
+	matching *replication.Matching
 }
 
-// New reads the member's state and accounts. Run does the work.
-func New(layout Layout, log logr.Logger) (*Agent, error) {
+// New reads the member's state and accounts. Run does the work. rootAbsent has it leave root@'%' alone.
+func New(layout Layout, rootAbsent bool, log logr.Logger) (*Agent, error) {
 	kept, found, err := loadState(layout.stateFile())
 	if err != nil {
 		return nil, err
@@ -81,7 +109,7 @@ func New(layout Layout, log logr.Logger) (*Agent, error) {
 	}
 	agent := &Agent{
 		layout: layout, log: log, local: local, inForce: inForce, kept: kept,
-		root: rootPassword{layout: layout}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
+		root: rootPassword{layout: layout, absent: rootAbsent}, tls: &tlsFiles{layout: layout}, wake: make(chan struct{}, 1),
 	}
 	agent.status = replication.Status{State: replication.StateStarting, Message: "waits for mysqld to answer", Protocol: replication.Protocol, Boot: rand.Text()}
 	agent.reportKept()
@@ -91,6 +119,7 @@ func New(layout Layout, log logr.Logger) (*Agent, error) {
 // Run looks, decides and acts until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.local.Close() }()
+	go a.watchDisk(ctx)
 	for {
 		pause := a.turn(ctx)
 		select {
@@ -111,13 +140,14 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		return stepEvery
 	}
 	if err := a.settleData(ctx); err != nil {
-		a.log.Error(err, "cannot record how this member came by its data")
+		a.unsettled(observed, err)
 		return lookEvery
 	}
 	local := a.localView(observed)
 	if replication.NeedsSource(local) {
 		local.Source = a.lookAtSource(ctx, *local.Assignment)
 	}
+	local.Hollow = a.judge(ctx, local)
 	step := replication.NextStep(local)
 	a.learn(local, step)
 	if observed.LockedOut {
@@ -128,13 +158,15 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
 	if !observed.LockedOut {
-		a.maintain(ctx, step.State, observed.EnoughAcknowledge())
+		a.maintain(ctx, step.State, observed)
+		a.match(ctx, observed)
 	}
 	if step.Verb == replication.VerbNone {
 		return lookEvery
 	}
-	if err := a.act(ctx, step, local); err != nil {
-		a.failed(step, err)
+	err = a.act(ctx, step, local)
+	a.ended(step, err)
+	if err != nil {
 		return lookEvery
 	}
 	return stepEvery
@@ -183,6 +215,8 @@ func (a *Agent) unanswered(err error) {
 	// A mysqld that starts anew reads the files as they are, and an agent cannot see when: it has them read again.
 	a.status.TLS = ""
 	a.tls.unknown()
+	a.logbook, a.marked, a.patience = mysql.Logbook{}, time.Time{}, patience{}
+	a.room = replication.Room{}
 }
 
 // hungSince is since when mysqld has listened without answering; zero where it has answered before, does not listen, or says no.
@@ -210,13 +244,29 @@ func (a *Agent) localView(observed mysql.Observed) replication.Local {
 	if observed.Server.Channel.Refused() {
 		a.pointed = false
 	}
+	a.room = a.room.Look(now, observed.Server)
 	local := replication.Local{
 		Assignment: a.assignment, Boot: a.status.Boot, Origin: a.kept.Data, Server: observed.Server, Pointed: a.pointed, Unheard: now.Sub(a.heard),
+		HeldRole: a.kept.HeldRole, Unassigned: a.unassigned(now), RelayLogFull: a.room.Full(),
+	}
+	if a.kept.Lacking != nil {
+		local.Lacking = a.kept.Lacking.Tables
 	}
 	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
 		local.Known, local.Errant = a.known, a.errant
 	}
 	return local
+}
+
+// unassigned is for how long the agent has known its mysqld without an assignment; the caller holds the lock.
+func (a *Agent) unassigned(now time.Time) time.Duration {
+	switch {
+	case a.assignment != nil:
+		return 0
+	case a.idleSince.IsZero():
+		a.idleSince = now
+	}
+	return now.Sub(a.idleSince)
 }
 
 // learn keeps a look at the primary, so that it need not be looked at again while this member has nothing more than what was seen there.
@@ -263,11 +313,9 @@ func (a *Agent) Assign(next replication.Assignment) error {
 		return err
 	}
 	if kept := a.kept.accepting(next); !reflect.DeepEqual(kept, a.kept) {
-		if err := saveState(a.layout.stateFile(), kept); err != nil {
+		if err := a.keep(kept); err != nil {
 			return err
 		}
-		a.kept = kept
-		a.reportKept()
 	}
 	a.refused = ""
 	a.assignment = &next
@@ -288,61 +336,7 @@ func (a *Agent) Wake() {
 func (a *Agent) Status() replication.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.status
-}
-
-// reportKept copies what is kept on the volume into the report; the caller holds the lock or is alone.
-func (a *Agent) reportKept() {
-	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
-}
-
-// publish turns a look and a decision into the report; it says whether the state or its explanation changed.
-func (a *Agent) publish(observed mysql.Observed, local replication.Local, step replication.Step, silent []string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	a.looked = now
-	if !observed.LockedOut {
-		a.answered, a.hung = now, time.Time{}
-	}
-	status, server := &a.status, observed.Server
-	if a.assignment == nil && a.refused != "" {
-		// Operators of all releases show this, also one that does not know why it is refused.
-		step.Message += "; " + a.refused
-	}
-	changed := status.State != step.State || status.Message != step.Message
-	status.State, status.Message, status.NeedsCopy = step.State, step.Message, step.NeedsCopy
-	status.Silent = silent
-	status.ServerUUID, status.Version = server.ServerUUID, observed.Version
-	status.Executed, status.Received = server.Executed, server.Executed.Union(server.Channel.Retrieved)
-	status.Pending = server.Pending
-	status.Writable = !server.SuperReadOnly
-	status.AcksEnforced, status.AckClients = step.CertainAcks(local), observed.AckClients
-	status.AcksShortSeconds = a.acksShort(now, observed)
-	status.Acknowledging = server.Channel.AckActive || server.ReplicaAcks && server.Channel.IO != "No"
-	status.LagSeconds = server.Channel.LagSeconds
-	a.reportKept()
-	return changed
-}
-
-func (a *Agent) acksShort(now time.Time, observed mysql.Observed) int {
-	if observed.EnoughAcknowledge() {
-		a.shortSince = time.Time{}
-		return 0
-	}
-	if a.shortSince.IsZero() {
-		a.shortSince = now
-	}
-	return int(now.Sub(a.shortSince).Seconds())
-}
-
-// failed reports that a step did not succeed; the next turn decides anew.
-func (a *Agent) failed(step replication.Step, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.status.Message = fmt.Sprintf("%s: %v", step.Message, err)
-	if errors.Is(err, context.Canceled) {
-		return
-	}
-	a.log.Info("step failed, will try again", "verb", step.Verb, "error", err.Error())
+	status := a.status
+	status.Disk = a.disk(time.Now())
+	return status
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
@@ -140,7 +141,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
 			t.Errorf("%s the restart it reports %+v", life, status)
 		}
-		restarted, err := New(layout, member.log)
+		restarted, err := New(layout, false, member.log)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ func TestStateOfAnEarlierReleaseIsRead(t *testing.T) {
 	layout := newLayout(t)
 	newAgent(t, layout, memberState())
 	write(t, layout.stateFile(), `{"data":"Member","held":{"epoch":2,"primary":"db-0","inSync":["db-0"],"requiredAcks":0},"heldRole":"Primary"}`)
-	member, err := New(layout, newAgent(t, newLayout(t), memberState()).log)
+	member, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +264,7 @@ func TestAssignWakesTheLoopOnce(t *testing.T) {
 func TestNewNeedsThePreparedVolume(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
-	if _, err := New(layout, newAgent(t, newLayout(t), memberState()).log); err == nil {
+	if _, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log); err == nil {
 		t.Error("an agent began beside a volume that nobody prepared")
 	}
 }
@@ -399,5 +400,26 @@ func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
 	}
 	if err := member.refreshPasswords(t.Context(), maySet); err == nil {
 		t.Error("as the primary it sets none for all members, or there is a mysqld, so that this test shows nothing")
+	}
+}
+
+// TestTheFirstStartOfRestoredDataIsSettled: the file for mysqld's next start makes root no more, also while the operator assigns something.
+func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
+	if err := prepareBootstrap(layout, false, false); err != nil || !strings.Contains(read(t, layout.bootstrapFile()), "has_root") {
+		t.Fatalf("mysqld's first start does not make root (%v), so that this test shows nothing", err)
+	}
+	assigned := make(chan error, 1)
+	go func() { assigned <- member.Assign(assignment(1, "db-0")) }() // the race detector watches
+	if err := member.settleBootstrap(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-assigned; err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, layout.bootstrapFile()); strings.Contains(got, "has_root") || !strings.Contains(got, mysql.AgentUser) {
+		t.Errorf("mysqld's next start does:\n%s", got)
 	}
 }

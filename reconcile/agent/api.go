@@ -46,6 +46,7 @@ func (a *Agent) Handler() http.Handler {
 	mux.Handle("GET /metrics", a.metricsHandler())
 	mux.HandleFunc("GET "+statusPath, a.operatorOnly(a.getStatus))
 	mux.HandleFunc("PUT "+assignmentPath, a.operatorOnly(a.putAssignment))
+	mux.HandleFunc("PUT "+hollowPath, a.operatorOnly(a.putHollow))
 	return mux
 }
 

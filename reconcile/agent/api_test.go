@@ -117,17 +117,18 @@ func TestOnlyTheOperatorMayAsk(t *testing.T) {
 		security *tls.Config
 		status   int
 		assigns  int
+		matches  int // it is no primary, and refuses
 	}{
-		"the operator":                                     {s.ca.client(OperatorName), http.StatusOK, http.StatusNoContent},
-		"nobody in particular":                             {s.ca.client(""), http.StatusUnauthorized, http.StatusUnauthorized},
-		"another member":                                   {s.ca.client("db.shop"), http.StatusUnauthorized, http.StatusUnauthorized},
-		"a name that only begins like it":                  {s.ca.client(OperatorName + ".shop"), http.StatusUnauthorized, http.StatusUnauthorized},
-		"the operator of another cluster, with another CA": {strangersCard, 0, 0},
+		"the operator":                                     {s.ca.client(OperatorName), http.StatusOK, http.StatusNoContent, http.StatusConflict},
+		"nobody in particular":                             {s.ca.client(""), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"another member":                                   {s.ca.client("db.shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"a name that only begins like it":                  {s.ca.client(OperatorName + ".shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"the operator of another cluster, with another CA": {strangersCard, 0, 0, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for path, want := range map[string]int{"GET " + statusPath: test.status, "PUT " + assignmentPath: test.assigns} {
+			for path, want := range map[string]int{"GET " + statusPath: test.status, "PUT " + assignmentPath: test.assigns, "PUT " + hollowPath: test.matches} {
 				method, route, _ := strings.Cut(path, " ")
 				got, body, err := s.ask(t, test.security, method, route)
 				if got != want || (err != nil) != (want == 0) {
@@ -271,6 +272,36 @@ func TestClientSpeaksToTheAgent(t *testing.T) {
 	err = operator.Assign(t.Context(), target, assignment(4, "db-0"))
 	if err == nil || !strings.Contains(err.Error(), "409") || !strings.Contains(err.Error(), "epoch 5") {
 		t.Errorf("got %v, want a refusal that tells what the member holds", err)
+	}
+}
+
+// TestAPrimaryIsAskedToMatch: it takes the request that is meant for it, and leaves the commits to its next look.
+func TestAPrimaryIsAskedToMatch(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	operator, target := NewClient(s.ca.client(OperatorName), 5*time.Second), Target{Address: s.address, Host: memberHost}
+	order := assignment(5, "db-0")
+	order.Role, order.Boot = replication.RolePrimary, s.agent.Status().Boot
+	if err := operator.Assign(t.Context(), target, order); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.SuperReadOnly = false
+	local := s.agent.localView(observed)
+	s.agent.publish(observed, local, replication.NextStep(local), nil)
+	asked := replication.Matching{Epoch: 5, Primary: "db-0", Boot: order.Boot}
+	if err := asked.GTIDs.UnmarshalText([]byte("4e11fa47-71ca-11e1-9e33-c80aa9429562:1-3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Match(t.Context(), target, asked); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.agent.matching; got == nil || !got.GTIDs.Equal(asked.GTIDs) || got.Boot != order.Boot {
+		t.Errorf("it was asked for %+v and knows %+v", asked, got)
+	}
+	asked.Boot = "an earlier one"
+	if err := operator.Match(t.Context(), target, asked); err == nil || !strings.Contains(err.Error(), "409") {
+		t.Errorf("got %v, want a refusal", err)
 	}
 }
 

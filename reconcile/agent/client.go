@@ -58,6 +58,18 @@ func (c *Client) Assign(ctx context.Context, target Target, assignment replicati
 	return nil
 }
 
+// Match asks the primary to match hollow transactions.
+func (c *Client) Match(ctx context.Context, target Target, asked replication.Matching) error {
+	content, err := json.Marshal(asked)
+	if err == nil {
+		_, err = c.do(ctx, target, http.MethodPut, hollowPath, content)
+	}
+	if err != nil {
+		return fmt.Errorf("ask the agent of %s to match hollow transactions: %w", target.Host, err)
+	}
+	return nil
+}
+
 // refused is the body of a refusal. The operator repeats its numbers only; in words it is in the member's next status.
 type refused struct {
 	Epoch    int64 `json:"epoch"`

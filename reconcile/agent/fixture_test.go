@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,7 +36,7 @@ func newLayout(t *testing.T) Layout {
 	}
 	write(t, layout.rootPassword(), "root's\n")
 	for _, user := range ownUsers() {
-		write(t, layout.account(user), user+"-password")
+		write(t, layout.account(user), user+"-pass") // replication takes 32 characters at most
 	}
 	return layout
 }
@@ -79,7 +80,7 @@ func newAgent(t *testing.T, layout Layout, kept state) *Agent {
 	if err := layout.keepPasswords(wanted); err != nil {
 		t.Fatal(err)
 	}
-	made, err := New(layout, logr.Discard())
+	made, err := New(layout, false, logr.Discard())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func (a authority) issue(serial int64, name string, hosts ...string) (certificat
 	own := newKey(a.t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: hosts, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames: hosts, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, own.Public(), a.key)
 	if err != nil {

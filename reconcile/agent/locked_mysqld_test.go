@@ -63,7 +63,8 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 	if err := <-made; err != nil {
 		t.Error(err)
 	}
-	m.until(t, "the password is in force", func() bool { return latest.PingContext(t.Context()) == nil && m.agent.Status().RootError == "" })
+	// In this order: to log in before it is in force would lock the account.
+	m.until(t, "the password is in force", func() bool { return m.agent.Status().RootError == "" && latest.PingContext(t.Context()) == nil })
 	wanted, err := m.layout.wantedPasswords()
 	if err != nil {
 		t.Fatal(err)

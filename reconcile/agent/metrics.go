@@ -36,8 +36,30 @@ func gauges() []gauge {
 		{describe("ack_clients", "Replicas connected that acknowledge commits."), func(s replication.Status) float64 { return float64(s.AckClients) }},
 		{describe("epoch", "Epoch of the record that the member holds."), func(s replication.Status) float64 { return float64(s.Held.Epoch) }},
 		{describe("unapplied_transactions", "Transactions received and not yet applied."), func(s replication.Status) float64 { return float64(s.Received.Subtract(s.Executed).Count()) }},
+		{describe("disk_size_bytes", "Size of the member's volume; 0 while it is not known."), func(s replication.Status) float64 { return float64(s.Disk.Size) }},
+		{describe("disk_free_bytes", "Free bytes on the member's volume."), func(s replication.Status) float64 { return float64(s.Disk.Free) }},
+		{describe("prepared_transactions", "Transactions in the state of XA PREPARE, once a minute."), func(s replication.Status) float64 { return float64(s.Transactions.Prepared) }},
+		{describe("oldest_transaction_seconds", "For how long the oldest transaction has been open, once a minute."), func(s replication.Status) float64 { return float64(s.Transactions.OldestSeconds) }},
+		{describe("commit_wait_seconds", "For how long nothing has been committed while sessions wait to commit, every five seconds."), func(s replication.Status) float64 { return float64(s.Transactions.CommitWaitSeconds) }},
+		{describe("history_list_length", "Undo logs that InnoDB has yet to purge, once a minute."), func(s replication.Status) float64 { return float64(s.Transactions.History) }},
 		{describe("lag_seconds", "Seconds behind the primary; -1 when MySQL does not know."), lagValue},
+		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where nobody has counted."), otherEngines},
+		{describe("tables_without_rows", "Tables that the member came without the rows of; -1 where nobody has looked."), tablesWithoutRows},
 	}
+}
+
+func otherEngines(s replication.Status) float64 {
+	if s.OtherEngines == nil {
+		return -1
+	}
+	return float64(s.OtherEngines.Count())
+}
+
+func tablesWithoutRows(s replication.Status) float64 {
+	if s.Lacking == nil {
+		return -1
+	}
+	return float64(s.Lacking.Count())
 }
 
 func lagValue(s replication.Status) float64 {

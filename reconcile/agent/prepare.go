@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
 )
 
 // Identity is who a member is.
@@ -21,11 +24,13 @@ type Identity struct {
 	// Settings are those of mysqld that all members share, as a my.cnf. They come with the Pod: whoever may write ConfigMaps only cannot
 	// change them.
 	Settings string
+	// Given is what mysqld has; Settings win over what follows from it.
+	Given sizing.Given
+	// RootAbsent says that nobody looks after root@'%', once there is data.
+	RootAbsent bool
+	// Tell takes what a person should know though the member starts; nil for nobody.
+	Tell io.Writer
 }
-
-// firstServerID is member 0's server_id; the others count on from it. It must only differ between members of one topology
-// (manual, "server_id").
-const firstServerID = 100
 
 // Prepare is the first init container's work: it leaves configuration files in the run folder with which the second one, plain
 // mysqld, either makes a data directory or, where there is one, only validates the configuration. No shell and no script are
@@ -38,7 +43,11 @@ func Prepare(layout Layout, who Identity) error {
 	if err != nil {
 		return err
 	}
-	base := who.Settings + memberSettings(layout, who)
+	serverID, err := chooseServerID(layout, who.Ordinal, cmp.Or[io.Writer](who.Tell, io.Discard))
+	if err != nil {
+		return err
+	}
+	base := sizing.TuneBeside(who.Given, who.Settings).Config() + who.Settings + memberSettings(layout, who, serverID)
 	first := "validate_config = ON\n"
 	if newData {
 		first = "initialize_insecure = ON\n"
@@ -46,7 +55,7 @@ func Prepare(layout Layout, who Identity) error {
 	if err := os.WriteFile(layout.initConfig(), []byte(base+first), 0o600); err != nil {
 		return fmt.Errorf("write initialize.cnf: %w", err)
 	}
-	if err := writeBootstrap(layout, newData); err != nil {
+	if err := prepareBootstrap(layout, newData, who.RootAbsent); err != nil {
 		return err
 	}
 	inForce, err := layout.wantedPasswords()
@@ -63,10 +72,10 @@ func Prepare(layout Layout, who Identity) error {
 	return nil
 }
 
-func memberSettings(layout Layout, who Identity) string {
+func memberSettings(layout Layout, who Identity, serverID uint32) string {
 	lines := []string{
 		"", "[mysqld]",
-		fmt.Sprintf("server_id = %d", firstServerID+who.Ordinal),
+		fmt.Sprintf("server_id = %d", serverID),
 		"report_host = " + who.Host,
 		"datadir = " + layout.DataDir(),
 		"socket = " + layout.socket(),
@@ -101,13 +110,13 @@ func prepareData(layout Layout) (newData bool, err error) {
 			return false, fmt.Errorf("remove the unfinished data directory: %w", err)
 		}
 	case exists && !found:
-		return false, saveState(layout.stateFile(), state{Data: replication.OriginMember})
+		return false, saveAtStart(layout, state{Data: replication.OriginMember})
 	case exists:
 		return false, nil
 	case kept.Data == replication.OriginMember:
 		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or delete member.json as well to begin with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
 	}
-	return true, saveState(layout.stateFile(), state{Data: replication.OriginInitializing})
+	return true, saveAtStart(layout, state{Data: replication.OriginInitializing})
 }
 
 // refuseUnfinished keeps a volume on which a backup was to be restored from being taken for an empty one.
@@ -130,8 +139,17 @@ func hasEntries(folder string) (bool, error) {
 	return len(entries) > 0, nil
 }
 
-func writeBootstrap(layout Layout, newData bool) error {
-	bootstrap := mysql.Bootstrap{NewData: newData}
+// prepareBootstrap writes what mysqld does at its first start. Restored data that no member has used has no replicas yet, which would lack what is done there.
+func prepareBootstrap(layout Layout, newData, rootAbsent bool) error {
+	kept, _, err := loadState(layout.stateFile())
+	if err != nil {
+		return err
+	}
+	isUnused := kept.RestoredFrom != nil && kept.Held.Epoch == 0
+	return writeBootstrap(layout, mysql.Bootstrap{NewData: newData, RestoredData: isUnused && !newData && !rootAbsent})
+}
+
+func writeBootstrap(layout Layout, bootstrap mysql.Bootstrap) error {
 	var err error
 	if bootstrap.Agent, err = layout.readAccount(mysql.AgentUser); err != nil {
 		return err
@@ -142,7 +160,7 @@ func writeBootstrap(layout Layout, newData bool) error {
 	if bootstrap.Clone, err = layout.readAccount(mysql.CloneUser); err != nil {
 		return err
 	}
-	if newData {
+	if bootstrap.NewData || bootstrap.RestoredData {
 		if bootstrap.Root, err = layout.readRootPassword(); err != nil {
 			return err
 		}

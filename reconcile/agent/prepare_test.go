@@ -114,7 +114,7 @@ func TestPrepareWritesSettingsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := read(t, layout.serverConfig())
-	order := []string{"shared = 1", "server_id = 101", "report_host = db-1.db-pods.shop.svc", "datadir = " + layout.DataDir(), "ssl_key = " + layout.keyFile(), "init_file = " + layout.bootstrapFile()}
+	order := []string{"shared = 1", "report_host = db-1.db-pods.shop.svc", "datadir = " + layout.DataDir(), "ssl_key = " + layout.keyFile(), "init_file = " + layout.bootstrapFile()}
 	at := -1
 	for _, setting := range order {
 		next := strings.Index(settings, setting+"\n")

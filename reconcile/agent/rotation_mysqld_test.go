@@ -37,13 +37,16 @@ type realMember struct {
 	mysqld *exec.Cmd
 }
 
-func startRealMember(t *testing.T, ca authority) *realMember {
+func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
 	t.Helper()
 	rootfs := os.Getenv(rootfsVariable)
 	if rootfs == "" {
 		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", rootfsVariable)
 	}
 	m := &realMember{layout: newLayout(t), port: freePort(t)}
+	for _, prepare := range before {
+		prepare(m.layout)
+	}
 	short, err := os.MkdirTemp("", "m") //nolint:usetesting // the path of a socket has 107 characters at most
 	if err != nil {
 		t.Fatal(err)
@@ -54,14 +57,14 @@ func startRealMember(t *testing.T, ca authority) *realMember {
 	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
 		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
 		"loose_rpl_semi_sync_source_timeout = 4233600000\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
-	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings}); err != nil {
+	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings, Given: smallest()}); err != nil {
 		t.Fatal(err)
 	}
 	if output, err := mysqldCommand(t.Context(), rootfs, m.layout.initConfig()).CombinedOutput(); err != nil {
 		t.Fatalf("initialize: %v\n%s\n%s", err, output, m.messages())
 	}
 	m.start(t)
-	if m.agent, err = New(m.layout, logr.Discard()); err != nil {
+	if m.agent, err = New(m.layout, false, logr.Discard()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -274,7 +277,7 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 	m.takes(t)
 	more()
 	for what, shown := range map[string][]tls.Certificate{"old": before, "new": m.card(t)} {
-		if err := m.open(t, mysql.ReplicationUser, mysql.ReplicationUser+"-password", shown, next).PingContext(t.Context()); err != nil {
+		if err := m.open(t, mysql.ReplicationUser, mysql.ReplicationUser+"-pass", shown, next).PingContext(t.Context()); err != nil {
 			t.Errorf("a member that shows a certificate of the %s CA is refused: %v", what, err)
 		}
 	}
@@ -287,7 +290,7 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 	m.takes(t)
 	more()
 	writing.end(t)
-	if err := m.open(t, mysql.ReplicationUser, mysql.ReplicationUser+"-password", before, next).PingContext(t.Context()); err == nil {
+	if err := m.open(t, mysql.ReplicationUser, mysql.ReplicationUser+"-pass", before, next).PingContext(t.Context()); err == nil {
 		t.Error("a member that shows a certificate of the old CA is let in")
 	}
 	latest := m.open(t, "root", "root's", nil, next)

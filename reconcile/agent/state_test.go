@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestAStateThatSomebodyPlanted: the image of a MySQLCluster could write to the volume before. What it left is not followed, does not hang and
@@ -35,6 +36,47 @@ func TestAStateThatSomebodyPlanted(t *testing.T) {
 			_, found, err := loadState(file)
 			if err == nil || found || strings.Contains(err.Error(), secret) {
 				t.Errorf("found %t, error %v", found, err)
+			}
+		})
+	}
+}
+
+// TestWhatSomebodyPlantedBesideAState: the new state is written beside the old one first, where the image could have left something too. It is neither
+// followed nor waited for.
+func TestWhatSomebodyPlantedBesideAState(t *testing.T) {
+	t.Parallel()
+	for story, plant := range map[string]func(beside, victim string) error{
+		"a link":                func(beside, victim string) error { return os.Symlink(victim, beside) },
+		"a pipe":                func(beside, _ string) error { return syscall.Mkfifo(beside, 0o600) },
+		"another name":          func(beside, victim string) error { return os.Link(victim, beside) },
+		"a folder":              func(beside, _ string) error { return os.MkdirAll(filepath.Join(beside, "deep"), 0o700) },
+		"what a crash left":     func(beside, _ string) error { return os.WriteFile(beside, []byte("half a sta"), 0o600) },
+		"nothing, as it should": func(string, string) error { return nil },
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			file, victim := filepath.Join(folder, "member.json"), filepath.Join(folder, "victim")
+			write(t, victim, "theirs")
+			if err := plant(file+".new", victim); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- saveState(file, memberState()) }()
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("it hangs")
+			}
+			info, err := os.Lstat(file)
+			if err != nil || !info.Mode().IsRegular() || read(t, victim) != "theirs" {
+				t.Errorf("the state is %v (%v), and the other file has %q", info, err, read(t, victim))
+			}
+			if kept, found, err := loadState(file); err != nil || !found || kept.Data != memberState().Data {
+				t.Errorf("the state is %+v, %t, %v", kept, found, err)
 			}
 		})
 	}

@@ -45,6 +45,33 @@ func TestBootstrapRefusesPasswordsThatOpenNothing(t *testing.T) {
 	}
 }
 
+// TestRootIsMadeWhereRestoredDataLacksIt: an account of that name keeps its rights, and data that is in use is left alone.
+func TestRootIsMadeWhereRestoredDataLacksIt(t *testing.T) {
+	t.Parallel()
+	restored, used := bootstrap("root-secret"), bootstrap("root-secret")
+	restored.NewData, restored.RestoredData, used.NewData = false, true, false
+	for name, test := range map[string]struct {
+		bootstrap Bootstrap
+		want      []string
+	}{
+		"restored": {restored, []string{"SET @has_root", "IF(@has_root, ", "RENAME USER "}},
+		"in use":   {used, nil},
+	} {
+		text, err := test.bootstrap.SQL()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, "root-secret") || strings.Contains(text, "'root'@'%'") != (test.want != nil) {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		for _, part := range test.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %q in\n%s", name, part, text)
+			}
+		}
+	}
+}
+
 // init_file takes one statement a line (manual, "init_file"), and every one of them must be harmless on a member that holds data.
 func TestBootstrapIsOneStatementALine(t *testing.T) {
 	t.Parallel()

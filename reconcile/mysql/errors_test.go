@@ -37,3 +37,18 @@ func TestErrorsThatAreTold(t *testing.T) {
 		})
 	}
 }
+
+func TestReceiversThatWaitForRoom(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{
+		"Waiting for the replica SQL thread to free relay log space":      true,
+		"Waiting for the slave SQL thread to free enough relay log space": true,
+		"Waiting for source to send event":                                false,
+		"Queueing source event to the relay log":                          false,
+		"":                                                                false,
+	} {
+		if got := waitsForRoom(state); got != want {
+			t.Errorf("%q: %t", state, got)
+		}
+	}
+}

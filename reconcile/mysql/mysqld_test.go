@@ -28,6 +28,7 @@ type mysqld struct {
 	rootfs, folder string
 	port           int
 	settings       []string
+	environment    []string
 	process        *exec.Cmd
 	ended          chan error
 }
@@ -64,7 +65,9 @@ func (m *mysqld) command(ctx context.Context, arguments ...string) *exec.Cmd {
 	all := append([]string{"--library-path", libraries, m.rootfs + "/usr/sbin/mysqld", "--no-defaults", "--user=root", "--basedir=" + m.rootfs + "/usr",
 		"--plugin-dir=" + m.rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + m.rootfs + "/usr/share/mysql",
 		"--character-sets-dir=" + m.rootfs + "/usr/share/mysql/charsets"}, arguments...)
-	return exec.CommandContext(ctx, m.rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
+	made := exec.CommandContext(ctx, m.rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
+	made.Env = append(os.Environ(), m.environment...)
+	return made
 }
 
 // start runs mysqld with an init_file until the test or stop ends it, and returns a connection of the account.

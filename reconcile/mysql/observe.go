@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -64,9 +65,11 @@ func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
 	var acks int
 	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
 		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
-		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled`)
+		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled,
+		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED)`)
 	server := &seen.Server
-	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &enforced, &acks, &server.ReplicaAcks)
+	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &enforced, &acks, &server.ReplicaAcks,
+		&server.RelayLogLimit)
 	if err != nil {
 		return fmt.Errorf("read variables: %w", err)
 	}
@@ -107,8 +110,16 @@ func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error
 	if lag, err := strconv.ParseInt(columns["Seconds_Behind_Source"], 10, 64); err == nil {
 		channel.LagSeconds = &lag
 	}
+	channel.RelayLogSpace, _ = strconv.ParseInt(columns["Relay_Log_Space"], 10, 64)
+	channel.WaitsForRoom = waitsForRoom(columns["Replica_IO_State"])
 	channel.Retrieved, err = replication.ParseGTIDSet(columns["Retrieved_Gtid_Set"])
 	return channel, err
+}
+
+// waitsForRoom understands what all releases call it when the relay log has reached relay_log_space_limit: "Waiting for the replica SQL thread to free
+// relay log space", or "slave" and "enough" in older ones.
+func waitsForRoom(state string) bool {
+	return strings.Contains(state, "SQL thread to free") && strings.Contains(state, "relay log space")
 }
 
 // oneRow reads the first row of a statement whose columns differ between releases; nil when there is none.
@@ -121,6 +132,15 @@ func (s *Server) oneRow(ctx context.Context, statement string) (map[string]strin
 	if !rows.Next() {
 		return nil, rows.Err()
 	}
+	row, err := scanRow(rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	return row, rows.Err()
+}
+
+// scanRow reads a row by the names of its columns; NULL is empty.
+func scanRow(rows *sql.Rows) (map[string]string, error) {
 	names, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -131,17 +151,17 @@ func (s *Server) oneRow(ctx context.Context, statement string) (map[string]strin
 		targets[i] = &values[i]
 	}
 	if err := rows.Scan(targets...); err != nil {
-		return nil, fmt.Errorf("%s: %w", statement, err)
+		return nil, err
 	}
 	row := make(map[string]string, len(names))
 	for i, name := range names {
 		row[name] = values[i].String
 	}
-	return row, rows.Err()
+	return row, nil
 }
 
 func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) {
-	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS LIKE 'Rpl\\_semi\\_sync\\_%'")
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions')")
 	if err != nil {
 		return nil, fmt.Errorf("read semi-synchronous status: %w", err)
 	}

@@ -35,6 +35,7 @@ const (
 type Server struct {
 	db        *sql.DB
 	connector sqldriver.Connector
+	config    *driver.Config
 }
 
 // connectTimeout bounds one attempt to connect; statements are bounded by their context.
@@ -60,10 +61,16 @@ func Remote(host string, port int, account Account, security *tls.Config) (*Serv
 // too early for a server that puts its clients into another one.
 const quotedFor = "utf8mb4"
 
+// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins) from changing what the operator's statements mean.
+func sessionSettings() map[string]string {
+	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'"}
+}
+
 func newConfig(account Account) *driver.Config {
 	config := driver.NewConfig()
 	config.User, config.Passwd = account.User, account.Password
 	config.Timeout = connectTimeout
+	config.Params = sessionSettings()
 	config.InterpolateParams = true
 	config.Logger = &driver.NopLogger{}
 	return config
@@ -80,7 +87,7 @@ func open(config *driver.Config) (*Server, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(1)
-	return &Server{db: db, connector: connector}, nil
+	return &Server{db: db, connector: connector, config: config}, nil
 }
 
 // Close ends the connection.

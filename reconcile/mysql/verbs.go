@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -37,6 +38,16 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 		return fmt.Errorf("accept writes: %w", err)
 	}
 	return nil
+}
+
+// LimitTransactions bounds what one transaction may write to the binary log, in bytes, for connections and appliers that begin from now on (manual,
+// "max_binlog_cache_size"). A larger one fails with error 1197. 0 lifts the bound.
+func (s *Server) LimitTransactions(ctx context.Context, limit int64) error {
+	value := "DEFAULT" // MySQL's own, whatever a file says
+	if limit > 0 {
+		value = strconv.FormatInt(limit, 10)
+	}
+	return s.exec(ctx, "limit the size of transactions", "SET GLOBAL max_binlog_cache_size = "+value)
 }
 
 // StopReplica stops receiving and applying.
@@ -133,9 +144,13 @@ func (s *Server) PointToSource(ctx context.Context, source Source) error {
 }
 
 // Clone replaces this server's data by a copy of the donor's and stops mysqld, which kubelet starts again (manual, "Cloning Remote
-// Data"). The caller has made certain that nothing is only here.
-func (s *Server) Clone(ctx context.Context, donor Source) error {
-	settings := []struct{ statement, value string }{
+// Data"). The caller has made certain that nothing is only here. The donor is read with at most limit bytes per second, in whole MiB.
+func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
+	settings := []struct {
+		statement string
+		value     any
+	}{
+		{"SET GLOBAL clone_max_data_bandwidth = ?", max(1, limit>>20)},
 		{"SET GLOBAL clone_valid_donor_list = ?", fmt.Sprintf("%s:%d", donor.Host, donor.Port)},
 		{"SET GLOBAL clone_ssl_ca = ?", donor.Certificates.CA},
 		{"SET GLOBAL clone_ssl_cert = ?", donor.Certificates.Certificate},
@@ -165,7 +180,11 @@ func (s *Server) ReloadTLS(ctx context.Context) error {
 // Call it, and SetOwnPassword, only while enough replicas acknowledge. mysqld holds the lock of its privilege tables until the statement is
 // acknowledged, and meanwhile nobody can log in, also no replica that would acknowledge it.
 func (s *Server) SetPassword(ctx context.Context, user, host, password string) error {
-	if err := s.execApart(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password); err != nil {
+	err := s.execApart(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password)
+	if hasNumber(err, errCannotUser) {
+		return fmt.Errorf("the account %s@%s does not exist: create it, or set spec.root: Absent: %w", user, host, err)
+	}
+	if err != nil {
 		return fmt.Errorf("set the password of %s@%s: %w", user, host, err)
 	}
 	return nil

@@ -17,6 +17,10 @@ const (
 	errTooManyClones = 3634
 	// errAccessDenied is ER_ACCESS_DENIED_ERROR.
 	errAccessDenied = 1045
+	// errCannotUser is ER_CANNOT_USER: the account that a statement is about does not exist, for example.
+	errCannotUser = 1396
+	// errNoSuchEvent is ER_ERROR_WHEN_EXECUTING_COMMAND: SHOW BINLOG EVENTS finds no file, or no event at a position.
+	errNoSuchEvent = 1220
 	// errTooManyConnections is ER_CON_COUNT_ERROR.
 	errTooManyConnections = 1040
 )

@@ -1,0 +1,27 @@
+package agent
+
+import "testing"
+
+// TestCommitsThatHangMysqld: nobody acknowledges, so that a client waits. The agent says for how long, until commits come through.
+func TestCommitsThatHangMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	m := startRealMember(t, ca)
+	m.leads(t, 1, 0)
+	db := m.open(t, "root", "root's", nil, ca)
+	if _, err := db.ExecContext(t.Context(), "CREATE DATABASE shop"); err != nil {
+		t.Fatal(err)
+	}
+	m.leads(t, 2, 1)
+	committed := make(chan error, 1)
+	go func() {
+		_, err := db.ExecContext(t.Context(), "CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+		committed <- err
+	}()
+	stand := func() int64 { return m.agent.Status().Transactions.CommitWaitSeconds }
+	m.until(t, "the agent says that nothing is committed", func() bool { return stand() >= 5 })
+	m.leads(t, 3, 0)
+	if err := <-committed; err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "commits come through", func() bool { return stand() == 0 })
+}

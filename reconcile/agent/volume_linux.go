@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// VolumeSize returns how many bytes the member's volume has for data.
+func (l Layout) VolumeSize() (int64, error) {
+	size, _, err := l.room()
+	return size, err
+}
+
+// room returns how many bytes the member's volume has, and how many of them are free: those that the file system keeps for root do not count (statfs(2)).
+func (l Layout) room() (size, free int64, err error) {
+	var stat unix.Statfs_t
+	if err := unix.Statfs(l.Volume, &stat); err != nil {
+		return 0, 0, fmt.Errorf("look at the room on the volume %s: %w", l.Volume, err)
+	}
+	blocks := stat.Blocks - min(stat.Blocks, stat.Bfree) + stat.Bavail
+	return int64(blocks) * stat.Bsize, int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no file system has 2^63 bytes
+}
+
+// reserve gives a new file so many bytes of the volume. It follows no link and replaces nothing.
+func reserve(file string, size int64) error {
+	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = unix.Fallocate(int(made.Fd()), 0, 0, size)
+	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
+		err = fill(made, size)
+	}
+	if closed := made.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = os.Remove(file) // it reserves nothing
+		return fmt.Errorf("reserve %d bytes in %s: %w", size, file, err)
+	}
+	return nil
+}
+
+// fill writes bytes that no file system can make less of.
+func fill(made *os.File, size int64) error {
+	if _, err := io.CopyN(made, rand.Reader, size); err != nil {
+		return err
+	}
+	return made.Sync()
+}
+
+// taken is how many bytes of the volume a file takes that would be free without it; 0 where it has another name too.
+func taken(info fs.FileInfo) int64 {
+	stat, known := info.Sys().(*syscall.Stat_t)
+	if !known || stat.Nlink > 1 {
+		return 0
+	}
+	return stat.Blocks * 512 // whatever the file system's blocks are (stat(2))
+}
