@@ -52,7 +52,7 @@ func TestClusterDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"secret": "s", "port": int64(3306), "replicas": int64(2), "storage": "1Gi", "image": "mysql:latest",
+		"secret": "s", "port": int64(3306), "replicas": int64(2), "storage": "1Gi", "image": "mysql:latest", "root": "Managed",
 		"durability": map[string]any{"whenReplicasLost": "Continue", "gracePeriodSeconds": int64(10)},
 	}
 	if diff := cmp.Diff(want, stored.Object["spec"]); diff != "" {
@@ -106,6 +106,9 @@ func TestClusterDocuments(t *testing.T) {
 		"request beyond limit":       {cluster("a", "secret: s, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}"), []string{"spec.resources.requests must not exceed"}},
 		"an unknown resource":        {cluster("a", "secret: s, resources: {requests: {disk: 1Gi}}"), []string{"cpu, memory and ephemeral-storage only"}},
 		"no memory":                  {cluster("a", "secret: s, resources: {limits: {memory: 0}}"), []string{"quantities greater than 0"}},
+		"the least memory":           {cluster("a", "secret: s, resources: {limits: {memory: 512Mi}}"), nil},
+		"a small request":            {cluster("a", "secret: s, resources: {requests: {memory: 64Mi}}"), nil},
+		"too little memory":          {cluster("a", "secret: s, resources: {limits: {memory: 511Mi}}"), []string{"spec.resources.limits.memory must be at least 512Mi", "raise the limit"}},
 		"memory that is no size":     {cluster("a", "secret: s, resources: {limits: {memory: lots}}"), []string{"quantities greater than 0"}},
 		"settings":                   {cluster("a", "secret: s, config: {max_connections: '500', sql-mode: '', binlog_expire_logs_seconds: '60'}"), nil},
 		"TLS required":               {cluster("a", "secret: s, tls: {required: true}, config: {max_connections: '5'}"), nil},
@@ -120,6 +123,7 @@ func TestClusterDocuments(t *testing.T) {
 		"no label":                   {cluster("a", "secret: s, network: {allowFrom: [{podLabels: {a b: c}}]}"), []string{"spec.network.allowFrom.podLabels must have names of labels"}},
 		"no value of a label":        {cluster("a", "secret: s, network: {allowFrom: [{namespaceLabels: {a: 'b c'}}]}"), []string{"namespaceLabels"}},
 		"a setting twice":            {cluster("a", "secret: s, config: {max_connections: '5', max-connections: '6'}"), []string{"spec.config must not have one setting in two spellings", "remove one of the two"}},
+		"twice, once loosely":        {cluster("a", "secret: s, config: {max_connections: '5', loose-max-connections: '6'}"), []string{"spec.config must not have one setting in two spellings"}},
 		"twice in mixed spellings":   {cluster("a", "secret: s, config: {sort_buffer-size: 1M, sort-buffer_size: 2M}"), []string{"spec.config must not have one setting in two spellings"}},
 		"many settings":              {cluster("a", "secret: s, config: {"+manySettings(64)+"}"), nil},
 		"too many settings":          {cluster("a", "secret: s, config: {"+manySettings(65)+"}"), []string{"spec.config", "at most 64 items"}},
@@ -130,6 +134,14 @@ func TestClusterDocuments(t *testing.T) {
 		"blocking durability":        {cluster("a", "secret: s, durability: {whenReplicasLost: Block}"), nil},
 		"durability of another kind": {cluster("a", "secret: s, durability: {whenReplicasLost: Ignore}"), []string{"spec.durability.whenReplicasLost", `"Continue"`, `"Block"`}},
 		"no grace":                   {cluster("a", "secret: s, durability: {gracePeriodSeconds: 0}"), []string{"spec.durability.gracePeriodSeconds"}},
+		"how fast copies are":        {cluster("a", "secret: s, copies: {bandwidthLimit: 200Mi}"), nil},
+		"copies that never end":      {cluster("a", "secret: s, copies: {bandwidthLimit: 1000}"), []string{"spec.copies.bandwidthLimit must be bytes per second from 1Mi"}},
+		"plugins":                    {cluster("a", "secret: s, plugins: [thread_pool.so, component_x.so]"), nil},
+		"a plugin elsewhere":         {cluster("a", "secret: s, plugins: [../x.so]"), []string{"spec.plugins must be names of files"}},
+		"a plugin with a name":       {cluster("a", "secret: s, plugins: [x=thread_pool.so]"), []string{"spec.plugins must be names of files"}},
+		"a plugin of the operator's": {cluster("a", "secret: s, plugins: [mysql_clone.so]"), []string{"spec.plugins must not name the plugins for replication"}},
+		"root left alone":            {cluster("a", "secret: s, root: Absent"), nil},
+		"another root":               {cluster("a", "secret: s, root: None"), []string{"spec.root", `"Managed"`, `"Absent"`}},
 		"forty characters":           {cluster("a"+strings.Repeat("b", 39), "secret: s"), nil},
 		"forty-one characters":       {cluster("a"+strings.Repeat("b", 40), "secret: s"), []string{"metadata.name must be at most 40 characters"}},
 		"sixty-three characters":     {cluster("a"+strings.Repeat("b", 62), "secret: s"), []string{"metadata.name must be at most 40 characters"}},
@@ -202,6 +214,8 @@ func TestClusterSettingsByValue(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
 	refused := []string{"spec.config must not set binlog-error-action but to ABORT_SERVER", "remove it"}
+	needed := []string{"spec.config must not set performance-schema but to ON", "remove it"}
+	layout := []string{"spec.config must not set innodb-page-size but to 4k", "correct it"}
 	for setting, told := range map[string][]string{
 		"binlog_error_action: ABORT_SERVER":                               nil,
 		"loose-binlog-error-action: abort_server":                         nil,
@@ -239,6 +253,27 @@ func TestClusterSettingsByValue(t *testing.T) {
 		"innodb_data_file_path: 'auto.cnf:12M:autoextend'":                  refused,
 		"innodb_data_file_path: 'ibdata1:3Graw'":                            refused,
 		"maximum_innodb_data_file_path: 'ibdata1:12M:autoextend'":           refused,
+		// What the agent reads, what new members and backups rest on.
+		"performance_schema: 'ON'":                                     nil,
+		"performance-schema: 'OFF'":                                    needed,
+		"skip_performance_schema: '1'":                                 needed,
+		"performance_schema_digests_size: '100'":                       nil,
+		"innodb_dedicated_server: 'OFF'":                               nil,
+		"innodb_dedicated_server: 'ON'":                                needed,
+		"default_storage_engine: InnoDB":                               nil,
+		"loose_default-storage-engine: MyISAM":                         needed,
+		"binlog_checksum: NONE":                                        needed,
+		"binlog_checksum: CRC32":                                       nil,
+		"innodb_page_size: 8k":                                         nil,
+		"innodb_page_size: 5k":                                         layout,
+		"lower_case_table_names: '1'":                                  nil,
+		"lower_case_table_names: '2'":                                  layout,
+		"log_error_services: 'log_filter_internal; log_sink_internal'": nil,
+		"log_error_services: 'log_filter_internal; log_sink_json'":     needed,
+		"default_table_encryption: 'ON'":                               needed,
+		"innodb-redo-log-encrypt: 'ON'":                                needed,
+		"binlog_encryption: 'OFF'":                                     nil,
+		"ft_boolean_syntax: 'a # b'":                                   {"spec.config values must not have a '#'"},
 	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
@@ -271,9 +306,34 @@ func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
 	}
 }
 
+// What data was laid out by stays, also what would be refused today. It keeps no other setting from being changed.
+func TestClusterKeepsTheLayoutOfEarlierReleases(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	kept := []string{"spec.config must not change lower-case-table-names and innodb-page-size"}
+	for after, told := range map[string][]string{
+		"secret: s, config: {lower_case_table_names: '2', max_connections: '6'}": nil,
+		"secret: s, config: {lower_case_table_names: '0', max_connections: '6'}": kept,
+		"secret: s, config: {max_connections: '6'}":                              kept,
+	} {
+		old, err := server.admit(cluster("a", "secret: s, config: {lower_case_table_names: '2'}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := server.admit(cluster("a", after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.SetResourceVersion("1")
+		object.SetResourceVersion("1")
+		wantRefusal(t, server.validateUpdate(object, old).ToAggregate(), told...)
+	}
+}
+
 // TestClusterChanges lists what may and may not change in a cluster that exists.
 func TestClusterChanges(t *testing.T) {
 	t.Parallel()
+	layout := []string{"spec.config must not change lower-case-table-names and innodb-page-size", "set them back"}
 	server := newAPIServer(t, "MySQLCluster")
 	for story, test := range map[string]struct {
 		before, after string
@@ -300,6 +360,11 @@ func TestClusterChanges(t *testing.T) {
 		"another storage class":       {"secret: s, storageClassName: fast", "secret: s, storageClassName: slow", []string{"spec.storageClassName cannot change"}},
 		"another image":               {"secret: s", "secret: s, image: 'mysql:9.7.4'", nil},
 		"pausing":                     {"secret: s", "secret: s, paused: true", nil},
+		"settings of the data kept":   {"secret: s, config: {innodb_page_size: 8k}", "secret: s, config: {innodb_page_size: 8k, max_connections: '9'}", nil},
+		"another page size":           {"secret: s, config: {innodb_page_size: 8k}", "secret: s, config: {innodb_page_size: 16k}", layout},
+		"page size set later":         {"secret: s", "secret: s, config: {innodb-page-size: 8k}", layout},
+		"names of tables set later":   {"secret: s, config: {max_connections: '9'}", "secret: s, config: {loose_lower_case_table_names: '1'}", layout},
+		"names of tables forgotten":   {"secret: s, config: {lower_case_table_names: '1'}", "secret: s", layout},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -45,11 +45,33 @@ type MySQLClusterSpec struct {
 	TLS TLS `json:"tls,omitzero"`
 	// Network says who may reach the members; nil lets everybody, without a NetworkPolicy.
 	Network *Network `json:"network,omitempty"`
+	// Copies says how new members copy the primary's data.
+	Copies Copies `json:"copies,omitzero"`
+	// Plugins are files of mysqld's plugin directory that each member loads, beside the operator's own.
+	Plugins []string `json:"plugins,omitempty"`
+	// Root says whether the operator looks after root@'%'. Default RootManaged.
+	Root Root `json:"root,omitempty"`
 	// Durability says what becomes of commits when too few replicas are there to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
 	// Paused makes the operator look but not touch.
 	Paused bool `json:"paused,omitempty"`
 }
+
+// Copies is about copies of the primary's data.
+type Copies struct {
+	// BandwidthLimit is how fast the primary is read at most, in bytes per second: 1Mi to 1Ti. Default 64Mi.
+	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
+}
+
+// Root is what the operator does about root@'%'.
+type Root string
+
+const (
+	// RootManaged keeps its password equal to the Secret's.
+	RootManaged Root = "Managed"
+	// RootAbsent leaves it alone, once there is data.
+	RootAbsent Root = "Absent"
+)
 
 // Resources are the requests and limits of a container, by resource name ("cpu", "memory", "ephemeral-storage").
 type Resources struct {
@@ -106,6 +128,13 @@ const (
 	ConditionReady       = "Ready"
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = "Stalled"
+)
+
+// Conditions about tables of other engines than InnoDB, whose rows no copy has: present and True while there are some (of a backup: were), and while
+// members lack such rows.
+const (
+	ConditionNonTransactionalTables = "NonTransactionalTables"
+	ConditionIncompleteMembers      = "IncompleteMembers"
 )
 
 // Phase is the state of a cluster in one word, for kubectl get. Programs read the conditions instead.
@@ -175,6 +204,8 @@ type MySQLClusterStatus struct {
 	Image string `json:"image,omitempty"`
 	// Restore is how the restore went that the cluster began with; nil without one.
 	Restore *RestoreStatus `json:"restore,omitempty"`
+	// InnoDBOnly says that the cluster began empty, and so refuses tables of which no copy has the rows. It stays as it is.
+	InnoDBOnly bool `json:"innoDBOnly,omitempty"`
 }
 
 // Member is one mysqld with its volume.
@@ -193,6 +224,8 @@ type Member struct {
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// Version is its server version.
 	Version string `json:"version,omitempty"`
+	// LacksRowsOf names tables of other engines than InnoDB that it came without the rows of; empty for none, or while nobody knows.
+	LacksRowsOf string `json:"lacksRowsOf,omitempty"`
 }
 
 // Endpoints are host:port addresses inside the Kubernetes cluster.
