@@ -62,7 +62,8 @@ func reachesNoNode() string {
 	return ofPod("!variables.pod.?hostNetwork.orValue(false)", "!variables.pod.?hostPID.orValue(false)",
 		"!variables.pod.?hostIPC.orValue(false)", "!variables.pod.?securityContext.?seLinuxOptions.hasValue()",
 		"!variables.pod.?securityContext.?windowsOptions.hasValue()",
-		"variables.pod.?securityContext.?sysctls.orValue([]).all(s, s.name == 'net.ipv4.ip_unprivileged_port_start')",
+		"variables.pod.?securityContext.?sysctls.orValue([]).all(s, s.name in ['net.ipv4.ip_unprivileged_port_start', "+
+			"'net.ipv4.tcp_keepalive_time', 'net.ipv4.tcp_keepalive_intvl', 'net.ipv4.tcp_keepalive_probes'])",
 		"variables.pod.?securityContext.?seccompProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'",
 		"variables.pod.?securityContext.?appArmorProfile.?type.orValue('RuntimeDefault') == 'RuntimeDefault'",
 		ofContainers("!c.?securityContext.?privileged.orValue(false)", "!c.?securityContext.?seLinuxOptions.hasValue()",

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -261,5 +263,19 @@ func TestManifestsOfDefinitionsAreStamped(t *testing.T) {
 	}
 	if !strings.Contains(out, "/schema-hash: ") || !strings.Contains(out, "app.kubernetes.io/managed-by: mysql-operator") {
 		t.Error("the definitions carry no marks")
+	}
+}
+
+// TestManifestsOfTheRepositoryAreOfToday: people apply the files, and an operator under a policy of before cannot write what it writes today.
+func TestManifestsOfTheRepositoryAreOfToday(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"crds", "rbac", "policy", "operator", "protection"} {
+		written, err := os.ReadFile(filepath.Join("..", "..", "deploy", part+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, made, _ := called(t, nil, "manifests", part); made != string(written) {
+			t.Errorf("deploy/%s.yaml is not what mysql-operator manifests %s prints: run make manifests", part, part)
+		}
 	}
 }
