@@ -31,23 +31,20 @@ type applied struct {
 	rolled bool
 	// unsettled says that a child was changed, or is being deleted and has to be made anew.
 	unsettled bool
+	// waits says that the StatefulSet stays as it is until an update is over (rollPlan).
+	waits bool
 }
 
 // applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
-	// By the record as it is written, not as it is going to be: routes follow the record.
-	primary := cluster.Status.Primary
-	if primary == "" {
-		primary = r.routed(n)
-	}
 	of := made{uid: cluster.UID, digest: digest(
-		seen.versions, strconv.FormatInt(cluster.Generation, 10), primary, strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle),
+		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
+		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle),
 	)}
 	if r.memory.isMade(keyOf(cluster), of) {
 		return applied{}, nil
 	}
-	cluster.Status.Primary = primary
 	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
 	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
@@ -73,10 +70,13 @@ func joined(one, other error) error {
 // applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before
 // the StatefulSet, the last one.
 func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
-	n, primary := names{cluster.Namespace, cluster.Name}, cluster.Status.Primary
+	n := names{cluster.Namespace, cluster.Name}
+	if isInnoDBOnly(cluster, seen) {
+		cluster = withEngines(cluster)
+	}
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
-		writeService(n, cluster, primary), readService(n, cluster, primary, decision.ReadFromPrimary), budget(n),
+		writeService(n, cluster, seen.route), readService(n, cluster, seen.route, decision.ReadFromPrimary), budget(n),
 	}
 	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
 		children = append(children, networkPolicy(n, cluster, r.operator))
@@ -85,27 +85,94 @@ func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstr
 		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
 			return applied{}, err
 		}
-		spec := setSpec{agentImage: r.operator.Image, scale: decision.Scale, claimSize: claimSize(cluster, seen)}
-		if seen.set != nil {
-			spec.version = seen.set.ResourceVersion
-		}
-		children = append(children, statefulSet(n, cluster, spec))
 	}
-	return r.applyAll(ctx, owner, children)
+	unsettled, err := r.applyAll(ctx, owner, children)
+	if err != nil || decision.Scale == 0 {
+		return applied{unsettled: unsettled}, err
+	}
+	done, err := r.applySet(ctx, owner, cluster, seen, decision.Scale)
+	done.unsettled = done.unsettled || unsettled
+	return done, err
 }
 
-// applyAll applies children one after the other, the StatefulSet last if it is one of them.
-func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (applied, error) {
-	done := applied{}
+// applySet makes the StatefulSet.
+func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, scale int) (applied, error) {
+	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
+	if seen.set != nil {
+		spec.version = seen.set.ResourceVersion
+	}
+	plan, err := r.planRoll(ctx, owner, cluster, seen, spec)
+	if err != nil || plan.waits {
+		return applied{unsettled: true, waits: plan.waits}, err
+	}
+	spec.partition = plan.partition
+	change, err := r.api.Apply(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+	if err != nil {
+		return applied{unsettled: true}, err
+	}
+	rolled := change != reconcile.Unchanged
+	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
+}
+
+// rollPlan is what a pass does about an update of the members.
+type rollPlan struct {
+	// partition is the number of the first member that may be restarted now; nil where the order does not matter.
+	partition *int32
+	// doubtful says that a live look shows another primary or permission than this pass has seen, so that the partition stays as it is.
+	doubtful bool
+	// waits says that an update which people let restart the primary is under way, so that the StatefulSet stays as it is until that is over. Kubernetes makes a
+	// member below the partition anew by the last update that all members had: with another template, whose partition is up again, the primary could come
+	// back older than it was.
+	waits bool
+}
+
+// planRoll decides about an update. The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not
+// replace by another: the template of a later one comes together with the partition that holds it back.
+func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rollPlan, error) {
+	now := rollOf(cluster, seen)
+	wanted := now.bound()
+	if lowered, maybe := now.lowered(); maybe {
+		spec.partition = number(now.partition)
+		same, err := r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+		if err != nil {
+			return rollPlan{}, err
+		}
+		if same {
+			wanted = lowered
+		} else if now.isUnderWay() && diagnose(cluster, seen) == nil {
+			return rollPlan{waits: true}, nil
+		}
+	}
+	if wanted < now.partition {
+		err := r.confirmRoll(ctx, owner, cluster)
+		if errors.Is(err, errRecordMoved) {
+			return rollPlan{partition: number(now.partition), doubtful: true}, nil
+		}
+		if err != nil {
+			return rollPlan{}, err
+		}
+	}
+	if now.bound() == 0 {
+		return rollPlan{}, nil
+	}
+	return rollPlan{partition: number(wanted)}, nil
+}
+
+func number(ordinal int) *int32 {
+	small := int32(ordinal) //nolint:gosec // below maxMembers
+	return &small
+}
+
+// applyAll applies children one after the other; unsettled says that one of them was changed, or could not be.
+func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (unsettled bool, err error) {
 	for _, child := range children {
 		change, err := r.api.Apply(ctx, owner, child)
 		if err != nil {
-			return applied{unsettled: true}, err
+			return true, err
 		}
-		done.rolled = change != reconcile.Unchanged
-		done.unsettled = done.unsettled || done.rolled
+		unsettled = unsettled || change != reconcile.Unchanged
 	}
-	return done, nil
+	return unsettled, nil
 }
 
 // hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.
@@ -238,18 +305,34 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
 
 func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
-	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
-	if err != nil {
-		return err
-	}
-	var cluster v1.MySQLCluster
-	if err := schema.Decode(live, &cluster); err != nil {
-		return err
-	}
-	if live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil || !recordOf(cluster.Status).Equal(record) {
+	cluster, err := r.liveCluster(ctx, owner)
+	if err == nil && !recordOf(cluster.Status).Equal(record) {
 		return errRecordMoved
 	}
-	return nil
+	return err
+}
+
+// confirmRoll looks whether the cluster still has the primary, and the permission, that a partition was decided on.
+func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
+	live, err := r.liveCluster(ctx, owner)
+	if err == nil && (live.Status.Primary != cluster.Status.Primary || allowedUpdate(live) != allowedUpdate(cluster)) {
+		return errRecordMoved
+	}
+	return err
+}
+
+// liveCluster reads the cluster from the API server; errRecordMoved for one that is going, or another one of its name.
+func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstructured) (v1.MySQLCluster, error) {
+	var cluster v1.MySQLCluster
+	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
+	if err != nil {
+		return cluster, err
+	}
+	if live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil {
+		return cluster, errRecordMoved
+	}
+	err = schema.Decode(live, &cluster)
+	return cluster, err
 }
 
 // labelRoles puts each member's role on its Pod.

@@ -9,7 +9,7 @@ import (
 
 // slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are.
 func slimSet() cache.TransformFunc {
-	return reconcile.KeepDigest("spec.replicas", "spec.volumeClaimTemplates.spec.resources.requests.storage",
+	return reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
 		"status.observedGeneration", "status.currentRevision", "status.updateRevision")
 }
 

@@ -7,6 +7,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,7 +16,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// settled is what a full pass over a Ready cluster saw when there was nothing to do. As long as neither the cluster nor a child has another
+// settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has another
 // version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the same and
 // the members say nothing new for people, a full pass would change nothing.
 type settled struct {
@@ -30,17 +31,22 @@ type settled struct {
 	// said is what every member said, as far as a status repeats it.
 	said            []steady
 	readFromPrimary bool
+	// note is what the decision waited for all the same: what follows from an update that is held back. nil for nothing.
+	note *replication.Note
 	// until is when the next full pass is due, which reads the Secrets again.
 	until time.Time
 }
 
 // steady is what a status repeats of a member's words, but for what moves all the time.
 type steady struct {
-	heard, short                         bool
+	heard, short, hangs                  bool
 	state                                replication.State
 	message, version, rootError, refused string
-	// tls stands for the certificates that it uses.
-	tls string
+	// tls stands for the certificates that it uses, tables for what it says of tables.
+	tls, tables string
+	disk        replication.DiskLevel
+	// left says whether transactions are left prepared, knowsLeft that the member knows.
+	left, knowsLeft bool
 }
 
 func steadyOf(member replication.Member) steady {
@@ -48,9 +54,11 @@ func steadyOf(member replication.Member) steady {
 		return steady{refused: member.Unreachable}
 	}
 	status := *member.Status
+	left := status.Transactions.Left
 	return steady{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, tls: status.TLS,
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status),
+		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
 	}
 }
 
@@ -103,9 +111,9 @@ func (s *settled) stillHolds(members []replication.Member) bool {
 	return s.nothingToDo(members, replication.Decide(now))
 }
 
-// nothingToDo says whether a decision changes neither the record, nor a child, nor what a member works to.
+// nothingToDo says whether a decision changes neither the record, nor a child, nor what a member works to or is asked.
 func (s *settled) nothingToDo(members []replication.Member, decision replication.Decision) bool {
-	if decision.Note != nil || !decision.Record.Equal(s.view.Record) {
+	if !sameNote(decision.Note, s.note) || decision.Matching != nil || !decision.Record.Equal(s.view.Record) {
 		return false
 	}
 	if decision.Scale != s.view.Scale || decision.ReadFromPrimary != s.readFromPrimary {
@@ -117,10 +125,20 @@ func (s *settled) nothingToDo(members []replication.Member, decision replication
 	})
 }
 
+func sameNote(one, other *replication.Note) bool {
+	return one == nil && other == nil || one != nil && other != nil && *one == *other
+}
+
+// isAtRest reports whether all is as it should be, or would be if an update were not held back: that may last for weeks.
+func isAtRest(status v1.MySQLClusterStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == reasonPrimaryFirst)
+}
+
 // settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
 func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
 	cluster, seen := r.cluster, r.seen
-	if r.problem != nil || r.children.unsettled || !meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) ||
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||
 		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
 		return nil
 	}
@@ -128,6 +146,9 @@ func (r report) settle(object *unstructured.Unstructured, status v1.MySQLCluster
 		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
 		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
 		until: known.lookAgain(secretsEvery),
+	}
+	if r.isOver(r.note()) {
+		s.note = r.decision.Note
 	}
 	if !s.nothingToDo(seen.members, r.decision) {
 		return nil

@@ -25,7 +25,7 @@ func atRest(t *testing.T) (*scene, report) {
 	for ordinal := range 3 {
 		s.member(ordinal, true, func(status *replication.Status) {
 			status.Protocol, status.Held, status.Origin, status.Boot = replication.Protocol, s.record, replication.OriginMember, "boot"
-			status.Writable, status.Acknowledging = ordinal == 0, ordinal > 0
+			status.Writable, status.Acknowledging, status.ServerUUID = ordinal == 0, ordinal > 0, serverUUID
 			status.Received = status.Executed
 		})
 	}
@@ -64,6 +64,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		"reads are to go elsewhere":  {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // routed already: the children have this version
 		"members are to come":        {func(r *report) { r.decision.Scale++ }, false},
 		"a member is to be assigned": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
+		"the primary is to match":    {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
 		"it waits for something":     {func(r *report) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
 	} {
 		_, found := atRest(t)
@@ -94,7 +95,10 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"mysqld has started anew":     {0, func(m *replication.Member) { m.Status.Boot = "another" }, false},
 		"an agent has started anew":   {2, func(m *replication.Member) { m.Status.Assignment = nil }, false},
 		"a later record":              {2, func(m *replication.Member) { m.Status.Held.Revision = 9 }, false},
-		"another agent":               {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
+		"a replica has hollow transactions": {2, func(m *replication.Member) {
+			m.Status.Hollow = gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1")
+		}, false},
+		"another agent": {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
 	} {
 		scene, found := atRest(t)
 		known := found.settle(object("7"), found.status(), remembered{})

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// minBufferPool is MySQL's own default for innodb_buffer_pool_size.
-	minBufferPool = 128 << 20
 	// semiSyncTimeout, in milliseconds, is the longest that MySQL takes: 49 days. Acknowledgements never end silently; the
 	// operator turns them off, having recorded it, when the user's durability policy says so.
 	semiSyncTimeout = "4294967295"
@@ -24,12 +22,19 @@ const (
 
 type setting struct{ key, value string }
 
+// loadPlugin has mysqld load a plugin from its plugin directory.
+const loadPlugin = "plugin_load_add"
+
 // ownSettings are those that the cluster's safety rests on; the schema refuses them in spec.config.
 func ownSettings(cluster v1.MySQLCluster) []setting {
 	var chosen []setting
 	if cluster.Spec.TLS.Required {
 		// Connections through the agent's socket count as secure.
 		chosen = append(chosen, setting{"require_secure_transport", "ON"})
+	}
+	// In order: the list is a set, and members must not restart for another order.
+	for _, library := range slices.Sorted(slices.Values(cluster.Spec.Plugins)) {
+		chosen = append(chosen, setting{loadPlugin, library})
 	}
 	return append(chosen, []setting{
 		{"port", fmt.Sprint(cluster.Spec.Port)},
@@ -54,9 +59,13 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"read_only", "ON"},
 		{"super_read_only", "ON"},
 		{"skip_replica_start", "ON"},
-		{"plugin_load_add", "semisync_source.so"},
-		{"plugin_load_add", "semisync_replica.so"},
-		{"plugin_load_add", "mysql_clone.so"},
+		// Replicas apply at the same time what does not depend on each other, and commit in the primary's order: before MySQL 8.0.27 they would not. Newer
+		// releases know no other way, and may not know the settings.
+		{"loose_replica_parallel_type", "LOGICAL_CLOCK"},
+		{"loose_replica_preserve_commit_order", "ON"},
+		{loadPlugin, "semisync_source.so"},
+		{loadPlugin, "semisync_replica.so"},
+		{loadPlugin, "mysql_clone.so"},
 		{"loose_rpl_semi_sync_source_enabled", "OFF"},
 		{"loose_rpl_semi_sync_source_wait_point", "AFTER_SYNC"},
 		{"loose_rpl_semi_sync_source_wait_no_replica", "ON"},
@@ -65,28 +74,38 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 	}...)
 }
 
-// defaultSettings are those that a user may choose otherwise.
-func defaultSettings(cluster v1.MySQLCluster) map[string]string {
-	defaults := map[string]string{"replica_net_timeout": "10"}
-	if memory := cluster.Spec.Resources.Limits.Memory(); memory != nil && memory.Value()/2 > minBufferPool {
-		defaults["innodb_buffer_pool_size"] = fmt.Sprint(memory.Value() / 2)
+// defaultSettings are those that a user may choose otherwise. What follows from memory, CPU and volume a member's init container adds (sizing).
+func defaultSettings() map[string]string {
+	return map[string]string{
+		"replica_net_timeout": "10",
+		// Without a mutex of the C library for each conversion.
+		"default_time_zone": "'+00:00'",
+		// On the primary the change of a table gives up after an hour, not after a year, if a report holds it up: all who need the table wait behind it. Appliers
+		// wait on.
+		"lock_wait_timeout": "3600",
+		// A member that starts anew has most of its cache.
+		"innodb_buffer_pool_dump_pct": "75",
+		"innodb_print_all_deadlocks":  "ON",
+		// Clients learn which GTID to wait for at NAME-read (WAIT_FOR_EXECUTED_GTID_SET).
+		"session_track_gtids": "OWN_GTID",
+		// Semi-synchronous replication takes fewer locks (manual, "Semisynchronous Replication").
+		"replication_sender_observe_commit_only":        "ON",
+		"replication_optimize_for_static_plugin_config": "ON",
 	}
-	return defaults
 }
 
-// renderConfig is the my.cnf that all members share.
+// renderConfig is the my.cnf that all members share. Of settings given twice mysqld takes the last, whether it begins with loose_ or not.
 func renderConfig(cluster v1.MySQLCluster) string {
-	chosen := defaultSettings(cluster)
-	// In order, since an object of before the schema refused it may give a setting in both spellings: what wins must be the same every
-	// time.
-	for _, key := range slices.Sorted(maps.Keys(cluster.Spec.Config)) {
-		chosen[strings.ReplaceAll(key, "-", "_")] = cluster.Spec.Config[key]
-	}
 	var text strings.Builder
 	text.WriteString("# Made by mysql-operator from the MySQLCluster; change spec.config instead.\n[mysqld]\n")
-	for _, key := range slices.Sorted(maps.Keys(chosen)) {
-		fmt.Fprintf(&text, "%s = %s\n", key, chosen[key])
+	render := func(prefix string, settings map[string]string) {
+		// In order: members must not restart for a different one.
+		for _, key := range slices.Sorted(maps.Keys(settings)) {
+			fmt.Fprintf(&text, "%s%s = %s\n", prefix, key, settings[key])
+		}
 	}
+	render("loose_", defaultSettings())
+	render("", underscored(cluster.Spec.Config))
 	for _, own := range ownSettings(cluster) {
 		fmt.Fprintf(&text, "%s = %s\n", own.key, own.value)
 	}
@@ -119,4 +138,14 @@ func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity 
 		return resource.MustParse(otherwise)
 	}
 	return quantity
+}
+
+// underscored are settings spelled with underscores. It goes through them in order, since an object of before the schema refused it may give a setting in both
+// spellings: what wins must be the same every time.
+func underscored(config map[string]string) map[string]string {
+	spelled := make(map[string]string, len(config))
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		spelled[strings.ReplaceAll(key, "-", "_")] = config[key]
+	}
+	return spelled
 }

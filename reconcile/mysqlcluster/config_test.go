@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -77,6 +76,7 @@ func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 		"rpl_semi_sync_source_enabled": "OFF", "rpl_semi_sync_replica_enabled": "OFF", "rpl_semi_sync_source_wait_point": "AFTER_SYNC",
 		"rpl_semi_sync_source_timeout": semiSyncTimeout, "rpl_semi_sync_source_wait_no_replica": "ON", "persisted_globals_load": "OFF", "secure_file_priv": "NULL",
 		"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "binlog_error_action": "ABORT_SERVER",
+		"replica_parallel_type": "LOGICAL_CLOCK", "replica_preserve_commit_order": "ON",
 	} {
 		if own[key] != want {
 			t.Errorf("%s is %q, want %q", key, own[key], want)
@@ -128,7 +128,7 @@ func TestSettingsOfTheOperatorAreRefused(t *testing.T) {
 			}
 		}
 	}
-	for name := range defaultSettings(aCluster(2)) {
+	for name := range defaultSettings() {
 		if isRefused(name) {
 			t.Errorf("%s has a default that users may change, and is refused in spec.config", name)
 		}
@@ -173,31 +173,23 @@ func TestConfigIsTheSameEveryTime(t *testing.T) {
 			t.Fatalf("members would restart for nothing:\n%s\n%s", first, again)
 		}
 	}
+	plugins := func(files ...string) string {
+		return renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Plugins = files }))
+	}
+	if plugins("audit.so", "thread_pool.so") != plugins("thread_pool.so", "audit.so") {
+		t.Error("the same plugins in another order would restart members")
+	}
 }
 
-func TestBufferPoolFollowsTheMemoryLimit(t *testing.T) {
+// What is chosen by what a member has, and every default, is the user's to choose otherwise, in whatever spelling.
+func TestTheUsersChoiceComesLast(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ limit, chosen, want string }{
-		"no limit: MySQL's own default":         {"", "", ""},
-		"half of it":                            {"4Gi", "", "2147483648"},
-		"never less than MySQL's own default":   {"256Mi", "", ""},
-		"the user's choice":                     {"4Gi", "1G", "1G"},
-		"a limit that is no multiple of a page": {"1000000001", "", "500000000"},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := inForce(renderConfig(aCluster(2, func(c *v1.MySQLCluster) {
-				if test.limit != "" {
-					c.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(test.limit)}
-				}
-				if test.chosen != "" {
-					c.Spec.Config = map[string]string{"innodb-buffer-pool-size": test.chosen}
-				}
-			})))
-			if got["innodb_buffer_pool_size"] != test.want {
-				t.Errorf("got %q, want %q", got["innodb_buffer_pool_size"], test.want)
-			}
-		})
+	chosen := map[string]string{"innodb-buffer-pool-size": "1G", "loose_innodb_redo_log_capacity": "200M", "loose-session_track_gtids": "OFF"}
+	shared := renderConfig(aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = chosen }))
+	got := inForce(sizing.Tune(sizing.Given{Memory: 4 << 30, CPU: 4000, Volume: 1 << 40}).Config() + shared)
+	for name, want := range map[string]string{"innodb_buffer_pool_size": "1G", "innodb_redo_log_capacity": "200M", "session_track_gtids": "OFF", "innodb_buffer_pool_instances": "1"} {
+		if got[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[name], want)
+		}
 	}
 }

@@ -140,7 +140,9 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		<-request.Context().Done()
 		return
 	}
-	if strings.Contains(request.URL.Path, "/mysqlclusters/") {
+	parts := strings.Split(request.URL.Path, "/")
+	object, found := s.live.Load(strings.Join(parts[len(parts)-2:], "/"))
+	if strings.Contains(request.URL.Path, "/mysqlclusters/") && !found {
 		s.passed.Add(1)
 		http.NotFound(answer, request)
 		return
@@ -153,8 +155,7 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 		s.answerApply(answer, request)
 		return
 	}
-	parts := strings.Split(request.URL.Path, "/")
-	if object, found := s.live.Load(strings.Join(parts[len(parts)-2:], "/")); found {
+	if found {
 		_ = json.NewEncoder(answer).Encode(object)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
@@ -25,6 +24,8 @@ type memory struct {
 	// calm are the clusters that have nothing to do, unchanged is what the children of each were made of when none had to be changed.
 	calm      map[types.NamespacedName]*settled
 	unchanged map[types.NamespacedName]made
+	// hollow is when a cluster's event about hollow transactions was told last.
+	hollow map[types.NamespacedName]telling
 	// failures are of restores that ended: since when this process has seen that.
 	failures *backup.Sightings
 }
@@ -32,7 +33,8 @@ type memory struct {
 func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{},
-		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{}, failures: backup.NewSightings(),
+		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{},
+		hollow: map[types.NamespacedName]telling{}, failures: backup.NewSightings(),
 	}
 }
 
@@ -52,6 +54,12 @@ type sight struct {
 type made struct {
 	uid    types.UID
 	digest uint64
+}
+
+// telling is when something was told of a cluster.
+type telling struct {
+	uid types.UID
+	at  time.Time
 }
 
 type remembered struct {
@@ -86,7 +94,7 @@ func (known remembered) reaching(security *tls.Config, now time.Time) remembered
 // stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so much
 // time has passed.
 func (known remembered) stillHolds(cluster v1.MySQLCluster, last sight, now time.Time) bool {
-	every := secretsAfter(meta.IsStatusConditionTrue(cluster.Status.Conditions, v1.ConditionReady), last.wanted, last.looks)
+	every := secretsAfter(isAtRest(cluster.Status), last.wanted, last.looks)
 	return now.Before(known.lookAgain(every)) && known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) &&
 		!known.ripe(last.uses)
 }
@@ -184,6 +192,17 @@ func (m *memory) settle(key types.NamespacedName, what *settled) {
 	m.calm[key] = what
 }
 
+// tellsHollow reports whether it is time to tell of hollow transactions, and notes that it is done.
+func (m *memory) tellsHollow(key types.NamespacedName, uid types.UID, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if last := m.hollow[key]; last.uid == uid && now.Sub(last.at) < hollowEvery {
+		return false
+	}
+	m.hollow[key] = telling{uid, now}
+	return true
+}
+
 // isMade says whether the children that follow from this were found to be as they have to be.
 func (m *memory) isMade(key types.NamespacedName, of made) bool {
 	m.mu.Lock()
@@ -215,5 +234,6 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.sights, key)
 	delete(m.calm, key)
 	delete(m.unchanged, key)
+	delete(m.hollow, key)
 	m.failures.Forget(key)
 }

@@ -28,6 +28,8 @@ type observation struct {
 	pods    []corev1.Pod
 	volumes []corev1.PersistentVolumeClaim
 	members []replication.Member
+	// route is the member that clients are led to for writes: the primary on record or, until there is one, where they were led before.
+	route string
 	// bundle are the CAs that clients are to trust.
 	bundle []byte
 	// refused is what keeps Kubernetes from making a Pod; nil when nothing does, or nobody says.
@@ -37,7 +39,10 @@ type observation struct {
 // observe looks at the children in the caches and asks the agents.
 func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
 	n := names{cluster.Namespace, cluster.Name}
-	seen := observation{now: r.now()}
+	seen := observation{now: r.now(), route: cluster.Status.Primary}
+	if seen.route == "" {
+		seen.route = r.routed(n)
+	}
 	seen.versions = r.versions(n)
 	if err := r.observeChildren(ctx, owner, n, &seen); err != nil {
 		return seen, err

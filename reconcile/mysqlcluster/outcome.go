@@ -53,14 +53,16 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
-	if is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status) {
+	// What its own condition tells from the beginning is not told again.
+	if is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status) && is.Reason != reasonPrimaryFirst {
 		kind := reconcile.Normal
-		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || is.Reason == backup.ReasonRestoreAdopted || is.Reason == reasonPrimaryUnavailable || is.Reason == reasonCommitsBlocked {
+		warns := []string{backup.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
+		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || slices.Contains(warns, is.Reason) {
 			kind = reconcile.Warning
 		}
 		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
 	}
-	return slices.Concat(events, tellRecord(before, after), tellRotation(before, after))
+	return slices.Concat(events, tellRecord(before, after), tellRotation(before, after), tellWarnings(before, after), tellTables(before, after))
 }
 
 func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {

@@ -37,6 +37,7 @@ const (
 
 // prospect is what the time until the next look depends on.
 type prospect struct {
+	// ready says that the cluster is at rest, stalled that it waits for somebody's help.
 	ready, stalled bool
 	// heard says that a member's agent answered, asked that one runs and should have.
 	heard, asked bool
@@ -109,10 +110,13 @@ func jittered(longest time.Duration) time.Duration {
 // prospect is what a pass over a cluster's members leads to expect, but for how long nothing changed.
 func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 	ahead := prospect{
-		ready:     meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady),
+		ready:     isAtRest(status),
 		stalled:   meta.IsStatusConditionTrue(status.Conditions, v1.ConditionStalled),
 		unwatched: r.problem != nil || r.children.unsettled || r.seen.refused != nil || len(missingPods(namesOf(r.cluster), r.seen)) > 0,
 		due:       untilLate(r.seen),
+	}
+	if r.matched {
+		ahead.due = stepEvery // to see whether it did
 	}
 	for _, member := range r.seen.members {
 		ahead.heard = ahead.heard || member.Status != nil

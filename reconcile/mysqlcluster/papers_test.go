@@ -179,7 +179,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 		cluster.Status.Primary, cluster.Status.InSync = "db0-1", []string{"db0-1", "db0-2"}
 	})
 	owner := s.owner(t, "db0")
-	seen := observation{now: time.Now(), bundle: []byte("pem")}
+	seen := observation{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
 	if err := s.observeChildren(t.Context(), owner, names{"shop", "db0"}, &seen); err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,11 @@ const (
 	EnvCluster = "CLUSTER_NAME"
 	// EnvSettings has the settings that all members share.
 	EnvSettings = "MEMBER_SETTINGS"
+	// EnvRoot says who looks after root@'%': spec.root, where it is not the default.
+	EnvRoot = "MEMBER_ROOT"
+	// EnvMemory is what mysqld may use, in bytes, where that is known. EnvCPU is the same in thousandths of a CPU.
+	EnvMemory = "MEMBER_MEMORY"
+	EnvCPU    = "MEMBER_CPU"
 )
 
 // prepareContainer leaves configuration files for the two that start mysqld. The settings are part of the Pod, so that a change of them
@@ -34,6 +39,7 @@ const (
 func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
 	return ownContainer(n, containerPrepare, image).WithArgs("init").
 		WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
+		WithEnv(sizeEnv(cluster)...).WithEnv(rootEnv(cluster)...).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
 }
 
@@ -63,8 +69,16 @@ func serverContainer(name string, cluster v1.MySQLCluster, config string) *corev
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tmp", agent.TempDir), mount("tls", agent.TLSDir))
 }
 
-func agentContainer(n names, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerAgent, image).WithArgs("agent").
+// rootEnv is empty for the default, so that clusters from before the field do not restart for it.
+func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
+	if cluster.Spec.Root != v1.RootAbsent {
+		return nil
+	}
+	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvRoot).WithValue(string(cluster.Spec.Root))}
+}
+
+func agentContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
+	return ownContainer(n, containerAgent, image).WithArgs("agent").WithEnv(rootEnv(cluster)...).
 		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
 		WithLivenessProbe(probe("/healthz", 10, 6)).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),

@@ -27,6 +27,8 @@ const (
 	reasonDowngrade       = "ImageOlderThanData"
 	reasonUnschedulable   = "Unschedulable"
 	reasonPodsNotCreated  = "PodsNotCreated"
+	reasonDiskFull        = "DiskFull"
+	reasonCommitsHang     = "CommitsHang"
 	reasonErrantMember    = "ErrantMember"
 	reasonReplicaBroken   = "ReplicationBroken"
 	reasonDegraded        = "CommitsNotReplicated"
@@ -34,6 +36,7 @@ const (
 	reasonSingleMember    = "SingleMember"
 	reasonCommitsBlocked  = "CommitsBlocked"
 	reasonAcksNotPromised = "ReplicasNotYetAcknowledging"
+	reasonPrimaryFirst    = "PrimaryWouldRestartFirst"
 )
 
 // conditionDurable says whether every acknowledged commit is on as many members as the cluster's size asks for.

@@ -117,7 +117,9 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	if err == nil && everybodyTold && !isRipe {
 		r.memory.settle(keyOf(cluster), report.settle(object, status, known))
 	}
-	return outcome(cluster, status, next), err
+	done := outcome(cluster, status, next)
+	done.Events = append(done.Events, report.hollow...)
+	return done, err
 }
 
 // carryOut does what rests on the record as it is written; told says that every member heard.
@@ -127,6 +129,7 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 		report.problem = refused
 	}
 	told, failed := r.assign(ctx, object, agents, report.seen, report.decision)
+	r.matchHollow(ctx, agents, report)
 	labelling := r.labelRoles(ctx, report.seen, report.decision.Record)
 	if refused := problemOf(labelling); refused != nil {
 		// Clients would not find the members by their roles, and nothing else would tell why.
@@ -226,7 +229,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Uns
 func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
 	return replication.Cluster{
 		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
-		Members: seen.members, Port: int(cluster.Spec.Port),
+		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
 		Durability: replication.Durability{
 			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
 			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,

@@ -8,6 +8,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -19,12 +20,22 @@ type setSpec struct {
 	scale int
 	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
 	claimSize resource.Quantity
-	// version is the resourceVersion of the StatefulSet that scale was decided from; empty before there is one. Another one is not changed.
+	// partition is the number of the first member that may be restarted; nil says nothing, and Kubernetes takes it as 0.
+	partition *int32
+	// innoDBOnly says that the cluster refuses tables that no copy has the rows of (isInnoDBOnly).
+	innoDBOnly bool
+	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. Another one is not changed.
 	version string
 }
 
-// terminationGrace is how long mysqld may take to stop cleanly, in seconds.
-const terminationGrace = 300
+// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at 100 MiB a second.
+func terminationGrace(cluster v1.MySQLCluster) int64 {
+	pool := sizeOf(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
+	if pool == 0 {
+		pool = sizing.Pool(givenTo(cluster).Memory)
+	}
+	return min(max(300, 60+pool/(200<<20)), 1800)
+}
 
 // statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
 // everything.
@@ -33,7 +44,7 @@ func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.State
 		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
 		WithServiceName(n.pods()).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).
-		WithUpdateStrategy(appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)).
+		WithUpdateStrategy(updateStrategy(spec.partition)).
 		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
 			WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
 			WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
@@ -41,10 +52,21 @@ func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.State
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
 		WithTemplate(podTemplate(n, cluster, spec.agentImage)).
 		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.claimSize)))
+	if spec.innoDBOnly {
+		set.WithLabels(map[string]string{labelEngines: enginesInnoDB})
+	}
 	if spec.version != "" {
 		set.WithResourceVersion(spec.version)
 	}
 	return set
+}
+
+func updateStrategy(partition *int32) *appsv1ac.StatefulSetUpdateStrategyApplyConfiguration {
+	strategy := appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)
+	if partition != nil {
+		strategy.WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(*partition))
+	}
+	return strategy
 }
 
 func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *corev1ac.PersistentVolumeClaimApplyConfiguration {
@@ -64,11 +86,11 @@ func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 			WithServiceAccountName(n.cluster).
 			WithAutomountServiceAccountToken(false).
 			WithEnableServiceLinks(false).
-			WithTerminationGracePeriodSeconds(terminationGrace).
+			WithTerminationGracePeriodSeconds(terminationGrace(cluster)).
 			WithSecurityContext(podSecurity(cluster)).
 			WithAffinity(spread(n)).
 			WithInitContainers(prepareContainer(n, cluster, agentImage), initializeContainer(cluster)).
-			WithContainers(mysqldContainer(cluster), agentContainer(n, agentImage)).
+			WithContainers(mysqldContainer(cluster), agentContainer(n, cluster, agentImage)).
 			WithVolumes(podVolumes(n, cluster)...))
 }
 
@@ -82,12 +104,22 @@ func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfi
 	security := corev1ac.PodSecurityContext().
 		WithRunAsNonRoot(true).WithRunAsUser(memberUser).WithRunAsGroup(memberUser).WithFSGroup(memberUser).
 		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
-		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)).
+		WithSysctls(keepAlive()...)
 	if cluster.Spec.Port < firstUnprivilegedPort {
 		// A safe sysctl, of the Pod's own network alone, that the restricted Pod Security Standard allows.
 		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
 	return security
+}
+
+// keepAlive ends connections of clients that are gone without a word after two minutes, and with them the locks that they hold: Linux takes two
+// hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster"; since 1.29).
+func keepAlive() []*corev1ac.SysctlApplyConfiguration {
+	set := func(name, value string) *corev1ac.SysctlApplyConfiguration {
+		return corev1ac.Sysctl().WithName("net.ipv4.tcp_keepalive_" + name).WithValue(value)
+	}
+	return []*corev1ac.SysctlApplyConfiguration{set("time", "60"), set("intvl", "10"), set("probes", "6")}
 }
 
 func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {

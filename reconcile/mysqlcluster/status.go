@@ -24,6 +24,9 @@ type report struct {
 	children applied
 	// problem is what acting came upon; nil when nothing.
 	problem *problem
+	// matched says that the primary was asked to match hollow transactions, hollow what to tell of it.
+	matched bool
+	hollow  []reconcile.Event
 	// rotation is what there is to say about the CA; nil when nothing.
 	rotation *rotation
 }
@@ -34,10 +37,16 @@ func (r report) status() v1.MySQLClusterStatus {
 	record := r.decision.Record
 	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
 	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
+	status.InnoDBOnly = status.InnoDBOnly || r.seen.set != nil && isInnoDBOnly(r.cluster, r.seen)
 	r.describeMembers(&status)
 	r.describeServing(&status)
 	r.describeDurability(&status)
 	describeRotation(&status, r.rotation)
+	describeMemory(&status, r.cluster)
+	r.describeDisk(&status)
+	describePrepared(&status, r.primaryStatus())
+	r.describeRoll(&status)
+	r.describeTables(&status)
 	return status
 }
 
@@ -86,7 +95,7 @@ func (r report) describeMembers(status *v1.MySQLClusterStatus) {
 
 func sameMembers(a, b []v1.Member) bool {
 	return slices.EqualFunc(a, b, func(x, y v1.Member) bool {
-		return x.Name == y.Name && x.Role == y.Role && x.State == y.State && x.Message == y.Message && x.Version == y.Version
+		return x.Name == y.Name && x.Role == y.Role && x.State == y.State && x.Message == y.Message && x.Version == y.Version && x.LacksRowsOf == y.LacksRowsOf
 	})
 }
 
@@ -108,6 +117,7 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 	described.State, described.Message = brief(string(member.Status.State), longestWord), brief(steadyMessage(*member.Status), longestMessage)
 	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
 	described.LagSeconds, described.Version = member.Status.LagSeconds, brief(member.Status.Version, longestWord)
+	described.LacksRowsOf = brief(member.Status.LackingTables().String(), longestMessage)
 	return described
 }
 
@@ -132,6 +142,9 @@ func brief(text string, longest int) string {
 func steadyMessage(status replication.Status) string {
 	switch status.State {
 	case replication.StateStarting:
+		if strings.HasPrefix(status.Message, replication.AnswersBut) {
+			return status.Message
+		}
 		return "mysqld does not answer yet"
 	case replication.StateCatchingUp:
 		return "replication is being set up or is behind"
@@ -194,16 +207,18 @@ func (r report) primaryStatus() *replication.Status {
 // worst is what most keeps the cluster from being as it should be; nil when it is so. The first that is found is told.
 func (r report) worst(writing, complete bool) *problem {
 	note, rolling := r.note(), r.rolling()
-	switch {
-	case note != nil && note.stalled:
-		return note
-	case r.problem != nil:
-		return r.problem
-	case writing && complete && note == nil && rolling == nil:
-		return cmp.Or(r.rootPassword(), r.notDurable())
+	stalled := note
+	if note != nil && !note.stalled {
+		stalled = nil
+	}
+	if found := cmp.Or(stalled, r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
+		return found
+	}
+	if writing && complete && rolling == nil && r.isOver(note) {
+		return r.leftToDo(note)
 	}
 	for _, look := range []func() *problem{
-		func() *problem { return diagnose(r.cluster, r.seen) }, // what Kubernetes says of the Pods
+		r.worstPod,    // what Kubernetes says of the Pods
 		r.worstMember, // a member that does not come right by itself
 		r.note,        // what the decision waits for
 	} {
@@ -225,13 +240,14 @@ func (r report) note() *problem {
 	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
 }
 
-// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going.
+// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going. What is held back does not.
 func (r report) rolling() *problem {
 	set := r.seen.set
 	if set == nil {
 		return &problem{reasonCreatingMembers, "the members are being made", false}
 	}
-	rolledOut := !r.children.rolled && set.Status.ObservedGeneration >= set.Generation && set.Status.UpdateRevision == set.Status.CurrentRevision
+	now := r.roll()
+	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
 	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
 		return &problem{reasonMembersNotReady, "members are being replaced or removed, one at a time", false}
 	}
@@ -243,6 +259,22 @@ func (r report) rootPassword() *problem {
 		return &problem{reasonRootPassword, fmt.Sprintf("spec.secret: root's password in Secret %q is not in force: %s", r.cluster.Spec.Secret, status.RootError), true}
 	}
 	return nil
+}
+
+// worstPod is what Kubernetes says of the Pods. One that an update is held back from may show what is mended by now.
+func (r report) worstPod() *problem {
+	found := diagnose(r.cluster, r.seen)
+	if found == nil {
+		return nil
+	}
+	now := r.roll()
+	for _, ordinal := range now.held() {
+		pod, _ := r.seen.pod(now.n.member(ordinal))
+		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
+			return &problem{found.reason, fmt.Sprintf("%s; that Pod is of before the update: %s", found.message, now.message()), true}
+		}
+	}
+	return found
 }
 
 // worstMember finds a member that does not come right by itself.

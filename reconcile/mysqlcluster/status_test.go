@@ -67,6 +67,13 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 		"the root password is not in force": {
 			scene: healthy(t, 2).before(ready).member(0, true, func(s *replication.Status) { s.RootError = "mysqld refuses it" }),
 			phase: v1.PhaseDegraded, ready: "False RootPasswordNotInForce", stalled: "True RootPasswordNotInForce", summary: "2/2"},
+		"a full volume, on which commits hang": {
+			scene: healthy(t, 2).before(ready).member(0, true, disk(replication.DiskFull)), phase: v1.PhaseDegraded, ready: "False DiskFull", stalled: "True DiskFull", summary: "2/2"},
+		"a full volume, on which mysqld does not start": {
+			scene: healthy(t, 2).before(ready).member(0, false, func(s *replication.Status) { disk(replication.DiskFull)(s); s.State = replication.StateStarting }),
+			phase: v1.PhaseFailed, ready: "False DiskFull", stalled: "True DiskFull", summary: "1/2"},
+		"a volume that fills up": {
+			scene: healthy(t, 2).before(ready).member(0, true, disk(replication.DiskPressure)), phase: v1.PhaseReady, ready: "True AllMembersReady", summary: "2/2"},
 		"a new cluster's first moments": {
 			scene: func() *scene {
 				s := healthy(t, 2).before(creating).silent(0).silent(1)

@@ -1,0 +1,100 @@
+package mysqlcluster
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// conditionOvercommitted is there while a member could need more memory than it has.
+	conditionOvercommitted = "MemoryOvercommitted"
+	// reasonConfig is its reason: what spec.config asks for.
+	reasonConfig = "ConfigExceedsMemory"
+
+	// leastRequest is the smallest request of memory, in bytes, that says something about how much there is; a smaller one only reserves something.
+	leastRequest = 512 << 20
+	// defaultCPU is how much CPU a member is taken to have that says nothing, in thousandths.
+	defaultCPU = 2000
+)
+
+// givenTo is what a member's mysqld has, apart from its volume. A limit counts, else a request.
+func givenTo(cluster v1.MySQLCluster) sizing.Given {
+	resources := cluster.Spec.Resources
+	given := sizing.Given{Memory: resources.Limits.Memory().Value(), CPU: resources.Limits.Cpu().MilliValue()}
+	if request := resources.Requests.Memory().Value(); given.Memory == 0 && request >= leastRequest {
+		given.Memory = request
+	}
+	if given.CPU == 0 {
+		given.CPU = resources.Requests.Cpu().MilliValue()
+	}
+	if given.CPU == 0 {
+		given.CPU = defaultCPU
+	}
+	return given
+}
+
+// sizeEnv tells the init container.
+func sizeEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
+	given := givenTo(cluster)
+	env := []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvCPU).WithValue(fmt.Sprint(given.CPU))}
+	if given.Memory > 0 {
+		env = append(env, corev1ac.EnvVar().WithName(EnvMemory).WithValue(fmt.Sprint(given.Memory)))
+	}
+	return env
+}
+
+// overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does not bound
+// them.
+func overcommitted(cluster v1.MySQLCluster) string {
+	config := plainSettings(cluster.Spec.Config)
+	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), sizeOf(config["innodb_buffer_pool_size"]), sizeOf(config["max_connections"]))
+}
+
+// plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it may have, the
+// last counts, in the order of renderConfig.
+func plainSettings(config map[string]string) map[string]string {
+	plain := map[string]string{}
+	rendered := underscored(config)
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		plain[strings.TrimPrefix(strings.TrimPrefix(name, "loose_"), "plugin_")] = rendered[name]
+	}
+	return plain
+}
+
+// sizeOf reads a number as mysqld does, with K, M, G or T after it (manual, "Using Options to Set Program Variables"); zero for anything else.
+func sizeOf(value string) int64 {
+	value = strings.ToUpper(strings.TrimSpace(value))
+	shift := 0
+	if at := strings.IndexAny(value, "KMGT"); at >= 0 && at == len(value)-1 {
+		shift = 10 * (1 + strings.IndexByte("KMGT", value[at]))
+		value = value[:at]
+	}
+	number, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || number < 0 || number > (1<<62)>>shift {
+		return 0
+	}
+	return number << shift
+}
+
+// describeMemory sets the condition MemoryOvercommitted, or takes it away.
+func describeMemory(status *v1.MySQLClusterStatus, cluster v1.MySQLCluster) {
+	told := overcommitted(cluster)
+	if told == "" {
+		meta.RemoveStatusCondition(&status.Conditions, conditionOvercommitted)
+		return
+	}
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: conditionOvercommitted, Status: metav1.ConditionTrue, Reason: reasonConfig, Message: told, ObservedGeneration: status.ObservedGeneration,
+	})
+}
