@@ -10,6 +10,7 @@ const (
 	reasonNoStorageClass   = "NoDefaultStorageClass"
 	reasonPodsNotCreated   = "PodsNotCreated"
 	reasonDataDeleted      = "BackupDataDeleted"
+	reasonRowsMissing      = "TablesWithoutRows"
 )
 
 // problem is something that keeps a backup from going on.

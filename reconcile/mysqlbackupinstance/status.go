@@ -113,6 +113,7 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	}
 	clearProgress(&status)
 	set(&status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: backup.ReasonCompleted, Message: message}, seen.now)
+	describeTables(&status, seen)
 	return status
 }
 
@@ -185,11 +186,11 @@ func tell(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
 	if is == nil || was != nil && was.Reason == is.Reason && was.Status == is.Status && before.Phase == after.Phase {
-		return nil
+		return tellTables(before, after)
 	}
 	kind := reconcile.Normal
 	if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) {
 		kind = reconcile.Warning
 	}
-	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Backup", Note: is.Message}}
+	return append([]reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Backup", Note: is.Message}}, tellTables(before, after)...)
 }
