@@ -201,8 +201,14 @@ const patience = 90 * time.Second
 // soon waits until what holds; what says in words what is missing while it does not hold.
 func soon(t *testing.T, holds func(ctx context.Context) (missing string)) {
 	t.Helper()
+	soonWithin(t, patience, holds)
+}
+
+// soonWithin is soon with a limit of its own, for what others than the operator do.
+func soonWithin(t *testing.T, limit time.Duration, holds func(ctx context.Context) (missing string)) {
+	t.Helper()
 	missing := "nothing was looked at"
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
 		now := holds(ctx)
 		if ctx.Err() == nil { // else it speaks of the end of the patience only
 			missing = now
@@ -210,7 +216,7 @@ func soon(t *testing.T, holds func(ctx context.Context) (missing string)) {
 		return now == "", nil
 	})
 	if err != nil {
-		t.Fatalf("waited %s in vain: %s", patience, missing)
+		t.Fatalf("waited %s in vain: %s", limit, missing)
 	}
 }
 

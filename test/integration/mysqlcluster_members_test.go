@@ -38,7 +38,12 @@ type memberVolume struct {
 	heldRole replication.Role
 	last     *replication.Assignment
 	executed replication.GTIDSet
-	channel  replication.Channel
+	// hollow are transactions of its own that hold nothing.
+	hollow  replication.GTIDSet
+	channel replication.Channel
+	// lacking are tables that it came without the rows of, otherEngines those that its mysqld has and no copy has the rows of; nil for not counted.
+	lacking      replication.Tables
+	otherEngines *replication.Tables
 }
 
 // simulatedMember is a running Pod's mysqld and agent. The network's lock guards all of it.
@@ -159,6 +164,7 @@ func (m *simulatedMember) routes() http.Handler {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
+	mux.HandleFunc("PUT /v1/hollow", m.match)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		known := len(r.TLS.VerifiedChains) > 0 && r.TLS.PeerCertificates[0].Subject.CommonName == agent.OperatorName
 		switch {
@@ -203,13 +209,18 @@ func (m *simulatedMember) status() replication.Status {
 	status := replication.Status{
 		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
 		Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last, Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol,
-		ServerUUID: server.ServerUUID, Version: "9.7.4", Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
+		ServerUUID: server.ServerUUID, Version: "9.7.4", Hollow: m.step.Hollow, Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
 		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
 	}
 	if m.assignment != nil {
 		status.Silent = m.assignment.Silent
+	}
+	lacking := m.volume.lacking
+	status.Lacking = &lacking
+	if status.State == replication.StateWriting {
+		status.OtherEngines = m.volume.otherEngines
 	}
 	if !m.shortSince.IsZero() {
 		status.AcksShortSeconds = int(time.Since(m.shortSince).Seconds())
@@ -224,10 +235,11 @@ func (m *simulatedMember) ready() bool { return m.status().Serves() }
 func (m *simulatedMember) settle() {
 	for range 12 {
 		m.receive()
-		local := replication.Local{Assignment: m.assignment, Boot: m.boot, Origin: m.volume.origin, Server: m.observe(), Pointed: m.pointed}
+		local := replication.Local{Assignment: m.assignment, Boot: m.boot, Origin: m.volume.origin, Server: m.observe(), Pointed: m.pointed, Lacking: m.volume.lacking}
 		if replication.NeedsSource(local) {
 			local.Source = m.lookAtSource()
 		}
+		local.Hollow = replication.ToJudge(local).Both(m.volume.hollow)
 		m.step = replication.NextStep(local)
 		m.certain = m.step.CertainAcks(local)
 		if m.step.Verb == replication.VerbNone {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mysql-operator/mysql-operator/schema"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
 // node plays scheduler, provisioner and kubelet for the members of a namespace: it gives every claim a volume and every Pod a
@@ -248,6 +249,22 @@ func (s *site) comesAgain(t *testing.T, cluster, name string) {
 			return one.Type == corev1.PodReady && one.Status == corev1.ConditionTrue
 		}) {
 			return fmt.Sprintf("the new Pod %s is not ready", name)
+		}
+		return ""
+	})
+}
+
+// held waits until all members hold the latest record: without the former primary's volume, only that tells that nothing is lost.
+func (s *site) held(t *testing.T, cluster mysqlv1.MySQLCluster) {
+	t.Helper()
+	soon(t, func(context.Context) string {
+		n := s.node.network
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for host, member := range n.running {
+			if strings.HasPrefix(host, cluster.Name+"-") && member.volume.held.Revision < cluster.Status.Revision {
+				return fmt.Sprintf("%s holds revision %d of %d", host, member.volume.held.Revision, cluster.Status.Revision)
+			}
 		}
 		return ""
 	})

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hollowLimit is how long it takes at most until both members have the same GTIDs again: the operator looks every ten seconds at a cluster that is as
+// it should be.
+const hollowLimit = 30 * time.Second
+
+// TestHollowTransactions: a monitoring account flushes on the replica, and a MEMORY table is used there after a restart. The replica serves on,
+// and the primary gets the same GTIDs.
+func TestHollowTransactions(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.start(2)
+	primary, replica := p.open(p.cluster, p.password), p.open(p.cluster+"-read", p.password)
+	p.exec(primary, "CREATE DATABASE shop", "CREATE TABLE shop.cache (id INT PRIMARY KEY) ENGINE=MEMORY", "INSERT INTO shop.cache VALUES (1)")
+	p.isSame(primary, replica)
+
+	t.Log("somebody flushes on the replica")
+	before, err := value(t.Context(), replica, "SELECT @@gtid_executed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.exec(replica, "FLUSH STATUS", "FLUSH TABLES")
+	if after, err := value(t.Context(), replica, "SELECT @@gtid_executed"); err != nil || after == before {
+		t.Errorf("it made no transaction, so that this test shows nothing: %s (%v)", after, err)
+	}
+	p.isSame(primary, replica)
+
+	t.Log("the replica restarts, and a MEMORY table is written to")
+	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
+	p.settled(2)
+	p.exec(primary, "INSERT INTO shop.cache VALUES (2)")
+	p.waitValue(replica, "SELECT COUNT(*) FROM shop.cache WHERE id = 2", "1", hollowLimit)
+	p.isSame(primary, replica)
+	if events := p.run("get", "events", "-n", p.namespace, "-o", "jsonpath={.items[*].reason}"); !strings.Contains(events, "HollowTransactionsMatched") {
+		t.Errorf("nothing is told of it: %s", events)
+	}
+}
+
+// isSame waits until two members have the same transactions. Meanwhile the replica has to serve.
+func (p *place) isSame(primary, replica *sql.DB) {
+	p.t.Helper()
+	p.wait("both members to have the same transactions", hollowLimit, func(ctx context.Context) (bool, string) {
+		const executed = "SELECT @@gtid_executed"
+		one, err := value(ctx, primary, executed)
+		if err != nil {
+			return false, err.Error()
+		}
+		other, err := value(ctx, replica, executed)
+		if err != nil {
+			return false, err.Error()
+		}
+		if state := p.field(ctx, "{.status.members[1].state}"); state != "Replicating" {
+			p.t.Fatalf("the replica is %s", state)
+		}
+		return one == other, one + " and " + other
+	})
+}
