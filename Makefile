@@ -125,6 +125,10 @@ bench-kinds: ## the operator's memory with all kinds and 100 objects of each
 bench-scale: ## what 20, 200 and 1,000 clusters of three cost the operator, Ready and not: CPU, memory, requests, storm, restart
 	go run ./test/bench/scale
 
+.PHONY: bench-sizes
+bench-sizes: mysql-image ## real mysqlds in memory limits from 512Mi to 4Gi, all connections open: killed or not, throughput; needs root
+	go run ./test/bench/sizes
+
 .PHONY: bench-ready
 bench-ready: image mysql-image cluster ## apply to Ready with real MySQL, stage by stage; API writes at rest
 	$(on_cluster) go run ./test/bench/ready
