@@ -16,11 +16,13 @@ import (
 
 const (
 	mebibyte = 1 << 20
-	// stormLimit bounds how long all clusters may take to get where they are going, restartLimit how long an operator may take to look at all.
-	stormLimit   = 20 * time.Minute
-	restartLimit = 5 * time.Minute
-	// roundLimit bounds all of a round.
-	roundLimit = time.Hour
+	// stormBase and stormPerCluster bound how long all clusters may take to get where they are going.
+	stormBase       = 10 * time.Minute
+	stormPerCluster = 600 * time.Millisecond
+	// restartLimit bounds how long an operator may take to look at all.
+	restartLimit = 15 * time.Minute
+	// roundBeyondStorm bounds the rest of a round.
+	roundBeyondStorm = 40 * time.Minute
 	// provoked is how many passes are provoked to measure what one costs.
 	provoked = 3000
 )
@@ -80,7 +82,8 @@ func (m measured) print(out io.Writer) {
 
 // round measures one operator with so many clusters, on a control plane of its own. It says on out how long each part took.
 func (b *builder) round(ctx context.Context, o options, out io.Writer, clusters int, unready bool) (m measured, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, roundLimit, fmt.Errorf("the round took longer than %s", roundLimit))
+	limit := stormLimit(clusters) + roundBeyondStorm
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the round took longer than %s", limit))
 	defer cancel()
 	m = measured{clusters: clusters, unready: unready}
 	var bed *testbed.Bed
@@ -105,6 +108,11 @@ func (b *builder) round(ctx context.Context, o options, out io.Writer, clusters 
 	}
 	err = m.part(out, "restart", func() error { return m.measureRestart(ctx, bed) })
 	return m, err
+}
+
+// stormLimit bounds the storm of so many clusters.
+func stormLimit(clusters int) time.Duration {
+	return stormBase + time.Duration(clusters)*stormPerCluster
 }
 
 // part does a part of a round, and says how long it took.
@@ -137,7 +145,8 @@ func (m *measured) measure(ctx context.Context, o options, out io.Writer, bed *t
 }
 
 func (m *measured) measureStorm(ctx context.Context, o options, s *stage) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stormLimit, fmt.Errorf("not after %s", stormLimit))
+	limit := stormLimit(m.clusters)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not after %s", limit))
 	defer cancel()
 	began := time.Now()
 	made := make(chan error, 1)
