@@ -292,18 +292,24 @@ func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
 		"secret: s, config: {max_connections: '5'}":                                   nil,
 		"secret: s, config: {general_log_file: x, max_connections: '6'}":              {"spec.config must not set names or places of files"},
 	} {
-		old, err := server.admit(cluster("a", "secret: s, config: {general_log_file: x, max_connections: '5'}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		object, err := server.admit(cluster("a", after))
-		if err != nil {
-			t.Fatal(err)
-		}
-		old.SetResourceVersion("1")
-		object.SetResourceVersion("1")
-		wantRefusal(t, server.validateUpdate(object, old).ToAggregate(), told...)
+		wantRefusal(t, updateOfStored(t, server, "secret: s, config: {general_log_file: x, max_connections: '5'}", after), told...)
 	}
+}
+
+// updateOfStored changes a cluster that was stored before what it has was refused.
+func updateOfStored(t *testing.T, server apiServer, before, after string) error {
+	t.Helper()
+	old, err := server.admit(cluster("a", before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	object, err := server.admit(cluster("a", after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.SetResourceVersion("1")
+	object.SetResourceVersion("1")
+	return server.validateUpdate(object, old).ToAggregate()
 }
 
 // What data was laid out by stays, also what would be refused today. It keeps no other setting from being changed.
@@ -316,17 +322,7 @@ func TestClusterKeepsTheLayoutOfEarlierReleases(t *testing.T) {
 		"secret: s, config: {lower_case_table_names: '0', max_connections: '6'}": kept,
 		"secret: s, config: {max_connections: '6'}":                              kept,
 	} {
-		old, err := server.admit(cluster("a", "secret: s, config: {lower_case_table_names: '2'}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		object, err := server.admit(cluster("a", after))
-		if err != nil {
-			t.Fatal(err)
-		}
-		old.SetResourceVersion("1")
-		object.SetResourceVersion("1")
-		wantRefusal(t, server.validateUpdate(object, old).ToAggregate(), told...)
+		wantRefusal(t, updateOfStored(t, server, "secret: s, config: {lower_case_table_names: '2'}", after), told...)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/utils/ptr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
@@ -25,13 +24,13 @@ func TestPreparedTransactionsAreTold(t *testing.T) {
 		events  int
 	}{
 		{"it is not known", writing(nil), false, 0},
-		{"none", writing(ptr.To(0)), false, 0},
-		{"two are old", writing(ptr.To(2)), true, 1},
-		{"three are", writing(ptr.To(3)), true, 0},
+		{"none", writing(new(0)), false, 0},
+		{"two are old", writing(new(2)), true, 1},
+		{"three are", writing(new(3)), true, 0},
 		{"the primary does not answer", nil, true, 0},
 		{"it starts anew", &replication.Status{State: replication.StateStarting}, true, 0},
 		{"its agent does not know yet", writing(nil), true, 0},
-		{"they are gone", writing(ptr.To(0)), false, 0},
+		{"they are gone", writing(new(0)), false, 0},
 	} {
 		before := status
 		status = carried(s.cluster)
