@@ -80,9 +80,9 @@ func connectionsOf(memory int64) int64 {
 }
 
 // Overcommitted says how a member could need more memory than it has, and what to do; empty where it could not. poolSize and connections are what the user
-// asks for, zero where he does not.
+// asks for, zero where he does not. A limit of less than 512 MiB, which a cluster of a former release may have, never fits.
 func Overcommitted(memory, poolSize, connections int64) string {
-	if memory == 0 || poolSize == 0 && connections == 0 {
+	if memory == 0 {
 		return ""
 	}
 	if poolSize == 0 {

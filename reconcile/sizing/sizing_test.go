@@ -145,7 +145,8 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 		memory, pool, connections int64
 		want                      string
 	}{
-		"nothing asked for":        {512 * mib, 0, 0, ""},
+		"nothing asked for":                       {512 * mib, 0, 0, ""},
+		"a limit of before there was a least one": {256 * mib, 0, 0, "raise spec.resources.limits.memory"},
 		"no limit":                 {0, 8 * gib, 5000, ""},
 		"what fits":                {4 * gib, 2 * gib, 500, ""},
 		"half of a small limit":    {512 * mib, 256 * mib, 0, "may need 599 MiB and has 512 MiB"},
