@@ -32,7 +32,7 @@ func onVolumeOf(t *testing.T, size string) func(Layout) {
 // well by itself once there is room.
 func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
-	m := startRealMember(t, ca, onVolumeOf(t, "380m"))
+	m := startRealMember(t, ca, onVolumeOf(t, "640m"))
 	m.leads(t, 1, 0)
 	db := m.open(t, "root", "root's", nil, ca)
 	run := func(ctx context.Context, statement string) error {
