@@ -214,7 +214,7 @@ func TestClusterSettingsByValue(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
 	refused := []string{"spec.config must not set binlog-error-action but to ABORT_SERVER", "remove it"}
-	needed := []string{"spec.config must not set performance-schema but to ON", "remove it"}
+	needed := []string{"spec.config must not set performance-schema and innodb-log-checksums but to ON", "remove it"}
 	layout := []string{"spec.config must not set innodb-page-size but to 4k", "correct it"}
 	for setting, told := range map[string][]string{
 		"binlog_error_action: ABORT_SERVER":                               nil,
