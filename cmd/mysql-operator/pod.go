@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
 )
 
 // runInitCommand is the subcommand init.
@@ -38,10 +40,11 @@ func runAgentCommand(ctx context.Context, p process) error {
 
 // runServerVersion is the subcommand server-version: two containers of the Pod that asks a cluster's image, of our image and then of that one.
 func runServerVersion(ctx context.Context, p process) error {
-	var install, report string
+	var install, report, settings string
 	flags := pflag.NewFlagSet("mysql-operator server-version", pflag.ContinueOnError)
 	flags.StringVar(&install, "install", "", "folder to put this program into")
 	flags.StringVar(&report, "report", "", "file to write the version of this image's mysqld to")
+	flags.StringVar(&settings, "settings", "", "my.cnf that this image's mysqld is to check, too; the report says whether it takes it")
 	rest, err := parse(flags, p)
 	switch {
 	case err != nil:
@@ -51,8 +54,8 @@ func runServerVersion(ctx context.Context, p process) error {
 	case (install == "") == (report == ""):
 		return badUsage("server-version takes --install or --report")
 	case install != "":
-		return agent.InstallProbe(install)
+		return agent.InstallProbe(install, os.Getenv(backup.EnvSettings))
 	default:
-		return agent.Probe(ctx, report)
+		return agent.Probe(ctx, report, settings)
 	}
 }

@@ -47,12 +47,13 @@ func Prepare(layout Layout, who Identity) error {
 	if err != nil {
 		return err
 	}
-	base := sizing.TuneBeside(who.Given, who.Settings).Config() + who.Settings + memberSettings(layout, who, serverID)
-	first := "validate_config = ON\n"
+	tuned, own := sizing.TuneBeside(who.Given, who.Settings).Config(), memberSettings(layout, who, serverID)
+	base := tuned + who.Settings + own
+	first := base + "validate_config = ON\n"
 	if newData {
-		first = "initialize_insecure = ON\n"
+		first = tuned + forNewData(who.Settings) + own + "initialize_insecure = ON\n"
 	}
-	if err := os.WriteFile(layout.initConfig(), []byte(base+first), 0o600); err != nil {
+	if err := os.WriteFile(layout.initConfig(), []byte(first), 0o600); err != nil {
 		return fmt.Errorf("write initialize.cnf: %w", err)
 	}
 	if err := prepareBootstrap(layout, newData, who.RootAbsent); err != nil {
@@ -70,6 +71,25 @@ func Prepare(layout Layout, who Identity) error {
 		return fmt.Errorf("write my.cnf: %w", err)
 	}
 	return nil
+}
+
+// OwnPlugins is how many plugins the settings of every cluster load, without those of its user's.
+const OwnPlugins = 3
+
+// forNewData are the settings with which mysqld makes a data directory. It loads no plugins for that, so that it does not know their settings: where the
+// cluster has plugins of its user's, what it does not know is no error.
+func forNewData(settings string) string {
+	if strings.Count(settings, "\nplugin_load_add = ") <= OwnPlugins {
+		return settings
+	}
+	var text strings.Builder
+	for line := range strings.Lines(settings) {
+		if name, _, isSetting := strings.Cut(line, " = "); isSetting && !strings.HasPrefix(name, "loose") {
+			text.WriteString("loose_")
+		}
+		text.WriteString(line)
+	}
+	return text.String()
 }
 
 func memberSettings(layout Layout, who Identity, serverID uint32) string {

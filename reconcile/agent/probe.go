@@ -20,15 +20,24 @@ import (
 // probeProgram is this program in the folder given to InstallProbe.
 const probeProgram = "mysql-operator"
 
+// ProbeSettings is the file with the settings to check, in the same folder.
+const ProbeSettings = "my.cnf"
+
 // probeTimeout bounds asking mysqld, which takes a tenth of a second.
 const probeTimeout = time.Minute
 
-// InstallProbe puts this program into a folder, for a container of a MySQL image to run it there (ProbeCommand): nothing is asked of such an
+// InstallProbe puts this program, and settings to check if there are any, into a folder, for a container of a MySQL image to run it there (ProbeCommand): nothing is asked of such an
 // image but mysqld, which tells its version on its standard output only, and no container can read another one's. The container of the MySQL image
 // mounts the folder read-only.
-func InstallProbe(folder string) error {
+func InstallProbe(folder, settings string) error {
 	if err := copyProgram(filepath.Join(folder, probeProgram)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
+	}
+	if settings == "" {
+		return nil
+	}
+	if err := os.WriteFile(filepath.Join(folder, ProbeSettings), []byte(settings), 0o444); err != nil { //nolint:gosec // another container reads it
+		return fmt.Errorf("write the settings to check: %w", err)
 	}
 	return nil
 }
@@ -51,41 +60,59 @@ func copyProgram(to string) (err error) {
 	return err
 }
 
-// ProbeCommand is what a container of a MySQL image runs to report its version. ReadVersion reads the report.
-func ProbeCommand(folder, report string) []string {
-	return []string{path.Join(folder, probeProgram), "server-version", "--report", report}
+// ProbeCommand is what a container of a MySQL image runs to report its version, which ReadVersion reads. With settings, a file, it reports as well whether
+// mysqld takes them; ReadAnswer reads that.
+func ProbeCommand(folder, report, settings string) []string {
+	command := []string{path.Join(folder, probeProgram), "server-version", "--report", report}
+	if settings != "" {
+		command = append(command, "--settings", settings)
+	}
+	return command
 }
 
-// Probe asks mysqld for its version and writes it to the report, alone. It runs in a container of somebody else's image: whatever it may do there,
-// the image may do as well.
-func Probe(ctx context.Context, report string) error {
+// Probe asks mysqld for its version, and with settings whether it takes them, and writes the answer to the report, alone. It runs in a container of
+// somebody else's image: whatever it may do there, the image may do as well.
+func Probe(ctx context.Context, report, settings string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	said, failed := &head{}, &head{}
-	command := exec.CommandContext(ctx, "mysqld", "--no-defaults", "--version")
-	command.Stdout, command.Stderr = said, failed
-	command.WaitDelay = time.Second // a program that mysqld started may hold its output open
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("ask mysqld of this image for its version: %w: %s", err, bytes.TrimSpace(failed.text))
+	said, failed, err := askMysqld(ctx, "--no-defaults", "--version")
+	if err != nil {
+		return fmt.Errorf("ask mysqld of this image for its version: %w: %.256s", err, bytes.TrimSpace(failed))
 	}
-	version, err := versionIn(said.text)
+	version, err := versionIn(said)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(report, []byte(version), 0o600)
+	answer := Answer{Version: version}
+	if settings != "" {
+		if answer, err = checkSettings(ctx, answer, settings); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(report, []byte(answer.report(settings != "")), 0o600)
+}
+
+func askMysqld(ctx context.Context, arguments ...string) (said, failed []byte, err error) {
+	out, errors := &head{}, &head{}
+	command := exec.CommandContext(ctx, "mysqld", arguments...)
+	command.Stdout, command.Stderr = out, errors
+	command.WaitDelay = time.Second // a program that mysqld started may hold its output open
+	err = command.Run()
+	return out.text, errors.text, err
 }
 
 // head keeps the beginning of what is written to it.
 type head struct{ text []byte }
 
 func (h *head) Write(text []byte) (int, error) {
-	h.text = append(h.text, text[:min(len(text), longestReport-len(h.text))]...)
+	h.text = append(h.text, text[:min(len(text), longestOutput-len(h.text))]...)
 	return len(text), nil
 }
 
 const (
-	// longestReport is how many bytes of a report are read, or of what mysqld says.
+	// longestReport is how many bytes of a report are read, longestOutput how many of what mysqld says.
 	longestReport = 256
+	longestOutput = 16 << 10
 	// versionPattern is how MySQL and its distributions number their releases: 9.7.4, 8.0.43-34, 9.7.4-2.
 	versionPattern = `\d{1,4}\.\d{1,4}\.\d{1,4}(?:[-+~._][0-9A-Za-z][-+~._0-9A-Za-z]{0,63})?`
 )
@@ -103,7 +130,7 @@ func ReadVersion(report string) (version string, ok bool) {
 func versionIn(told []byte) (string, error) {
 	found := regexp.MustCompile(`\bVer (` + versionPattern + `) for `).FindSubmatch(told)
 	if found == nil {
-		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %q", bytes.TrimSpace(told))
+		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %.256q", bytes.TrimSpace(told))
 	}
 	return string(found[1]), nil
 }
@@ -127,6 +154,14 @@ func CanStart(image, data string) error {
 		return fmt.Errorf("the backup is of MySQL %s and the image has %s, which is older: take an image of at least %d.%d.%d", data, image, need[0], need[1], need[2])
 	}
 	return nil
+}
+
+// IsOlderSeries says whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading MySQL"). It is false
+// where that is not known.
+func IsOlderSeries(version, than string) bool {
+	one, err := parseVersion(version)
+	other, failed := parseVersion(than)
+	return err == nil && failed == nil && (one[0] < other[0] || one[0] == other[0] && one[1] < other[1])
 }
 
 // parseVersion reads the numbers that a version begins with, such as 8.4.6 of 8.4.6-log.

@@ -59,7 +59,7 @@ func mysqldThat(t *testing.T, script string) {
 func TestProbeAsksMysqld(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux on x86_64 ($*)"`)
 	report := filepath.Join(t.TempDir(), "report")
-	if err := Probe(t.Context(), report); err != nil {
+	if err := Probe(t.Context(), report, ""); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(report); string(got) != "9.7.4" || err != nil {
@@ -70,7 +70,7 @@ func TestProbeAsksMysqld(t *testing.T) { //nolint:paralleltest // it sets PATH
 func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, "echo 'cannot load libssl' >&2; exit 127")
 	report := filepath.Join(t.TempDir(), "report")
-	err := Probe(t.Context(), report)
+	err := Probe(t.Context(), report, "")
 	if err == nil || !strings.Contains(err.Error(), "cannot load libssl") {
 		t.Errorf("got %v", err)
 	}
@@ -82,7 +82,7 @@ func TestProbeSaysWhyMysqldSaysNothing(t *testing.T) { //nolint:paralleltest // 
 func TestProbeReadsOnlyTheBeginning(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, `echo "mysqld  Ver 9.7.4 for Linux"; head -c 10000000 /dev/zero; sleep 1000 &`)
 	report := filepath.Join(t.TempDir(), "report")
-	err := Probe(t.Context(), report)
+	err := Probe(t.Context(), report, "")
 	if !errors.Is(err, exec.ErrWaitDelay) {
 		t.Errorf("a program that holds the output open: %v", err)
 	}
@@ -92,11 +92,11 @@ func TestInstalledProbeRuns(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for range 2 { // a container may be started again
-		if err := InstallProbe(folder); err != nil {
+		if err := InstallProbe(folder, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	program := ProbeCommand(folder, "report")[0]
+	program := ProbeCommand(folder, "report", "")[0]
 	if output, err := exec.CommandContext(t.Context(), program, "-test.list=^TestInstalledProbeRuns$").CombinedOutput(); err != nil || !strings.Contains(string(output), "TestInstalledProbeRuns") {
 		t.Errorf("%s: %v: %s", program, err, output)
 	}

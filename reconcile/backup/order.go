@@ -51,7 +51,7 @@ type RestoreOrder struct {
 	ServerResources v1.Resources `json:"-"`
 }
 
-// VersionOrder asks a MySQL image for its version.
+// VersionOrder asks a MySQL image for its version and, with Settings, whether its mysqld takes them.
 type VersionOrder struct {
 	Namespace, Cluster string
 	// ClusterUID is that of the cluster resource.
@@ -60,6 +60,8 @@ type VersionOrder struct {
 	Image string `json:"-"`
 	// ServerImage is the image to ask.
 	ServerImage string
+	// Settings are those to check, as a my.cnf; empty for none.
+	Settings string `json:",omitempty"`
 }
 
 // DeleteOrder is one backup whose data is to be deleted. The cluster need not exist any more.

@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
+)
+
+// Answer is what a MySQL image says of itself, and of settings that it was asked about.
+type Answer struct {
+	Version string
+	// Accepted says that its mysqld would start with the settings, and has the plugins. Refused are those that it complained of, settings in the spelling of the
+	// manual; there may be none though it would not start.
+	Accepted bool
+	Refused  []string
+}
+
+// checkSettings has mysqld check settings, without any data (manual, "Server Configuration Validation").
+func checkSettings(ctx context.Context, answer Answer, file string) (Answer, error) {
+	_, said, err := askMysqld(ctx, "--defaults-file="+file, "--validate-config")
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		return answer, fmt.Errorf("ask mysqld of this image whether it takes the settings: %w", err)
+	}
+	starts := err == nil
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return answer, fmt.Errorf("read the settings to check: %w", err)
+	}
+	// Without a plugin that it cannot load mysqld starts all the same.
+	answer.Refused = complaints(said, string(text))
+	answer.Accepted = starts && len(answer.Refused) == 0
+	return answer, nil
+}
+
+// complaints are the settings and plugins of a my.cnf that mysqld complains of (MySQL source, share/messages_to_error_log.txt: "unknown variable
+// 'NAME=VALUE'.", "unknown option '--NAME'.", "Unknown suffix 'x' used for variable 'NAME' …", "Error while setting value 'VALUE' to 'NAME'.",
+// "Couldn't load plugin named 'LIBRARY' with soname 'LIBRARY'.").
+func complaints(said []byte, text string) []string {
+	names, plugins := given(text)
+	var found []string
+	note := func(what string, of map[string]bool) {
+		if of[what] && !slices.Contains(found, what) {
+			found = append(found, what)
+		}
+	}
+	name := regexp.MustCompile(`(?:nknown variable|unknown option|for variable|' to) '(?:--)?([a-z][a-z0-9_-]*)`)
+	library := regexp.MustCompile(`with soname '([A-Za-z0-9_.-]+)'`)
+	for line := range bytes.Lines(said) {
+		if !bytes.Contains(line, []byte("[ERROR]")) {
+			continue
+		}
+		for _, match := range name.FindAllSubmatch(line, -1) {
+			note(settings.Plain(string(match[1])), names)
+		}
+		for _, match := range library.FindAllSubmatch(line, -1) {
+			note(string(match[1]), plugins)
+		}
+	}
+	return found
+}
+
+// given are the names of settings, and the plugins, in a my.cnf.
+func given(text string) (names, plugins map[string]bool) {
+	names, plugins = map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(text) {
+		spelled, value, _ := strings.Cut(line, "=")
+		name := settings.Plain(strings.TrimSpace(spelled))
+		names[name] = true
+		if name == "plugin_load_add" {
+			plugins[strings.TrimSpace(value)] = true
+		}
+	}
+	return names, plugins
+}
+
+const (
+	wordAccepted = "accepted"
+	wordRefused  = "refused"
+	// mostRefused bounds how many settings an answer names, longestAnswer how long it is in bytes.
+	mostRefused   = 8
+	longestAnswer = 2048
+)
+
+// report is an answer in the form that ReadVersion and ReadAnswer read.
+func (a Answer) report(withSettings bool) string {
+	switch {
+	case !withSettings:
+		return a.Version
+	case a.Accepted:
+		return a.Version + " " + wordAccepted
+	}
+	return strings.Join(append([]string{a.Version, wordRefused}, a.Refused[:min(len(a.Refused), mostRefused)]...), " ")
+}
+
+// ReadAnswer reads a report about settings that a container of somebody else's image has left. Of names only those that were asked about are repeated, and
+// nothing else is.
+func ReadAnswer(report string, config map[string]string, plugins []string) (answer Answer, ok bool) {
+	words := strings.Split(report, " ")
+	if len(report) > longestAnswer || len(words) < 2 {
+		return Answer{}, false
+	}
+	if answer.Version, ok = ReadVersion(words[0]); !ok {
+		return Answer{}, false
+	}
+	switch {
+	case words[1] == wordAccepted && len(words) == 2:
+		answer.Accepted = true
+	case words[1] == wordRefused:
+		asked := map[string]bool{}
+		for name := range config {
+			asked[settings.Plain(name)] = true
+		}
+		answer.Refused = slices.DeleteFunc(words[2:], func(name string) bool { return !asked[name] && !slices.Contains(plugins, name) })
+	default:
+		return Answer{}, false
+	}
+	return answer, true
+}
