@@ -33,6 +33,8 @@ type applied struct {
 	unsettled bool
 	// waits says that the StatefulSet stays as it is until an update is over (rollPlan).
 	waits bool
+	// held is why the StatefulSet stays as it is: settings or an image that the members would not start with, or that nobody has asked yet; nil for nothing.
+	held *problem
 }
 
 // applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
@@ -100,6 +102,9 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
 		spec.version = seen.set.ResourceVersion
+	}
+	if held, err := r.settingsProblem(ctx, owner, cluster, seen, spec); held != nil || err != nil {
+		return applied{unsettled: true, held: held}, err
 	}
 	plan, err := r.planRoll(ctx, owner, cluster, seen, spec)
 	if err != nil || plan.waits {

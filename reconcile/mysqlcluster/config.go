@@ -101,16 +101,19 @@ func renderConfig(cluster v1.MySQLCluster) string {
 	render := func(prefix string, settings map[string]string) {
 		// In order: members must not restart for a different one.
 		for _, key := range slices.Sorted(maps.Keys(settings)) {
-			fmt.Fprintf(&text, "%s%s = %s\n", prefix, key, settings[key])
+			text.WriteString(line(prefix+key, settings[key]))
 		}
 	}
 	render("loose_", defaultSettings())
 	render("", underscored(cluster.Spec.Config))
 	for _, own := range ownSettings(cluster) {
-		fmt.Fprintf(&text, "%s = %s\n", own.key, own.value)
+		text.WriteString(line(own.key, own.value))
 	}
 	return text.String()
 }
+
+// line is a setting in a my.cnf.
+func line(name, value string) string { return name + " = " + value + "\n" }
 
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))

@@ -26,6 +26,8 @@ type memory struct {
 	unchanged map[types.NamespacedName]made
 	// hollow is when a cluster's event about hollow transactions was told last.
 	hollow map[types.NamespacedName]telling
+	// refused are settings that wait for people, so that they need not be judged anew at every look.
+	refused map[types.NamespacedName]refusedFor
 	// failures are of restores that ended: since when this process has seen that.
 	failures *backup.Sightings
 }
@@ -34,7 +36,7 @@ func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{},
 		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{},
-		hollow: map[types.NamespacedName]telling{}, failures: backup.NewSightings(),
+		hollow: map[types.NamespacedName]telling{}, refused: map[types.NamespacedName]refusedFor{}, failures: backup.NewSightings(),
 	}
 }
 
@@ -54,6 +56,13 @@ type sight struct {
 type made struct {
 	uid    types.UID
 	digest uint64
+}
+
+// refusedFor is why settings are refused, what that follows from, and until when it need not be found out again.
+type refusedFor struct {
+	of    made
+	found problem
+	until time.Time
 }
 
 // telling is when something was told of a cluster.
@@ -217,6 +226,24 @@ func (m *memory) noteMade(key types.NamespacedName, of made) {
 	m.unchanged[key] = of
 }
 
+// refusedSettings returns why settings are refused, if that was found out not long ago and nothing has changed; nil otherwise.
+func (m *memory) refusedSettings(key types.NamespacedName, of made, now time.Time) *problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.refused[key]
+	if known.of != of || !now.Before(known.until) {
+		return nil
+	}
+	return &known.found
+}
+
+// refuseSettings remembers why settings are refused.
+func (m *memory) refuseSettings(key types.NamespacedName, what refusedFor) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused[key] = what
+}
+
 // hangUp ends the connections to the agents of a cluster that is not looked after at present.
 func (m *memory) hangUp(key types.NamespacedName) {
 	m.mu.Lock()
@@ -235,5 +262,6 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.calm, key)
 	delete(m.unchanged, key)
 	delete(m.hollow, key)
+	delete(m.refused, key)
 	m.failures.Forget(key)
 }

@@ -99,6 +99,8 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
+	} else if held := report.children.held; held != nil && held.stalled {
+		report.problem = held
 	}
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {

@@ -202,9 +202,9 @@ func (r report) isOver(note *problem) bool {
 // more copies until the update goes on.
 func (r report) leftToDo(note *problem) *problem {
 	if note != nil {
-		return cmp.Or(r.rootPassword(), r.heldBack())
+		return cmp.Or(r.rootPassword(), r.children.held, r.heldBack())
 	}
-	return cmp.Or(r.rootPassword(), r.notDurable(), r.heldBack())
+	return cmp.Or(r.rootPassword(), r.notDurable(), r.children.held, r.heldBack())
 }
 
 // describeRoll sets the condition PrimaryWouldRestartFirst, or takes it away. It stays as it is while nobody knows.

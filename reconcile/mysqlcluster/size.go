@@ -13,6 +13,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -67,7 +68,7 @@ func plainSettings(config map[string]string) map[string]string {
 	plain := map[string]string{}
 	rendered := underscored(config)
 	for _, name := range slices.Sorted(maps.Keys(rendered)) {
-		plain[strings.TrimPrefix(strings.TrimPrefix(name, "loose_"), "plugin_")] = rendered[name]
+		plain[strings.TrimPrefix(settings.Plain(name), "plugin_")] = rendered[name]
 	}
 	return plain
 }

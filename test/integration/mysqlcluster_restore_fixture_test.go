@@ -59,6 +59,18 @@ func told(image string) string {
 	return "9.7.4"
 }
 
+// toldOfSettings is what images say beside that when they are asked about settings.
+func toldOfSettings(pod corev1.Pod) string {
+	for _, variable := range pod.Spec.InitContainers[0].Env {
+		if variable.Name == backup.EnvSettings && strings.Contains(variable.Value, "no_such_setting") {
+			return " refused no_such_setting " + theSecret
+		} else if variable.Name == backup.EnvSettings {
+			return " accepted"
+		}
+	}
+	return ""
+}
+
 // answers does what the Pods do that ask a cluster's image for its version.
 func (v *vault) answers(ctx context.Context) {
 	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelVersion})
@@ -76,7 +88,7 @@ func (v *vault) answers(ctx context.Context) {
 			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(backup.CommandVersion, ended))
 			continue
 		}
-		_ = v.succeeds(ctx, pod.Name, backup.CommandVersion, told(image))
+		_ = v.succeeds(ctx, pod.Name, backup.CommandVersion, told(image)+toldOfSettings(pod))
 	}
 }
 

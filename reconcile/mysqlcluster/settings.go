@@ -1,0 +1,239 @@
+package mysqlcluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// No member restarts for settings that its mysqld would not take, or for an image that is none. What the table of settings vouches for is applied at once.
+// About everything else the operator asks the image first, in a Pod of its own (backup.VersionJob), and until it has answered the StatefulSet stays as it is.
+
+// question is what is known of settings or an image that the members do not have yet.
+type question struct {
+	// judged is what the table says of the settings. other says that the members have another image, or lack a plugin, of which no table tells.
+	judged settings.Judgement
+	other  bool
+	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	order     backup.VersionOrder
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	// answer is nil while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	answer  *agent.Answer
+	state   backup.State
+	refused string
+	// ended is for how long this process has known that the Job has ended.
+	ended time.Duration
+}
+
+// settingsAct is what to do about a question.
+type settingsAct int
+
+const (
+	// settingsApply: the members may have them.
+	settingsApply settingsAct = iota
+	settingsWait
+	settingsAsk
+	settingsDrop
+)
+
+// decideSettings says what to do about settings or an image that the members do not have yet, and what is to be told meanwhile.
+func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem) {
+	image := cluster.Spec.Image
+	asks := problem{reasonMembersNotReady, fmt.Sprintf("asks image %q whether its mysqld takes the settings, before any member restarts", image), false}
+	switch {
+	case len(q.judged.Faults) > 0:
+		return settingsWait, notTaken("spec.config: " + strings.Join(q.judged.Faults, "; "))
+	case !q.needsAnswer():
+		return settingsApply, nil
+	case q.job == nil:
+		return settingsAsk, &asks
+	case q.job.DeletionTimestamp != nil:
+		return settingsWait, &asks
+	case q.job.Annotations[backup.AnnotationOrder] != backup.Hash(q.order):
+		return settingsDrop, &asks
+	case q.answer != nil:
+		return decideAnswer(cluster, *q.answer)
+	case q.state.Phase == backup.Succeeded, q.state.Phase == backup.Failed:
+		if q.ended >= versionAgain {
+			return settingsDrop, &asks
+		}
+		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not say whether its mysqld takes the settings; it must have mysqld on its PATH; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, q.job.Name), true}
+	case q.refused != "":
+		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s, which asks image %q whether its mysqld takes the settings: %s; once that is put right it tries again by itself, within minutes", q.job.Name, image, q.refused), true}
+	case q.state.Reason == backup.ReasonImagePullFailed:
+		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members run on with the image that they have", image, q.state.Message), true}
+	case q.state.Message != "":
+		asks.message += ": " + q.state.Message
+	}
+	return settingsWait, &asks
+}
+
+// decideAnswer says what follows from an image's answer.
+func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *problem) {
+	image := cluster.Spec.Image
+	switch {
+	case agent.IsOlderSeries(answer.Version, cluster.Status.Version):
+		return settingsWait, &problem{reasonDowngrade, fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release, nothing was changed", image, answer.Version, cluster.Status.Version), true}
+	case answer.Accepted:
+		return settingsApply, nil
+	case len(answer.Refused) == 0:
+		return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take the settings of spec.config", image))
+	}
+	return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take %s", image, strings.Join(answer.Refused, ", ")))
+}
+
+func notTaken(why string) *problem {
+	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins, no member restarts before", true}
+}
+
+// settingsProblem says what keeps the members from getting the StatefulSet that they are to have; nil where nothing does.
+func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*problem, error) {
+	key, of := keyOf(cluster), made{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
+	if known := r.memory.refusedSettings(key, of, r.now()); known != nil {
+		return known, nil
+	}
+	asked, err := r.questionOf(ctx, owner, cluster, seen, spec)
+	if asked == nil || err != nil {
+		return nil, err
+	}
+	act, found := decideSettings(cluster, *asked)
+	switch act {
+	case settingsAsk:
+		_, err = r.api.Create(ctx, owner, backup.VersionJob(asked.order))
+		err = unlessExists(err)
+	case settingsDrop:
+		err = r.api.Delete(ctx, jobs(), asked.jobObject)
+	case settingsApply, settingsWait:
+	}
+	if refused := problemOf(err); refused != nil {
+		found, err = refused, nil
+	}
+	if err == nil && found != nil && found.stalled {
+		r.memory.refuseSettings(key, refusedFor{of, *found, r.now().Add(asked.again())})
+	}
+	return found, err
+}
+
+// questionOf looks whether the members are to get other settings, or another image; nil where they are not.
+func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*question, error) {
+	n := namesOf(cluster)
+	var live *appsv1.StatefulSet
+	if seen.set != nil {
+		same, err := r.api.IsApplied(ctx, owner, statefulSet(n, cluster, spec))
+		if same || err != nil {
+			return nil, err
+		}
+		if live, err = r.liveSet(ctx, owner, n); err != nil {
+			return nil, err
+		}
+	}
+	table, err := settings.Read()
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		// There are no members yet that could be harmed: each asks its own mysqld when it starts.
+		return &question{judged: settings.Judgement{Faults: table.Judge(cluster.Spec.Config, "").Faults}}, nil
+	}
+	asked := newQuestion(cluster, *live, table)
+	if asked.needsAnswer() {
+		asked.order = versionOrderOf(cluster, r.operator.Image)
+		asked.order.Settings = renderConfig(cluster)
+		err = r.observeQuestion(ctx, owner, cluster, &asked)
+	}
+	return &asked, err
+}
+
+// newQuestion judges what the members would get that they do not have.
+func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) question {
+	if serverImage(set) != cluster.Spec.Image {
+		return question{judged: table.Judge(cluster.Spec.Config, ""), other: true}
+	}
+	has, missing := linesIn(set), map[string]string{}
+	for name, value := range cluster.Spec.Config {
+		if !has[line(strings.ReplaceAll(name, "-", "_"), value)] {
+			missing[name] = value
+		}
+	}
+	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
+	return question{judged: table.Judge(missing, cluster.Status.Version), other: slices.ContainsFunc(cluster.Spec.Plugins, lacks)}
+}
+
+// again is for how long what was found holds if nothing changes: where it is final, until the image itself may be another.
+func (q question) again() time.Duration {
+	if len(q.judged.Faults) > 0 || q.answer != nil {
+		return versionAgain
+	}
+	return unwatchedLimit
+}
+
+// needsAnswer says whether only the image itself can tell.
+func (q question) needsAnswer() bool {
+	return len(q.judged.Faults) == 0 && (q.other || len(q.judged.Unsure) > 0)
+}
+
+// observeQuestion reads the Job that asks, and what it says.
+func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *question) error {
+	n := namesOf(cluster)
+	job, err := r.jobOf(ctx, owner, n, backup.VersionJobName(asked.order))
+	if err != nil || job == nil {
+		return err
+	}
+	asked.job, asked.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, asked.job); err != nil {
+		return err
+	}
+	all, err := r.restorePods(ctx, n)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isOf(pod, asked.job) })
+	asked.answer, asked.state = backup.ObserveSettings(asked.job, own, cluster.Spec)
+	if asked.state.Phase == backup.Failed || asked.state.Phase == backup.Succeeded {
+		asked.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(asked.job.UID), r.now())
+	}
+	if len(own) == 0 && asked.state.Phase == backup.Pending {
+		asked.refused, err = r.refusalOf(ctx, job)
+	}
+	return err
+}
+
+// serverImage is the image of a StatefulSet's mysqld.
+func serverImage(set appsv1.StatefulSet) string {
+	for _, container := range set.Spec.Template.Spec.Containers {
+		if container.Name == containerMysqld {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+// linesIn are the settings that a StatefulSet's members have, line by line.
+func linesIn(set appsv1.StatefulSet) map[string]bool {
+	has := map[string]bool{}
+	for _, container := range set.Spec.Template.Spec.InitContainers {
+		for _, variable := range container.Env {
+			if container.Name != containerPrepare || variable.Name != EnvSettings {
+				continue
+			}
+			for one := range strings.Lines(strings.ReplaceAll(variable.Value, "$$", "$")) {
+				has[one] = true
+			}
+		}
+	}
+	return has
+}

@@ -1,0 +1,140 @@
+package mysqlcluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
+	t.Parallel()
+	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
+	cluster.Spec.Image, cluster.Status.Version = "mysql:new", "9.7.4"
+	order := backup.VersionOrder{Namespace: "shop", Cluster: "db", ServerImage: "mysql:new", Settings: "x"}
+	job := func(changes ...func(*batchv1.Job)) *batchv1.Job {
+		made := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-settings", Annotations: map[string]string{backup.AnnotationOrder: backup.Hash(order)}}}
+		for _, change := range changes {
+			change(made)
+		}
+		return made
+	}
+	unsure := settings.Judgement{Unsure: []string{"no_such_setting"}}
+	failed := backup.State{Phase: backup.Failed}
+	for name, test := range map[string]struct {
+		q       question
+		act     settingsAct
+		reason  string
+		stalled bool
+		says    string
+	}{
+		"the table vouches for all":               {q: question{}, act: settingsApply},
+		"the table knows better":                  {q: question{judged: settings.Judgement{Faults: []string{"max_connections must be a whole number", "b is none"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "spec.config: max_connections must be a whole number; b is none"},
+		"a name that the table lacks":             {q: question{judged: unsure}, act: settingsAsk, reason: reasonMembersNotReady, says: `asks image "mysql:new"`},
+		"another image":                           {q: question{other: true}, act: settingsAsk, reason: reasonMembersNotReady},
+		"the answer is awaited":                   {q: question{judged: unsure, job: job(), state: backup.State{Phase: backup.Running}}, act: settingsWait, reason: reasonMembersNotReady},
+		"the Job that asked goes":                 {q: question{judged: unsure, job: job(func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })}, act: settingsWait, reason: reasonMembersNotReady},
+		"other settings were asked about":         {q: question{judged: unsure, job: job(func(j *batchv1.Job) { j.Annotations[backup.AnnotationOrder] = "other" })}, act: settingsDrop, reason: reasonMembersNotReady},
+		"it takes them":                           {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsApply},
+		"it does not":                             {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4", Refused: []string{"no_such_setting"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not take no_such_setting;"},
+		"it does not, and does not say why":       {q: question{judged: unsure, job: job(), answer: &agent.Answer{Version: "9.7.4"}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "does not take the settings of spec.config"},
+		"a newer image":                           {q: question{other: true, job: job(), answer: &agent.Answer{Version: "26.7.0", Accepted: true}}, act: settingsApply},
+		"an earlier patch of the series":          {q: question{other: true, job: job(), answer: &agent.Answer{Version: "9.7.3", Accepted: true}}, act: settingsApply},
+		"an image of an older series":             {q: question{other: true, job: job(), answer: &agent.Answer{Version: "8.4.6", Accepted: true}}, act: settingsWait, reason: reasonDowngrade, stalled: true, says: "cannot open the data of MySQL 9.7.4"},
+		"an image that says nothing":              {q: question{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
+		"it is asked again after a while":         {q: question{other: true, job: job(), state: failed, ended: versionAgain}, act: settingsDrop, reason: reasonMembersNotReady},
+		"an image that cannot be pulled":          {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending, Reason: backup.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "run on with the image that they have"},
+		"Kubernetes makes no Pod to ask":          {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: reasonPodsNotCreated, stalled: true, says: "exceeded quota"},
+		"the table knows better than the image":   {q: question{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
+		"the Pod waits for a node to run on, say": {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
+	} {
+		test.q.order = order
+		act, found := decideSettings(cluster, test.q)
+		if found == nil {
+			found = &problem{}
+		}
+		if act != test.act || found.reason != test.reason || found.stalled != test.stalled || !strings.Contains(found.message, test.says) {
+			t.Errorf("%s: act %d, %+v", name, act, *found)
+		}
+	}
+}
+
+// TestWhatMembersWouldGet reads the StatefulSet that the operator itself makes.
+func TestWhatMembersWouldGet(t *testing.T) {
+	t.Parallel()
+	table, err := settings.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
+	cluster.Spec.Image, cluster.Spec.Secret, cluster.Spec.Port, cluster.Status.Version = "mysql:9.7", "root", 3306, "9.7.4"
+	cluster.Spec.Config = map[string]string{"sql-mode": "ANSI", "ft_boolean_syntax": "$x $$y"}
+	cluster.Spec.Plugins = []string{"thread_pool.so"}
+	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2}))
+	for name, test := range map[string]struct {
+		change      func(*v1.MySQLCluster)
+		asks, wrong bool
+	}{
+		"the same":                    {change: func(*v1.MySQLCluster) {}},
+		"another spelling":            {change: func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"sql_mode": "ANSI"} }},
+		"fewer settings":              {change: func(c *v1.MySQLCluster) { c.Spec.Config = nil }},
+		"a setting that is known":     {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_connections"] = "5" }},
+		"one that is not":             {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_conections"] = "5" }, asks: true},
+		"a value that is none":        {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_connections"] = "five" }, wrong: true},
+		"another value":               {change: func(c *v1.MySQLCluster) { c.Spec.Config["sql-mode"] = "ANSI_QUOTES" }, asks: true},
+		"the beginning of a value":    {change: func(c *v1.MySQLCluster) { c.Spec.Config["sql-mode"] = "AN" }, asks: true},
+		"another image":               {change: func(c *v1.MySQLCluster) { c.Spec.Image = "mysql:26.7" }, asks: true},
+		"another plugin":              {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = append(c.Spec.Plugins, "rewriter.so") }, asks: true},
+		"no plugin":                   {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = nil }},
+		"another number of replicas":  {change: func(c *v1.MySQLCluster) { c.Spec.Replicas = new(int32) }},
+		"a setting of another series": {change: func(c *v1.MySQLCluster) { c.Spec.Config["expire_logs_days"] = "3" }, wrong: true},
+	} {
+		wanted := cluster
+		wanted.Spec.Config, wanted.Spec.Plugins = maps.Clone(cluster.Spec.Config), slices.Clone(cluster.Spec.Plugins)
+		test.change(&wanted)
+		asked := newQuestion(wanted, set, table)
+		if asked.needsAnswer() != test.asks || (len(asked.judged.Faults) > 0) != test.wrong {
+			t.Errorf("%s: %+v", name, asked)
+		}
+	}
+}
+
+// TestOwnPluginsAreCounted: a member's first start tells the user's plugins from the operator's by their number.
+func TestOwnPluginsAreCounted(t *testing.T) {
+	t.Parallel()
+	if got := strings.Count(renderConfig(v1.MySQLCluster{}), "\n"+loadPlugin+" = "); got != agent.OwnPlugins {
+		t.Errorf("every cluster loads %d plugins, and agent.OwnPlugins is %d", got, agent.OwnPlugins)
+	}
+}
+
+func TestRefusedSettingsAreNotJudgedAtEveryLook(t *testing.T) {
+	t.Parallel()
+	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), made{uid: "1", digest: 7}
+	at := metav1.Now().Time
+	m.refuseSettings(key, refusedFor{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
+	if found := m.refusedSettings(key, of, at); found == nil || found.reason != reasonSettings {
+		t.Errorf("found %+v", found)
+	}
+	for name, found := range map[string]*problem{
+		"later":           m.refusedSettings(key, of, at.Add(versionAgain)),
+		"after a change":  m.refusedSettings(key, made{uid: "1", digest: 8}, at),
+		"of another life": m.refusedSettings(key, made{uid: "2", digest: 7}, at),
+	} {
+		if found != nil {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	m.forget(key)
+	if m.refusedSettings(key, of, at) != nil {
+		t.Error("it is remembered of a cluster that is gone")
+	}
+}
