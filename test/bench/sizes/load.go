@@ -94,13 +94,17 @@ func (s *server) serve(ctx context.Context, window time.Duration, data int64) (c
 	if err := s.answers(ctx, db); err != nil {
 		return 0, 0, err
 	}
+	var pool string
+	var allowed int
+	if err := db.QueryRowContext(ctx, "SELECT @@innodb_buffer_pool_size, @@max_connections").Scan(&pool, &allowed); err != nil {
+		return 0, 0, err
+	}
+	if asked := s.settings[poolName]; asked != "" && asked != pool {
+		return 0, 0, fmt.Errorf("mysqld made a pool of %s bytes of the %s that it was asked for", pool, asked)
+	}
 	rows, err := load(ctx, db, data)
 	if err != nil {
 		return 0, 0, fmt.Errorf("load data: %w", err)
-	}
-	var allowed int
-	if err := db.QueryRowContext(ctx, "SELECT @@max_connections").Scan(&allowed); err != nil {
-		return 0, 0, err
 	}
 	idle, err := occupy(ctx, db, allowed-workers)
 	defer func() {
@@ -134,11 +138,17 @@ func (s *server) answers(ctx context.Context, db *sql.DB) error {
 	}
 }
 
-// load makes a table of so many bytes.
-func load(ctx context.Context, db *sql.DB, data int64) (int64, error) {
+// load makes a table of so many bytes, which the binary log has not.
+func load(ctx context.Context, all *sql.DB, data int64) (int64, error) {
 	bounded, cancel := context.WithTimeout(ctx, loadLimit)
 	defer cancel()
+	db, err := all.Conn(bounded)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
 	for _, statement := range []string{
+		"SET sql_log_bin = OFF",
 		"CREATE DATABASE bench", "CREATE TABLE bench.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, counted INT NOT NULL DEFAULT 0, note VARCHAR(1024) NOT NULL)",
 		"INSERT INTO bench.orders (note) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT REPEAT(SHA2(RAND(), 512), 8) FROM n",
 	} {
@@ -154,7 +164,8 @@ func load(ctx context.Context, db *sql.DB, data int64) (int64, error) {
 		}
 		rows += count
 	}
-	return rows, nil
+	_, err = db.ExecContext(bounded, "SET sql_log_bin = ON")
+	return rows, err
 }
 
 // occupy opens connections, each of which has run a query.

@@ -61,6 +61,11 @@ func run(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
+const (
+	poolName        = "innodb_buffer_pool_size"
+	connectionsName = "max_connections"
+)
+
 // place is what a mysqld has, in bytes.
 type place struct {
 	name           string
@@ -71,12 +76,12 @@ type place struct {
 func compare(ctx context.Context, o options, out io.Writer, at place) error {
 	tuned := sizing.Tune(sizing.Given{Memory: at.memory, CPU: 2000, Volume: at.volume})
 	data := dataFor(tuned, at.volume)
-	fmt.Fprintf(out, "\n%s: pool %s, %s connections, %d MiB of data\n", at.name, tuned["innodb_buffer_pool_size"], tuned["max_connections"], data>>20)
+	fmt.Fprintf(out, "\n%s: pool %s, %s connections, %d MiB of data\n", at.name, tuned[poolName], tuned[connectionsName], data>>20)
 	seen := map[string]trial{}
 	for _, way := range []struct {
 		what     string
 		settings sizing.Settings
-	}{{"before", before(at.memory)}, {"now", tuned}} {
+	}{{"before", before(at.memory, tuned)}, {"now", tuned}} {
 		found, err := try(ctx, o, at, data, way.settings)
 		if err != nil {
 			return fmt.Errorf("with the settings of %s: %w", way.what, err)
@@ -94,19 +99,23 @@ func compare(ctx context.Context, o options, out io.Writer, at place) error {
 	return nil
 }
 
-// dataFor is half as much again as the pool holds, as far as the volume has room for it twice.
+// reserved is what of a volume is for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, what a new mysqld has.
+const reserved = 350 << 20
+
+// dataFor is half as much again as the pool holds, as far as the volume has room for it.
 func dataFor(tuned sizing.Settings, volume int64) int64 {
-	pool, err := resource.ParseQuantity(tuned["innodb_buffer_pool_size"])
+	pool, err := resource.ParseQuantity(tuned[poolName])
 	if err != nil {
 		return 0
 	}
-	return min(pool.Value()*3/2, volume*2/5)
+	return min(pool.Value()*3/2, volume-reserved)
 }
 
-// before are the settings that followed from the memory limit until members were sized.
-func before(memory int64) sizing.Settings {
-	if memory/2 <= 128<<20 {
-		return sizing.Settings{}
+// before are the settings that followed from the memory limit until members were sized. As many clients connect as now.
+func before(memory int64, tuned sizing.Settings) sizing.Settings {
+	former := sizing.Settings{connectionsName: tuned[connectionsName]}
+	if memory/2 > 128<<20 {
+		former[poolName] = fmt.Sprint(memory / 2)
 	}
-	return sizing.Settings{"innodb_buffer_pool_size": fmt.Sprint(memory / 2)}
+	return former
 }

@@ -29,11 +29,15 @@ sync_binlog = 1
 innodb_flush_log_at_trx_commit = 1
 binlog_expire_logs_seconds = 60
 secure_file_priv = NULL
+plugin_load_add = semisync_source.so
+plugin_load_add = semisync_replica.so
+plugin_load_add = mysql_clone.so
 `
 
 // server is one mysqld in a control group, on a volume of its own.
 type server struct {
 	folder, rootfs, memory string
+	settings               sizing.Settings
 	process                *exec.Cmd
 	// ended is closed once mysqld has ended.
 	ended chan struct{}
@@ -49,14 +53,14 @@ func newServer(ctx context.Context, rootfs string, at place, settings sizing.Set
 	if err != nil {
 		return nil, err
 	}
-	s = &server{folder: folder, rootfs: rootfs}
-	if err := s.prepare(ctx, at, settings); err != nil {
+	s = &server{folder: folder, rootfs: rootfs, settings: settings}
+	if err := s.prepare(ctx, at); err != nil {
 		return nil, errors.Join(err, s.remove(context.WithoutCancel(ctx)))
 	}
 	return s, nil
 }
 
-func (s *server) prepare(ctx context.Context, at place, settings sizing.Settings) error {
+func (s *server) prepare(ctx context.Context, at place) error {
 	if err := os.Mkdir(s.volume(), 0o755); err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func (s *server) prepare(ctx context.Context, at place, settings sizing.Settings
 	if err := s.limit(at.memory); err != nil {
 		return err
 	}
-	config := settings.Config() + shared + "datadir = " + filepath.Join(s.volume(), "data") + "\nsocket = " + s.socket() +
+	config := s.settings.Config() + shared + "datadir = " + filepath.Join(s.volume(), "data") + "\nsocket = " + s.socket() +
 		"\npid_file = " + filepath.Join(s.folder, "pid") + "\nlog_error = " + s.log() + "\n"
 	if err := os.WriteFile(s.config(), []byte(config), 0o600); err != nil {
 		return err
