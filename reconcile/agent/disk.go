@@ -10,7 +10,7 @@ import (
 
 const (
 	// diskEvery is how often the agent looks at the room on the volume, diskFor how long a look counts: storage that hangs answers none.
-	diskEvery = 5 * time.Second
+	diskEvery = time.Second
 	diskFor   = time.Minute
 )
 

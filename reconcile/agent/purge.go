@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// purgeEvery is how often the agent purges binary logs while there is too little room.
-	purgeEvery = 10 * time.Second
+	// purgeEvery is how often the agent purges binary logs while there is too little room. One row that is updated for ever can write a gigabyte in ten seconds.
+	purgeEvery = time.Second
 	// keptFiles is how many binary logs stay on a full volume beside the one in use, as long as some room is left.
 	keptFiles = 2
 	// maxIndex is how many bytes of the list of binary logs are read.

@@ -220,18 +220,12 @@ spec:
 func (p *place) smallVolume(claim string, mebibytes int) (enlarge func()) {
 	p.t.Helper()
 	const whole = 768
-	node := p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
-	folder := "/var/lib/" + p.namespace + "-" + claim
+	node, folder := p.smallFolder(claim)
 	p.onNode(node, "mkdir", "-p", folder)
 	p.onNode(node, "truncate", "--size", fmt.Sprintf("%dM", whole), folder+".ext4")
 	p.onNode(node, "mkfs.ext4", "-q", "-m", "0", folder+".ext4")
 	p.onNode(node, "mount", "-o", "loop", folder+".ext4", folder)
-	free := strings.TrimSpace(p.onNode(node, "findmnt", "--noheadings", "--bytes", "--output", "AVAIL", folder))
-	bytes, err := strconv.ParseInt(free, 10, 64)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.onNode(node, "fallocate", "--length", fmt.Sprint(bytes-int64(mebibytes)<<20), folder+"/taken")
+	p.take(node, folder, "taken", int64(mebibytes)<<20)
 	p.onNode(node, "mkdir", "--mode", "0777", folder+"/volume")
 	p.last = append(p.last, func(ctx context.Context) error {
 		_, err := p.kubectl.Run(ctx, "delete", "pv", p.namespace+"-"+claim, "--ignore-not-found", "--wait=false")
@@ -256,6 +250,30 @@ spec:
 		p.t.Helper()
 		p.onNode(node, "rm", folder+"/taken")
 	}
+}
+
+// smallFolder is where smallVolume puts a claim's volume.
+func (p *place) smallFolder(claim string) (node, folder string) {
+	p.t.Helper()
+	return p.run("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}"), "/var/lib/" + p.namespace + "-" + claim
+}
+
+// take leaves so many bytes of a file system free.
+func (p *place) take(node, folder, file string, free int64) {
+	p.t.Helper()
+	available := strings.TrimSpace(p.onNode(node, "findmnt", "--noheadings", "--bytes", "--output", "AVAIL", folder))
+	bytes, err := strconv.ParseInt(available, 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.onNode(node, "fallocate", "--length", fmt.Sprint(bytes-free), folder+"/"+file)
+}
+
+// fill leaves next to no room on a volume of smallVolume.
+func (p *place) fill(claim string) {
+	p.t.Helper()
+	node, folder := p.smallFolder(claim)
+	p.take(node, folder, "filler", 3<<20)
 }
 
 // onNode runs a command inside a node of the dev cluster and returns what it prints.
