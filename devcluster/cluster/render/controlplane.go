@@ -46,12 +46,13 @@ func (c Cluster) APIAddress() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(c.Ports.API))
 }
 
-// services is the network of cluster IPs; without nodes nothing routes it.
+// services is the network of cluster IPs. Without nodes nothing routes it, and
+// it is as large as benchmarks with thousands of Services need.
 func (c Cluster) services() netip.Prefix {
 	if c.Network != nil {
 		return c.Network.Services()
 	}
-	return plan.Network{}.Services()
+	return netip.PrefixFrom(plan.Network{}.Services().Addr(), 16)
 }
 
 // PKI is the folder of the certificates.
