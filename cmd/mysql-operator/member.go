@@ -40,6 +40,11 @@ func runAgent(ctx context.Context, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
+	has, err := given()
+	if err != nil {
+		return err
+	}
+	sidecar.SetMemoryBudget(has.Memory)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	served := make(chan error, 1)

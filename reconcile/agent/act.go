@@ -230,6 +230,7 @@ func (a *Agent) maintain(ctx context.Context, where replication.State, observed 
 	a.maintainDisk(ctx, observed.AckClients)
 	a.maintainSurvey(ctx)
 	a.maintainCommits(ctx, observed.Server.Executed)
+	a.maintainMeasures(ctx)
 	a.maintainTables(ctx, where)
 }
 

@@ -45,6 +45,8 @@ type Agent struct {
 	survey survey
 	// commits is what was seen of commits. It belongs to the loop.
 	commits commits
+	// measuredAt is when mysqld was measured last. It belongs to the loop.
+	measuredAt time.Time
 	// room is what was seen of the room in the relay log. It belongs to the loop.
 	room replication.Room
 	// isSettled says that the file for mysqld's next start is as it has to be on data that is used.
@@ -67,6 +69,8 @@ type Agent struct {
 	// refused is why the latest assignment was refused; empty when it was accepted.
 	refused string
 	status  replication.Status
+	// measured is what only /metrics tells.
+	measured measured
 	// diskSeen is when the room on the volume was looked at.
 	diskSeen time.Time
 	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time. hung is since when mysqld
@@ -120,6 +124,7 @@ func New(layout Layout, rootAbsent bool, log logr.Logger) (*Agent, error) {
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.local.Close() }()
 	go a.watchDisk(ctx)
+	go a.watchFiles(ctx)
 	for {
 		pause := a.turn(ctx)
 		select {
@@ -217,6 +222,7 @@ func (a *Agent) unanswered(err error) {
 	a.tls.unknown()
 	a.logbook, a.marked, a.patience = mysql.Logbook{}, time.Time{}, patience{}
 	a.room = replication.Room{}
+	a.forgetMeasures()
 }
 
 // hungSince is since when mysqld has listened without answering; zero where it has answered before, does not listen, or says no.

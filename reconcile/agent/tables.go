@@ -165,7 +165,7 @@ func (a *Agent) dueTables(leads bool, now time.Time) (task tableTask, isDue bool
 	watch := &a.tables
 	leads = leads && a.kept.HeldRole == replication.RolePrimary // somebody may open a replica by hand
 	if leads != watch.leads {
-		watch.leads, watch.due, a.status.OtherEngines = leads, time.Time{}, nil
+		watch.leads, watch.due, a.status.OtherEngines, a.measured.keyless = leads, time.Time{}, nil, nil
 	}
 	task = tableTask{lacking: a.kept.Lacking, leads: leads}
 	if watch.of == task.lacking {
@@ -190,12 +190,14 @@ func (a *Agent) lookAtTables(ctx context.Context, server *mysql.Server, task tab
 	if err != nil && ctx.Err() == nil {
 		a.log.Info("tables could not be looked at, will try again", "error", err.Error())
 	}
+	keyless := a.countKeyless(bounded, server, task.leads)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.tables.busy = false
 	if task.leads != a.tables.leads {
 		return // the next look is due
 	}
+	a.measured.keyless = keyless
 	a.tables.due = time.Now().Add(tablesEvery)
 	if err != nil || !found.lacking.Tables.Empty() || found.other != nil && !found.other.Empty() {
 		a.tables.due = time.Now().Add(tablesSoon)

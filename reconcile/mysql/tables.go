@@ -20,6 +20,14 @@ const (
 	// the statement after some seconds, which with a million tables it takes.
 	otherEngines = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ TABLE_SCHEMA, TABLE_NAME, ENGINE, COUNT(*) OVER () FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
+	// withoutKey counts people's tables that have neither a primary key nor a unique one without NULL, which MySQL tells as PRI too (manual, "The
+	// INFORMATION_SCHEMA COLUMNS Table"), of whatever engine. mysqld's dictionary knows; no table is opened for it.
+	withoutKey = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ COUNT(*) FROM information_schema.TABLES AS t
+		WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') AND NOT EXISTS (
+			SELECT 1 FROM information_schema.COLUMNS AS c
+			WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_KEY = 'PRI')`
+	// showKeys has information_schema tell of keys that MySQL made (since 8.0.30), whatever people have set.
+	showKeys = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
 	// withRows are those that have rows of their own which outlive a restart of mysqld: MEMORY loses them with every restart, also the
 	// primary's, and the others keep none.
 	withRows  = ` AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'MRG_MYISAM')`
@@ -62,6 +70,25 @@ func (s *Server) readTables(ctx context.Context, statement string, arguments ...
 	}
 	found.More = max(0, count-len(found.Named))
 	return found, nil
+}
+
+// TablesWithoutKey counts people's tables of which a replica finds a row only by looking at all of them. It needs REFERENCES, as OtherEngines does.
+func (s *Server) TablesWithoutKey(ctx context.Context) (int64, error) {
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	one, err := apart.Conn(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("count tables without a primary key: %w", err)
+	}
+	defer one.Close()
+	if _, err := one.ExecContext(ctx, showKeys); err != nil && !hasNumber(err, errUnknownVariable) {
+		return 0, fmt.Errorf("count tables without a primary key: %w", err)
+	}
+	var count int64
+	if err := one.QueryRowContext(ctx, withoutKey).Scan(&count); err != nil {
+		return 0, fmt.Errorf("count tables without a primary key: %w", err)
+	}
+	return count, nil
 }
 
 // EachTable tells of people's tables, of at most so many: the name, the engine and when it was made, which RENAME TABLE leaves as it is.

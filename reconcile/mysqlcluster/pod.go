@@ -78,7 +78,7 @@ func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 }
 
 func agentContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerAgent, image).WithArgs("agent").WithEnv(rootEnv(cluster)...).
+	return ownContainer(n, containerAgent, image).WithArgs("agent").WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
 		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
 		WithLivenessProbe(probe("/healthz", 10, 6)).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),

@@ -47,12 +47,17 @@ func givenTo(cluster v1.MySQLCluster) sizing.Given {
 
 // sizeEnv tells the init container.
 func sizeEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
-	given := givenTo(cluster)
-	env := []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvCPU).WithValue(fmt.Sprint(given.CPU))}
-	if given.Memory > 0 {
-		env = append(env, corev1ac.EnvVar().WithName(EnvMemory).WithValue(fmt.Sprint(given.Memory)))
+	cpu := corev1ac.EnvVar().WithName(EnvCPU).WithValue(fmt.Sprint(givenTo(cluster).CPU))
+	return append([]*corev1ac.EnvVarApplyConfiguration{cpu}, memoryEnv(cluster)...)
+}
+
+// memoryEnv is the same of memory alone, for the agent too, whose metrics tell it: a container sees its own limit only.
+func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
+	memory := givenTo(cluster).Memory
+	if memory == 0 {
+		return nil
 	}
-	return env
+	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvMemory).WithValue(fmt.Sprint(memory))}
 }
 
 // overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does not bound

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,6 +64,29 @@ func TestLargePoolsHaveTimeToStop(t *testing.T) {
 		})
 		if got := terminationGrace(cluster); got != test.want {
 			t.Errorf("%s: %d seconds, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestWhoIsToldOfMemory: the init container, which sizes mysqld, and the agent, whose metrics tell it. The CPU is the first one's alone.
+func TestWhoIsToldOfMemory(t *testing.T) {
+	t.Parallel()
+	for limits, want := range map[string]map[string]string{
+		"memory=1Gi": {"prepare MEMBER_CPU": "2000", "prepare MEMBER_MEMORY": "1073741824", "agent MEMBER_MEMORY": "1073741824"},
+		"":           {"prepare MEMBER_CPU": "2000"},
+	} {
+		cluster := aCluster(1, func(c *v1.MySQLCluster) { c.Spec.Resources.Limits = resources(limits) })
+		got := map[string]string{}
+		spec := renderSet(t, cluster).Spec.Template.Spec
+		for _, container := range append(spec.InitContainers, spec.Containers...) {
+			for _, variable := range container.Env {
+				if variable.Name == EnvMemory || variable.Name == EnvCPU {
+					got[container.Name+" "+variable.Name] = variable.Value
+				}
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("with %q (-want +got):\n%s", limits, diff)
 		}
 	}
 }
