@@ -74,7 +74,7 @@ func joined(one, other error) error {
 func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	if isInnoDBOnly(cluster, seen) {
-		cluster = withEngines(cluster)
+		cluster = withTableDefaults(cluster)
 	}
 	children := []any{
 		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),

@@ -101,15 +101,21 @@ func tablesOf(status replication.Status) string {
 	return said
 }
 
-// labelEngines, on the StatefulSet, says with which defaults about engines it was made; status.innoDBOnly says the same, also when the StatefulSet is gone. The cluster
-// keeps them for as long as it lives: an application that makes tables of other engines must not fail because the operator was upgraded.
+// labelEngines, on the StatefulSet, says with which defaults about tables it was made; status.innoDBOnly says the same, also when the StatefulSet is gone. The cluster
+// keeps them for as long as it lives: an application that makes tables of other engines, or without keys, must not fail because the operator was upgraded.
 const (
 	labelEngines    = prefix + "engines"
 	enginesInnoDB   = "innodb"
 	settingDisabled = "disabled_storage_engines"
+	// settingGenerate gives InnoDB's new tables that have no primary key an invisible one (manual, "Generated Invisible Primary Keys"; since 8.0.30). The binary log
+	// has it in the statement, so that replicas, whose appliers go by no such setting, get the same column: channels need no REQUIRE_TABLE_PRIMARY_KEY_CHECK, with
+	// which a replica would give keys to tables that have none on the primary.
+	settingGenerate = "sql_generate_invisible_primary_key"
+	// settingRequire has such tables refused.
+	settingRequire = "sql_require_primary_key"
 )
 
-// isInnoDBOnly says whether a cluster refuses tables that no copy has the rows of. That is decided when its StatefulSet is made: for a cluster that begins
+// isInnoDBOnly says whether a cluster refuses tables that no copy has the rows of, and gives tables without a primary key one. That is decided when its StatefulSet is made: for a cluster that begins
 // empty. Data that comes from somewhere, volumes of an earlier life or a backup, belongs to an application that may make such tables.
 func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
 	if cluster.Status.InnoDBOnly {
@@ -121,12 +127,19 @@ func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
 	return len(cluster.Status.InSync) == 0 && !restoreBegun(cluster.Status) && len(seen.volumes) == 0
 }
 
-// withEngines adds the default for clusters that are InnoDB only to the settings, unless the user has chosen.
-func withEngines(cluster v1.MySQLCluster) v1.MySQLCluster {
-	if _, isChosen := plainSettings(cluster.Spec.Config)[settingDisabled]; isChosen {
-		return cluster
+// withTableDefaults adds the defaults for clusters that are InnoDB only to the settings, where the user has not chosen. Who has tables without keys refused must
+// not get keys made instead.
+func withTableDefaults(cluster v1.MySQLCluster) v1.MySQLCluster {
+	chosen := plainSettings(cluster.Spec.Config)
+	config := map[string]string{}
+	if _, isChosen := chosen[settingDisabled]; !isChosen {
+		config["loose_"+settingDisabled] = mysql.UnsafeEngines
 	}
-	config := map[string]string{"loose_" + settingDisabled: mysql.UnsafeEngines}
+	_, isChosen := chosen[settingGenerate]
+	_, isRequired := chosen[settingRequire]
+	if !isChosen && !isRequired {
+		config["loose_"+settingGenerate] = "ON"
+	}
 	maps.Copy(config, cluster.Spec.Config)
 	cluster.Spec.Config = config
 	return cluster

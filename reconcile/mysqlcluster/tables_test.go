@@ -135,7 +135,7 @@ func TestEnginesOfACluster(t *testing.T) {
 				c.Spec.Config = map[string]string{name: value}
 			}
 		})
-		if got, found := inForce(renderConfig(withEngines(cluster)))[settingDisabled]; got != want || !found {
+		if got, found := inForce(renderConfig(withTableDefaults(cluster)))[settingDisabled]; got != want || !found {
 			t.Errorf("with %q it is %q, want %q", chosen, got, want)
 		}
 		if _, found := inForce(renderConfig(cluster))[settingDisabled]; found != (chosen != "") {
@@ -145,6 +145,27 @@ func TestEnginesOfACluster(t *testing.T) {
 	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(aCluster(2)), aCluster(2), setSpec{scale: 2, claimSize: wantedStorage(aCluster(2)), innoDBOnly: true}))
 	if set.Labels[labelEngines] != enginesInnoDB || set.Spec.Template.Labels[labelEngines] != "" || set.Spec.Selector.MatchLabels[labelEngines] != "" {
 		t.Errorf("the StatefulSet has the labels %v, its Pods %v, and selects %v", set.Labels, set.Spec.Template.Labels, set.Spec.Selector.MatchLabels)
+	}
+}
+
+// TestKeysOfACluster: tables get one where the user has neither chosen nor has them refused.
+func TestKeysOfACluster(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]string{
+		"": "ON", "max_connections=5": "ON", "sql_generate_invisible_primary_key=OFF": "OFF", "loose-sql-generate-invisible-primary-key=OFF": "OFF",
+		"sql_require_primary_key=ON": "", "loose_sql-require-primary-key=OFF": "",
+	} {
+		cluster := aCluster(2, func(c *v1.MySQLCluster) {
+			if name, value, isChosen := strings.Cut(chosen, "="); isChosen {
+				c.Spec.Config = map[string]string{name: value}
+			}
+		})
+		if got := inForce(renderConfig(withTableDefaults(cluster)))[settingGenerate]; got != want {
+			t.Errorf("with %q it is %q, want %q", chosen, got, want)
+		}
+		if got := inForce(renderConfig(cluster))[settingGenerate]; got == "ON" {
+			t.Errorf("with %q a cluster of before gets keys", chosen)
+		}
 	}
 }
 

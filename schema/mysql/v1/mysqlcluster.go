@@ -204,7 +204,7 @@ type MySQLClusterStatus struct {
 	Image string `json:"image,omitempty"`
 	// Restore is how the restore went that the cluster began with; nil without one.
 	Restore *RestoreStatus `json:"restore,omitempty"`
-	// InnoDBOnly says that the cluster began empty, and so refuses tables of which no copy has the rows. It stays as it is.
+	// InnoDBOnly says that the cluster began empty, and so refuses tables of which no copy has the rows, and gives tables a primary key. It stays as it is.
 	InnoDBOnly bool `json:"innoDBOnly,omitempty"`
 }
 
