@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
@@ -25,5 +28,14 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 		} else if value != want {
 			t.Errorf("%s is %s, want %s", name, value, want)
 		}
+	}
+	// For its two threads for reading, its two for writing and one more it has reserved 256 each, and one request to try whether it can: 65,536 of fs.aio-max-nr are
+	// enough for 51 such members. The kernel's own count is of all processes; what one has reserved is in its memory map.
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.mysqld.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if contexts := strings.Count(string(maps), "/[aio]"); contexts > 6 {
+		t.Errorf("it has reserved asynchronous requests %d times, want 6 times at most", contexts)
 	}
 }

@@ -104,6 +104,21 @@ func downgradeMarks() []string {
 	return []string{"MY-013171", "MY-014060", "MY-014061", "Cannot boot server version", "Invalid MySQL server downgrade", "Invalid MySQL server upgrade"}
 }
 
+// asynchronousIOMarks are mysqld's words when its node has no asynchronous I/O requests left for it (MySQL source, AIO::linux_create_io_ctx).
+func asynchronousIOMarks() []string { return []string{"AIO sub-system", "io_setup"} }
+
+// asynchronousIORemedy says what to do about it. Each mysqld reserves 256 requests a thread, and all processes of a node share them.
+const asynchronousIORemedy = "the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr there (sysctl -w fs.aio-max-nr=1048576, and a file in /etc/sysctl.d), " +
+	"or set innodb_use_native_aio: \"OFF\" in spec.config"
+
+// withRemedy adds to mysqld's words what can be done about them, where that is known.
+func withRemedy(says, log string) string {
+	if slices.ContainsFunc(asynchronousIOMarks(), func(mark string) bool { return strings.Contains(log, mark) }) {
+		return says + "; " + asynchronousIORemedy
+	}
+	return says
+}
+
 func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.ContainerStateTerminated) *problem {
 	says := lastLines(ended.Message)
 	if ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun" {
@@ -113,7 +128,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 	case containerPrepare:
 		return &problem{reasonPrepareFailed, fmt.Sprintf("%s cannot be prepared: %s", pod, says), true}
 	case containerInitialize:
-		return &problem{reasonSettings, fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, says), true}
+		return &problem{reasonSettings, fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), true}
 	case containerMysqld:
 		if slices.ContainsFunc(downgradeMarks(), func(mark string) bool { return strings.Contains(ended.Message, mark) }) {
 			return &problem{reasonDowngrade, fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release, nothing was changed", cluster.Spec.Image, pod, says), true}
@@ -124,7 +139,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 		if !strings.Contains(ended.Message, "[ERROR]") {
 			return nil // stopped, killed, or restarting after a copy: kubelet starts it again
 		}
-		return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s ended: %s", pod, says), false}
+		return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message)), false}
 	}
 	return nil
 }

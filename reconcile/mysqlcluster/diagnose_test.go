@@ -55,6 +55,11 @@ const newerData = `2026-11-21T10:00:00.000000Z 1 [System] [MY-013576] [InnoDB] I
 2026-11-21T10:00:02.000000Z 0 [ERROR] [MY-010119] [Server] Aborting
 `
 
+const noRequests = `2026-11-21T10:00:01.000000Z 1 [Warning] [MY-012582] [InnoDB] io_setup() attempt 5.
+2026-11-21T10:00:01.500000Z 1 [ERROR] [MY-012584] [InnoDB] io_setup() failed with EAGAIN after 5 attempts.
+2026-11-21T10:00:01.500001Z 1 [ERROR] [MY-012954] [InnoDB] Cannot initialize AIO sub-system
+`
+
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	fast := "fast"
@@ -104,6 +109,10 @@ func TestDiagnose(t *testing.T) {
 			podWith(nil, one(looping(containerMysqld, "OOMKilled", "", 137))), reasonServerFailed, "spec.resources.limits.memory", false},
 		"mysqld fails": {
 			podWith(nil, one(looping(containerMysqld, "Error", "2026-11-21T10:00:01Z 0 [ERROR] [MY-012574] [InnoDB] Unable to lock ./ibdata1 error: 11\n", 1))), reasonServerFailed, "Unable to lock", false},
+		"a node with too many mysqlds": {
+			podWith(nil, one(looping(containerMysqld, "Error", noRequests, 1))), reasonServerFailed, "Cannot initialize AIO sub-system; the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr", false},
+		"such a node, for a new member": {
+			podWith(one(looping(containerInitialize, "Error", noRequests, 1)), nil), reasonSettings, `innodb_use_native_aio: "OFF" in spec.config`, true},
 		"mysqld was killed, or restarts after a copy": {
 			podWith(nil, one(ended(containerMysqld, "Error", "", 137))), "", "", false},
 		"mysqld stopped cleanly": {
