@@ -2,6 +2,7 @@ package mysqlcluster
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -62,6 +63,23 @@ func TestMembersPassPodSecurityRestricted(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestMembersNoticeDeadClients: after two minutes, and not after Linux' two hours, during which these would hold their locks.
+func TestMembersNoticeDeadClients(t *testing.T) {
+	t.Parallel()
+	keepAlive := map[string]string{"net.ipv4.tcp_keepalive_time": "60", "net.ipv4.tcp_keepalive_intvl": "10", "net.ipv4.tcp_keepalive_probes": "6"}
+	lowPort := maps.Clone(keepAlive)
+	lowPort["net.ipv4.ip_unprivileged_port_start"] = "0"
+	for port, want := range map[int32]map[string]string{3306: keepAlive, 306: lowPort} {
+		got := map[string]string{}
+		for _, sysctl := range renderSet(t, aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Port = port })).Spec.Template.Spec.SecurityContext.Sysctls {
+			got[sysctl.Name] = sysctl.Value
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("sysctls of Pods with port %d (-want +got):\n%s", port, diff)
+		}
 	}
 }
 
