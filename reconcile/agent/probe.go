@@ -93,12 +93,12 @@ func Probe(ctx context.Context, report, settings string) error {
 }
 
 func askMysqld(ctx context.Context, arguments ...string) (said, failed []byte, err error) {
-	out, errors := &head{}, &head{}
-	command := exec.CommandContext(ctx, "mysqld", arguments...)
-	command.Stdout, command.Stderr = out, errors
+	out, problems := &head{}, &head{}
+	command := exec.CommandContext(ctx, "mysqld", arguments...) //nolint:gosec // the arguments are ours
+	command.Stdout, command.Stderr = out, problems
 	command.WaitDelay = time.Second // a program that mysqld started may hold its output open
 	err = command.Run()
-	return out.text, errors.text, err
+	return out.text, problems.text, err
 }
 
 // head keeps the beginning of what is written to it.

@@ -37,6 +37,14 @@ type applied struct {
 	held *problem
 }
 
+// forPeople is what holds the StatefulSet back until somebody helps; nil for nothing.
+func (a applied) forPeople() *problem {
+	if a.held == nil || !a.held.stalled {
+		return nil
+	}
+	return a.held
+}
+
 // applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}

@@ -99,9 +99,8 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
-	} else if held := report.children.held; held != nil && held.stalled {
-		report.problem = held
 	}
+	report.problem = cmp.Or(report.problem, report.children.forPeople())
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
 		told, failed := r.carryOut(ctx, object, known.agents, &report)
