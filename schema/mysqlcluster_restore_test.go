@@ -79,3 +79,35 @@ func TestClusterRestoreChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestClusterRestoreSettings: a restore that stops with SettingsMismatch asks for settings that data is laid out by. They may be written until there is data.
+func TestClusterRestoreSettings(t *testing.T) {
+	t.Parallel()
+	server := newAPIServer(t, "MySQLCluster")
+	const failed, complete, used = "status: {restore: {phase: Failed}}\n", "status: {restore: {phase: Completed}}\n", "status: {restore: {phase: Failed}, primary: a-0}\n"
+	layout := []string{"spec.config must not change lower-case-table-names and innodb-page-size", "set them back"}
+	values := []string{"spec.config must not set innodb-page-size but to 4k", "correct it"}
+	for story, test := range map[string]struct {
+		before, after, status string
+		told                  []string
+	}{
+		"what the message says":                {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: '8192'}", failed, nil},
+		"beside other settings":                {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {max_connections: '9', lower_case_table_names: '1'}", failed, nil},
+		"before the operator has looked":       {", fromBackupURL: 's3://b/c'", ", fromBackupURL: 's3://b/c', config: {lower-case-table-names: '1'}", "", nil},
+		"what should not have been there":      {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", failed, nil},
+		"another value":                        {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 4k}", failed, nil},
+		"a value that no mysqld takes":         {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 5k}", failed, values},
+		"a spelling that would not be seen":    {", fromBackup: b, config: {max_connections: '9'}", ", fromBackup: b, config: {plugin_innodb_page_size: 8k}", failed, values},
+		"the restore is complete":              {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", complete, layout},
+		"complete, and a setting is taken":     {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b", complete, layout},
+		"complete, and others change":          {", fromBackup: b, config: {innodb_page_size: 8k}", ", fromBackup: b, config: {innodb_page_size: 8k, max_connections: '9'}", complete, nil},
+		"a member has written":                 {", fromBackup: b", ", fromBackup: b, config: {innodb_page_size: 8k}", used, layout},
+		"the backup goes in the same moment":   {", fromBackup: b", ", config: {innodb_page_size: 8k}", failed, layout},
+		"a cluster that did not begin with it": {"", ", config: {innodb_page_size: 8k}", "", layout},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			wantRefusal(t, server.update(t, cluster("a", "secret: s"+test.before)+test.status, cluster("a", "secret: s"+test.after)+test.status), test.told...)
+		})
+	}
+}
