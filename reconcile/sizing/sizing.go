@@ -65,17 +65,28 @@ func TuneBeside(given Given, config string) Settings {
 
 // Names reports whether the text of a my.cnf names a setting, however it is spelled there.
 func Names(config, setting string) bool {
+	_, named := settingsIn(config)[setting]
+	return named
+}
+
+// settingsIn are the settings that the text of a my.cnf names, in the manual's spelling. Of one that it names twice the last counts.
+func settingsIn(config string) Settings {
+	found := Settings{}
 	for line := range strings.Lines(config) {
-		key, _, _ := strings.Cut(line, "=")
-		name := strings.ReplaceAll(strings.TrimSpace(key), "-", "_")
-		for strings.HasPrefix(name, "loose_") {
-			name = strings.TrimPrefix(name, "loose_")
-		}
-		if name == setting {
-			return true
-		}
+		key, value, _ := strings.Cut(line, "=")
+		found[plainName(key)] = strings.TrimSpace(value)
 	}
-	return false
+	return found
+}
+
+// plainName is a setting's name without what may stand before it: loose_ any number of times, and plugin_ once, since mysqld knows InnoDB's settings as those
+// of a plugin, too.
+func plainName(spelled string) string {
+	name := strings.ReplaceAll(strings.TrimSpace(spelled), "-", "_")
+	for strings.HasPrefix(name, "loose_") {
+		name = strings.TrimPrefix(name, "loose_")
+	}
+	return strings.TrimPrefix(name, "plugin_")
 }
 
 func (s Settings) set(name string, value int64) { s[name] = fmt.Sprint(value) }

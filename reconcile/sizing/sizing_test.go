@@ -126,6 +126,7 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 		"nothing of it":                     {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
 		"redo logs as before MySQL 8.0.30":  {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
 		"so many of them, in any spelling":  {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
+		"as the settings of a plugin":       {"[mysqld]\nloose_plugin-innodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
 		"another setting of a similar name": {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
 		"a pool of no round size":           {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "8388608"},
 		"no pool":                           {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
