@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,7 +63,7 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 // them.
 func overcommitted(cluster v1.MySQLCluster) string {
 	config := plainSettings(cluster.Spec.Config)
-	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), sizeOf(config["innodb_buffer_pool_size"]), sizeOf(config["max_connections"]))
+	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), sizing.Size(config["innodb_buffer_pool_size"]), sizing.Size(config["max_connections"]))
 }
 
 // plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it may have, the
@@ -76,21 +75,6 @@ func plainSettings(config map[string]string) map[string]string {
 		plain[strings.TrimPrefix(settings.Plain(name), "plugin_")] = rendered[name]
 	}
 	return plain
-}
-
-// sizeOf reads a number as mysqld does, with K, M, G or T after it (manual, "Using Options to Set Program Variables"); zero for anything else.
-func sizeOf(value string) int64 {
-	value = strings.ToUpper(strings.TrimSpace(value))
-	shift := 0
-	if at := strings.IndexAny(value, "KMGT"); at >= 0 && at == len(value)-1 {
-		shift = 10 * (1 + strings.IndexByte("KMGT", value[at]))
-		value = value[:at]
-	}
-	number, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || number < 0 || number > (1<<62)>>shift {
-		return 0
-	}
-	return number << shift
 }
 
 // describeMemory sets the condition MemoryOvercommitted, or takes it away.

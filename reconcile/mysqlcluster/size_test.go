@@ -91,17 +91,6 @@ func TestWhoIsToldOfMemory(t *testing.T) {
 	}
 }
 
-func TestSizesAsMysqldReadsThem(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]int64{
-		"": 0, "128": 128, "16K": 16 << 10, "1g": 1 << 30, "3T": 3 << 40, "G": 0, "1GB": 0, "-1": 0, "1.5G": 0, "9999999999T": 0,
-	} {
-		if got := sizeOf(text); got != want {
-			t.Errorf("%q is %d, want %d", text, got, want)
-		}
-	}
-}
-
 // TestASettingInTwoSpellingsMeansOneThing, whatever the order of a map: Pods would restart for another template.
 func TestASettingInTwoSpellingsMeansOneThing(t *testing.T) {
 	t.Parallel()

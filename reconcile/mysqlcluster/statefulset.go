@@ -30,7 +30,7 @@ type setSpec struct {
 
 // terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at 100 MiB a second.
 func terminationGrace(cluster v1.MySQLCluster) int64 {
-	pool := sizeOf(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
+	pool := sizing.Size(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
 	if pool == 0 {
 		pool = sizing.Pool(givenTo(cluster).Memory)
 	}

@@ -3,9 +3,11 @@
 package sizing
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,13 +31,7 @@ const (
 )
 
 // Tune returns the settings for a member. Where something is not known, MySQL's defaults stay in force.
-func Tune(given Given) Settings {
-	chosen := Settings{}
-	chosen.byCPU(given.CPU)
-	pool := chosen.byMemory(given.Memory)
-	chosen.byVolume(given.Volume, pool)
-	return chosen
-}
+func Tune(given Given) Settings { return TuneBeside(given, "") }
 
 // Config renders a my.cnf. A release that does not know a setting ignores it: loose_ (manual, "Program Option Modifiers"). What stands
 // after it wins, however it is spelled.
@@ -51,7 +47,10 @@ func (s Settings) Config() string {
 // TuneBeside returns the settings for a member that go with what the text of a my.cnf names, which comes after them: some of ours would change what a
 // choice of the user's means.
 func TuneBeside(given Given, config string) Settings {
-	chosen := Tune(given)
+	asked, chosen := settingsIn(config), Settings{}
+	chosen.byCPU(given.CPU)
+	pool := chosen.byMemory(given.Memory)
+	chosen.byVolume(given.Volume, pool, asked)
 	if Names(config, "innodb_log_file_size") || Names(config, "innodb_log_files_in_group") {
 		// MySQL ignores both where this one is set (manual, "innodb_redo_log_capacity").
 		delete(chosen, "innodb_redo_log_capacity")
@@ -89,6 +88,37 @@ func plainName(spelled string) string {
 	return strings.TrimPrefix(name, "plugin_")
 }
 
+// Size reads a size or a number as mysqld does, with K, M, G or T after it and in quotes or not (manual, "Using Options to Set Program Variables", "Using Option
+// Files"); zero for anything else.
+func Size(value string) int64 {
+	value = strings.ToUpper(unquoted(strings.TrimSpace(value)))
+	shift := 0
+	if at := strings.IndexAny(value, "KMGT"); at >= 0 && at == len(value)-1 {
+		shift = 10 * (1 + strings.IndexByte("KMGT", value[at]))
+		value = value[:at]
+	}
+	number, err := strconv.ParseInt(value, 10, 64)
+	if err != nil || number < 0 || number > (1<<62)>>shift {
+		return 0
+	}
+	return number << shift
+}
+
+func unquoted(value string) string {
+	for _, quote := range []string{`"`, `'`} {
+		if inner, ok := strings.CutPrefix(value, quote); ok && strings.HasSuffix(inner, quote) {
+			return strings.TrimSuffix(inner, quote)
+		}
+	}
+	return value
+}
+
+// mostCounted is more than anybody has, and can be counted with.
+const mostCounted = 1 << 50
+
+// number is what a setting says, at most so much; zero where it is not there or says no number.
+func (s Settings) number(name string) int64 { return min(Size(s[name]), mostCounted) }
+
 func (s Settings) set(name string, value int64) { s[name] = fmt.Sprint(value) }
 
 // byCPU keeps threads to what the container has: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the asynchronous requests that
@@ -108,13 +138,16 @@ func (s Settings) byCPU(milli int64) {
 }
 
 // byVolume bounds what grows on the volume beside the data, and sizes the redo log by the buffer pool.
-func (s Settings) byVolume(volume, pool int64) {
+func (s Settings) byVolume(volume, pool int64, asked Settings) {
 	if volume == 0 {
 		return
 	}
 	binlog := between(16*mib, powerOfTwo(volume/64), gib)
 	s.set("max_binlog_size", binlog)
-	s.set("relay_log_space_limit", max(4*binlog, volume/8))
+	// Files of the relay log are as large, unless they have a size of their own (manual, "max_relay_log_size"). The receiver could wait for ever where the limit is
+	// below two of them ("relay_log_space_limit"): one is removed only once another has been begun.
+	relay := min(cmp.Or(asked.number("max_relay_log_size"), asked.number("max_binlog_size"), binlog), gib)
+	s.set("relay_log_space_limit", max(4*relay, volume/8))
 	s.set("innodb_max_undo_log_size", between(64*mib, volume/32, gib))
 	redo := min(between(100*mib, pool/4, 4*gib), volume/10)
 	s.set("innodb_redo_log_capacity", max(8*mib, redo/mib*mib))

@@ -135,6 +135,15 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 			t.Errorf("%s: %s is %q, want %q", name, test.setting, got, test.want)
 		}
 	}
+	for config, want := range map[string]string{
+		"": "134217728", "max_binlog_size = 8M\n": "134217728", "max_binlog_size = 1G\n": "4294967296", "max_binlog_size = '256M'\n": "1073741824",
+		"max_binlog_size = 1G\nloose-max_relay_log_size = 64M\n": "268435456", "max_relay_log_size = 0\nmax_binlog_size = 5T\n": "4294967296",
+		"max_binlog_size = 1G\nmax-binlog-size = 16M\n": "134217728",
+	} {
+		if got := TuneBeside(Given{Volume: gib}, config)["relay_log_space_limit"]; got != want {
+			t.Errorf("%q: four files have room in %s, want %s", config, got, want)
+		}
+	}
 	if got := TuneBeside(Given{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
 		t.Errorf("nothing is known of the memory, and a chunk has %s", got)
 	}
@@ -157,6 +166,17 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 		got := Overcommitted(test.memory, test.pool, test.connections)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestSizesAsMysqldReadsThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{
+		"": 0, "128": 128, "16K": 16 << 10, "1g": 1 << 30, "3T": 3 << 40, "G": 0, "1GB": 0, "-1": 0, "1.5G": 0, "9999999999T": 0, "'2M'": 2 << 20, `"5"`: 5, "'5": 0,
+	} {
+		if got := Size(text); got != want {
+			t.Errorf("%q is %d, want %d", text, got, want)
 		}
 	}
 }
