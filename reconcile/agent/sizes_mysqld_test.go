@@ -39,3 +39,32 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 		t.Errorf("it has reserved asynchronous requests %d times, want 6 times at most", contexts)
 	}
 }
+
+// TestMysqldLeavesThePoolBesideTheUsersInstances: MySQL rounds a pool up to whole chunks in all instances.
+func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	m := startRealMember(t, ca)
+	m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	prepared := read(t, m.layout.serverConfig())
+	for _, users := range []string{
+		"innodb_buffer_pool_instances = 8\n",
+		"innodb_buffer_pool_chunk_size = 100M\ninnodb_buffer_pool_instances = 10\n",
+		"innodb_buffer_pool_chunk_size = 1G\ninnodb_buffer_pool_instances = 3\n",
+	} {
+		given := sizing.Given{Memory: 2200 << 20}
+		tuned := sizing.TuneBeside(given, users)
+		write(t, m.layout.serverConfig(), prepared+tuned.Config()+users)
+		m.crashes(t)
+		m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+		var size string
+		if err := m.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT @@innodb_buffer_pool_size").Scan(&size); err != nil {
+			t.Fatal(err)
+		}
+		if want := tuned["innodb_buffer_pool_size"]; size != want {
+			t.Errorf("%q: the pool has %s bytes, want %s", users, size, want)
+		}
+		if told := sizing.Overcommitted(given.Memory, sizing.Settings{"innodb_buffer_pool_size": size}); told != "" {
+			t.Errorf("%q: %s", users, told)
+		}
+	}
+}

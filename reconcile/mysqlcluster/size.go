@@ -62,8 +62,7 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 // overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does not bound
 // them.
 func overcommitted(cluster v1.MySQLCluster) string {
-	config := plainSettings(cluster.Spec.Config)
-	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), sizing.Size(config["innodb_buffer_pool_size"]), sizing.Size(config["max_connections"]))
+	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), plainSettings(cluster.Spec.Config))
 }
 
 // plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it may have, the

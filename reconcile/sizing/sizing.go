@@ -49,15 +49,11 @@ func (s Settings) Config() string {
 func TuneBeside(given Given, config string) Settings {
 	asked, chosen := settingsIn(config), Settings{}
 	chosen.byCPU(given.CPU)
-	pool := chosen.byMemory(given.Memory)
+	pool := chosen.byMemory(given.Memory, asked)
 	chosen.byVolume(given.Volume, pool, asked)
 	if Names(config, "innodb_log_file_size") || Names(config, "innodb_log_files_in_group") {
 		// MySQL ignores both where this one is set (manual, "innodb_redo_log_capacity").
 		delete(chosen, "innodb_redo_log_capacity")
-	}
-	if given.Memory != 0 && Names(config, "innodb_buffer_pool_size") {
-		// MySQL rounds up to whole chunks in all instances: here by less than a hundredth of the memory or so.
-		chosen.set("innodb_buffer_pool_chunk_size", between(mib, powerOfTwo(given.Memory/(kib/2)), 128*mib))
 	}
 	return chosen
 }

@@ -2,37 +2,15 @@ package sizing
 
 import (
 	"maps"
-	"strings"
 	"testing"
 )
-
-// TestPoolLeavesRoomForTheRest has the table of docs/sizing.md.
-func TestPoolLeavesRoomForTheRest(t *testing.T) {
-	t.Parallel()
-	for memory, want := range map[int64]pool{
-		256 * mib:  {32 * mib, 1, 32 * mib},
-		512 * mib:  {128 * mib, 1, 32 * mib},
-		768 * mib:  {288 * mib, 1, 32 * mib},
-		gib:        {448 * mib, 1, 32 * mib},
-		2200 * mib: {1280 * mib, 1, 128 * mib},
-		4 * gib:    {2688 * mib, 1, 128 * mib},
-		8 * gib:    {5632 * mib, 2, 128 * mib},
-		16 * gib:   {11520 * mib, 5, 128 * mib},
-		64 * gib:   {48128 * mib, 8, 128 * mib},
-		512 * gib:  {392192 * mib, 8, 128 * mib},
-	} {
-		if got := poolOf(memory); got != want {
-			t.Errorf("%d MiB: %d MiB in %d instances of chunks of %d MiB, want %d MiB", memory/mib, got.size/mib, got.instances, got.chunk/mib, want.size/mib)
-		}
-	}
-}
 
 // TestWhatIsChosenFits: with every connection open and the pool full, a member has enough memory, and its volume room for data.
 func TestWhatIsChosenFits(t *testing.T) {
 	t.Parallel()
 	for memory := int64(512 * mib); memory < 600*gib; memory += memory / 7 {
-		found := poolOf(memory)
-		if told := Overcommitted(memory, found.size, connectionsOf(memory)); told != "" {
+		found := poolOf(memory, nil)
+		if told := Overcommitted(memory, nil); told != "" {
 			t.Error(told)
 		}
 		if found.size < memory/5 {
@@ -128,7 +106,8 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 		"so many of them, in any spelling":  {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
 		"as the settings of a plugin":       {"[mysqld]\nloose_plugin-innodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
 		"another setting of a similar name": {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
-		"a pool of no round size":           {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "8388608"},
+		"a pool of no round size":           {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "16777216"},
+		"a pool of its own redo log":        {"[mysqld]\ninnodb_buffer_pool_size = 2G\n", "innodb_redo_log_capacity", "536870912"},
 		"no pool":                           {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
 	} {
 		if got := TuneBeside(given, test.config)[test.setting]; got != test.want {
@@ -146,27 +125,6 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 	}
 	if got := TuneBeside(Given{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
 		t.Errorf("nothing is known of the memory, and a chunk has %s", got)
-	}
-}
-
-func TestWhoAsksForTooMuchIsTold(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		memory, pool, connections int64
-		want                      string
-	}{
-		"nothing asked for":                       {512 * mib, 0, 0, ""},
-		"a limit of before there was a least one": {256 * mib, 0, 0, "raise spec.resources.limits.memory"},
-		"no limit":                 {0, 8 * gib, 5000, ""},
-		"what fits":                {4 * gib, 2 * gib, 500, ""},
-		"half of a small limit":    {512 * mib, 256 * mib, 0, "may need 599 MiB and has 512 MiB"},
-		"too many connections":     {gib, 0, 1000, "1000 connections"},
-		"a pool beyond the memory": {4 * gib, 8 * gib, 0, "Lower innodb_buffer_pool_size"},
-	} {
-		got := Overcommitted(test.memory, test.pool, test.connections)
-		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %q", name, got)
-		}
 	}
 }
 

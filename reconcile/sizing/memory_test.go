@@ -1,0 +1,34 @@
+package sizing
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWhoAsksForTooMuchIsTold(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		memory int64
+		asked  Settings
+		want   string
+	}{
+		"nothing asked for":                       {512 * mib, nil, ""},
+		"a limit of before there was a least one": {256 * mib, nil, "raise spec.resources.limits.memory"},
+		"no limit":                 {0, Settings{settingPool: "8G", "max_connections": "5000"}, ""},
+		"what fits":                {4 * gib, Settings{settingPool: "2G", "max_connections": "500"}, ""},
+		"half of a small limit":    {512 * mib, Settings{settingPool: "256M"}, "may need 599 MiB and has 512 MiB"},
+		"too many connections":     {gib, Settings{"max_connections": "1000"}, "1000 connections"},
+		"connections beyond count": {gib, Settings{"max_connections": "4096T"}, "100000 connections"},
+		"a pool beyond the memory": {4 * gib, Settings{settingPool: "8G"}, "Lower innodb_buffer_pool_size"},
+		"a pool beyond measure":    {4 * gib, Settings{settingPool: "999999T"}, "Lower innodb_buffer_pool_size"},
+		"a pool that is rounded up beyond the memory": {2200 * mib, Settings{settingPool: "1300M", settingInstances: "8", settingChunk: "128M"},
+			"a buffer pool of 1300 MiB, which MySQL rounds up to 2048 MiB, to whole chunks"},
+		"instances and chunks that fit":          {2200 * mib, Settings{settingPool: "1G", settingInstances: "8", settingChunk: "128M"}, ""},
+		"instances and chunks of a pool of ours": {2200 * mib, Settings{settingInstances: "8", settingChunk: "128M"}, ""},
+	} {
+		got := Overcommitted(test.memory, test.asked)
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package sizing
+
+import "cmp"
+
+// The three settings of the buffer pool, and what MySQL makes of them (manual, "Configuring InnoDB Buffer Pool Size", "innodb_buffer_pool_instances";
+// MySQL source, buf_pool_adjust_chunk_unit).
+const (
+	settingPool      = "innodb_buffer_pool_size"
+	settingInstances = "innodb_buffer_pool_instances"
+	settingChunk     = "innodb_buffer_pool_chunk_size"
+
+	// defaultPool is MySQL's default size, and leastPool the least that we choose.
+	defaultPool = 128 * mib
+	leastPool   = 32 * mib
+	// severalFrom is from which size on there is more than one instance, and mostInstances how many MySQL makes at most.
+	severalFrom   = gib
+	mostInstances = 64
+	// usualInstances is how many we choose at most, and what a user's 0 may mean: MySQL 8.0 makes so many then.
+	usualInstances = 8
+)
+
+// pool is the buffer pool: its size, in so many instances, each of chunks.
+type pool struct{ size, instances, chunk int64 }
+
+// poolOf is the pool for so much memory beside what the user asks for. Where he says no size, it is rounded down to his instances and chunks, since MySQL
+// rounds up.
+func poolOf(memory int64, asked Settings) pool {
+	size := asked.number(settingPool)
+	isOurs := size == 0
+	if isOurs {
+		size = max(leastPool, max(0, memory-fixedOf(memory))/100*choose[int64](memory < smallBelow, 65, 75))
+	}
+	found := pool{size: size, instances: instancesOf(size, asked)}
+	_, ofInstances := asked[settingInstances]
+	usual := choose[int64](size < gib, 32*mib, 128*mib)
+	if !isOurs || ofInstances {
+		// With at least 64 chunks in an instance little is lost by rounding.
+		usual = between(mib, powerOfTwo(size/found.working()/64), 128*mib)
+	}
+	found.chunk = max(mib, cmp.Or(asked.number(settingChunk), usual)/mib*mib)
+	if isOurs {
+		found.size = found.roundedDown()
+	}
+	return found
+}
+
+func instancesOf(size int64, asked Settings) int64 {
+	if _, isAsked := asked[settingInstances]; isAsked {
+		return between(1, cmp.Or(asked.number(settingInstances), usualInstances), mostInstances)
+	}
+	return between(1, size/(2*gib), usualInstances)
+}
+
+// working is how many instances MySQL makes.
+func (p pool) working() int64 { return choose(p.size < severalFrom, 1, p.instances) }
+
+// inForce is the size that MySQL makes of it.
+func (p pool) inForce() int64 {
+	size, instances, chunk := max(5*mib, p.size/mib*mib), p.working(), p.chunk
+	if chunk*instances > size {
+		// It makes the chunks smaller, and not the pool larger.
+		chunk = roundUp(roundUp(size, instances)/instances, mib)
+	}
+	return roundUp(size, chunk*instances)
+}
+
+// roundedDown is the largest size up to this one that MySQL leaves as it is.
+func (p pool) roundedDown() int64 {
+	unit := p.chunk * p.working()
+	if unit > p.size {
+		unit = p.working() * mib
+	}
+	smaller := pool{p.size / unit * unit, p.instances, p.chunk}
+	if smaller.size == p.size {
+		return p.size
+	}
+	return smaller.roundedDown() // it may have become one instance
+}
+
+func roundUp(value, unit int64) int64 { return (value + unit - 1) / unit * unit }
+
+// Pool returns the size of the buffer pool of a member with so much memory, in bytes.
+func Pool(memory int64) int64 {
+	if memory == 0 {
+		return defaultPool
+	}
+	return poolOf(memory, nil).size
+}
