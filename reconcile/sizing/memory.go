@@ -1,9 +1,6 @@
 package sizing
 
-import (
-	"cmp"
-	"fmt"
-)
+import "cmp"
 
 // What one mysqld takes beside its buffer pool, measured on MySQL 9.7.4 (docs/sizing.md).
 const (
@@ -13,9 +10,8 @@ const (
 	smallBelow = 2 * gib
 	// connectionSize is a connection that has run a query.
 	connectionSize = 820 * kib
-	// defaultConnections is MySQL's default for max_connections, mostConnections the most that it takes.
+	// defaultConnections is MySQL's default for max_connections.
 	defaultConnections = 151
-	mostConnections    = 100_000
 )
 
 // byMemory returns the size of the buffer pool.
@@ -59,26 +55,4 @@ func fixedOf(memory int64) int64 { return choose[int64](memory < smallBelow, fix
 
 func connectionsOf(memory int64) int64 {
 	return between(choose[int64](memory < gib, 60, defaultConnections), memory/(12*mib), 8000)
-}
-
-// Overcommitted says how a member could need more memory than it has, and what to do; empty where it could not. asked are the settings that the user
-// chooses. A limit of less than 512 MiB, which a cluster of a former release may have, never fits.
-func Overcommitted(memory int64, asked Settings) string {
-	if memory == 0 {
-		return ""
-	}
-	wanted := poolOf(memory, asked)
-	size := wanted.inForce()
-	connections := min(cmp.Or(asked.number("max_connections"), connectionsOf(memory)), mostConnections)
-	needed := fixedOf(memory) + size + size*22/1000 + connections*connectionSize
-	if needed <= memory {
-		return ""
-	}
-	rounded := ""
-	if size != wanted.size {
-		rounded = fmt.Sprintf(", which MySQL rounds up to %d MiB, to whole chunks (innodb_buffer_pool_chunk_size) in all innodb_buffer_pool_instances,", size/mib)
-	}
-	return fmt.Sprintf("mysqld may need %d MiB and has %d MiB: a buffer pool of %d MiB%s, %d connections, and %d MiB for all else. "+
-		"Lower innodb_buffer_pool_size or max_connections in spec.config, or raise spec.resources.limits.memory",
-		needed/mib, memory/mib, wanted.size/mib, rounded, connections, fixedOf(memory)/mib)
 }

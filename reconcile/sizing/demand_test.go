@@ -25,6 +25,16 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 			"a buffer pool of 1300 MiB, which MySQL rounds up to 2048 MiB, to whole chunks"},
 		"instances and chunks that fit":          {2200 * mib, Settings{settingPool: "1G", settingInstances: "8", settingChunk: "128M"}, ""},
 		"instances and chunks of a pool of ours": {2200 * mib, Settings{settingInstances: "8", settingChunk: "128M"}, ""},
+		"a packet of the usual size":             {512 * mib, Settings{"max_allowed_packet": "64M", "key_buffer_size": "8M", "temptable_max_ram": "32M"}, ""},
+		"packets of a gigabyte":                  {4 * gib, Settings{"max_allowed_packet": "1G"}, "2880 MiB for what is raised by max_allowed_packet, "},
+		"the log buffer of a small one":          {512 * mib, Settings{"innodb_log_buffer_size": "64M"}, "may need 516 MiB and has 512 MiB"},
+		"the same of a large one":                {4 * gib, Settings{"innodb_log_buffer_size": "64M"}, ""},
+		"each fits alone, and not all": {4 * gib, Settings{"temptable_max_ram": "500M", "replica_pending_jobs_size_max": "400M", "key_buffer_size": "256M"},
+			"Lower innodb_buffer_pool_size or max_connections or replica_pending_jobs_size_max or temptable_max_ram or key_buffer_size in spec.config"},
+		"one of them":                     {4 * gib, Settings{"temptable_max_ram": "500M"}, ""},
+		"another":                         {4 * gib, Settings{"slave_pending_jobs_size_max": "400M"}, ""},
+		"beyond measure":                  {4 * gib, Settings{"key_buffer_size": "999999T", "max_allowed_packet": "999999T"}, "raise spec.resources.limits.memory"},
+		"room that a smaller pool leaves": {4 * gib, Settings{settingPool: "1G", "temptable_max_ram": "1G"}, ""},
 	} {
 		got := Overcommitted(test.memory, test.asked)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
