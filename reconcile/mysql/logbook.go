@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
-	"net"
 	"strconv"
-
-	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
@@ -320,65 +316,3 @@ func endOf(from, told int64) int64 {
 
 // longestGTID is longer than what tells of a GTID, in bytes.
 const longestGTID = 256
-
-// errTooMuch is an answer of more than pageBytes.
-var errTooMuch = errors.New("mysqld's answer is too large")
-
-// bounded asks over a connection of its own that ends before it brings too much. read is called for every row.
-func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.Rows) error, arguments ...any) error {
-	config, left := s.config.Clone(), int64(math.MaxInt64)
-	config.Params["sql_quote_show_create"] = "1"
-	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		open, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, network, address)
-		return &boundedConn{Conn: open, left: &left}, err
-	}
-	connector, err := driver.NewConnector(config)
-	if err != nil {
-		return err
-	}
-	apart := sql.OpenDB(connector)
-	defer apart.Close()
-	one, err := apart.Conn(ctx)
-	if err != nil {
-		return fmt.Errorf("read the binary log: %w", err)
-	}
-	defer one.Close()
-	left = pageBytes
-	err = each(ctx, one, statement, read, arguments)
-	switch {
-	case err != nil && left <= 0:
-		return errTooMuch
-	case err != nil:
-		return fmt.Errorf("%s: %w", statement, err)
-	}
-	return nil
-}
-
-func each(ctx context.Context, one *sql.Conn, statement string, read func(*sql.Rows) error, arguments []any) error {
-	rows, err := one.QueryContext(ctx, statement, arguments...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := read(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// boundedConn reads so many bytes and no more.
-type boundedConn struct {
-	net.Conn
-	left *int64
-}
-
-func (c *boundedConn) Read(into []byte) (int, error) {
-	if *c.left <= 0 {
-		return 0, errTooMuch
-	}
-	count, err := c.Conn.Read(into)
-	*c.left -= int64(count)
-	return count, err
-}

@@ -33,7 +33,9 @@ const (
 
 // Server is a connection to one mysqld.
 type Server struct {
+	// db looks, within allowance; connector is for connections apart.
 	db        *sql.DB
+	allowance *allowance
 	connector sqldriver.Connector
 	config    *driver.Config
 }
@@ -61,9 +63,10 @@ func Remote(host string, port int, account Account, security *tls.Config) (*Serv
 // too early for a server that puts its clients into another one.
 const quotedFor = "utf8mb4"
 
-// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins) from changing what the operator's statements mean.
+// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins, whether names are quoted) from changing what the
+// operator's statements, and mysqld's answers, mean.
 func sessionSettings() map[string]string {
-	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'"}
+	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'", "sql_quote_show_create": "1"}
 }
 
 func newConfig(account Account) *driver.Config {
@@ -84,10 +87,16 @@ func open(config *driver.Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)
 	}
-	db := sql.OpenDB(connector)
+	looking, allowance := config.Clone(), newAllowance()
+	looking.DialFunc = allowance.dial
+	bounded, err := driver.NewConnector(looking)
+	if err != nil {
+		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)
+	}
+	db := sql.OpenDB(bounded)
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(1)
-	return &Server{db: db, connector: connector, config: config}, nil
+	return &Server{db: db, connector: connector, config: config, allowance: allowance}, nil
 }
 
 // Close ends the connection.
@@ -109,10 +118,15 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
 	_, err := apart.ExecContext(ctx, statement, arguments...)
-	if IsAccessDenied(err) || hasNumber(err, errTooManyConnections) {
+	if isTurnedAway(err) {
 		_, err = s.db.ExecContext(ctx, statement, arguments...)
 	}
 	return err
+}
+
+// isTurnedAway says whether mysqld let no other connection in: clients have taken all places (manual, "Too many connections"), or the password is no longer in force.
+func isTurnedAway(err error) bool {
+	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
 }
 
 func hasNumber(err error, number uint16) bool {

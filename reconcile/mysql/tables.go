@@ -118,7 +118,8 @@ func (s *Server) TablesUntil(ctx context.Context) (string, error) {
 	return until, nil
 }
 
-// readApart reads all rows of a statement that may take long, over a connection of its own (execApart).
+// readApart reads all rows of a statement that may take long, over a connection of its own (execApart). Where mysqld has no place for that it does not take the
+// one that looks: it runs beside the loop, whose next look would be turned away. Who asks looks again later.
 func (s *Server) readApart(ctx context.Context, statement string, arguments []any, row func(*sql.Rows) error) error {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
