@@ -229,7 +229,6 @@ func (a *Agent) maintain(ctx context.Context, where replication.State, observed 
 	a.maintainCertificates(ctx)
 	a.maintainDisk(ctx, observed.AckClients)
 	a.maintainSurvey(ctx)
-	a.maintainCommits(ctx, observed.Server.Executed)
 	a.maintainMeasures(ctx)
 	a.maintainTables(ctx, where)
 }

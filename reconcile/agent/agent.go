@@ -162,6 +162,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	if changed {
 		a.log.Info("member changes", "state", step.State, "message", step.Message)
 	}
+	a.maintainCommits(ctx, observed)
 	if !observed.LockedOut {
 		a.maintain(ctx, step.State, observed)
 		a.match(ctx, observed)
@@ -223,6 +224,8 @@ func (a *Agent) unanswered(err error) {
 	a.logbook, a.marked, a.patience = mysql.Logbook{}, time.Time{}, patience{}
 	a.room = replication.Room{}
 	a.forgetMeasures()
+	// Whoever waited to commit waits no longer, or is counted anew.
+	a.commits, a.status.Transactions.CommitWaitSeconds = commits{}, 0
 }
 
 // hungSince is since when mysqld has listened without answering; zero where it has answered before, does not listen, or says no.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
 	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 )
 
@@ -26,21 +27,24 @@ func (c *commits) stand(now time.Time, executed replication.GTIDSet, waiting int
 	return now.Sub(c.since)
 }
 
-// maintainCommits looks at commits once in a while.
-func (a *Agent) maintainCommits(ctx context.Context, executed replication.GTIDSet) {
+// maintainCommits looks at commits once in a while. While nobody can log in, a statement about accounts waits to commit, and mysqld is not asked for more.
+func (a *Agent) maintainCommits(ctx context.Context, observed mysql.Observed) {
 	now := time.Now()
 	if now.Sub(a.commits.last) < commitsEvery {
 		return
 	}
 	a.commits.last = now
-	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
-	defer cancel()
-	waiting, err := a.local.WaitingCommits(bounded)
-	if err != nil {
-		a.log.Info("cannot see whether commits hang, will try again", "error", err.Error())
-		return
+	waiting := 1
+	if !observed.LockedOut {
+		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		var err error
+		if waiting, err = a.local.WaitingCommits(bounded); err != nil {
+			a.log.Info("cannot see whether commits hang, will try again", "error", err.Error())
+			return
+		}
 	}
-	stand := a.commits.stand(now, executed, waiting)
+	stand := a.commits.stand(now, observed.Server.Executed, waiting)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Transactions.CommitWaitSeconds = int64(stand.Seconds())

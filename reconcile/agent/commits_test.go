@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"io/fs"
 	"testing"
 	"time"
 
@@ -34,5 +35,37 @@ func TestCommitsThatHang(t *testing.T) {
 		if got := c.stand(began.Add(time.Duration(moment.second)*time.Second), executed, moment.waiting); got != time.Duration(moment.want)*time.Second {
 			t.Errorf("second %d: %s, want %d", moment.second, got, moment.want)
 		}
+	}
+}
+
+// TestCommitsThatHungBeforeACrash: mysqld that starts anew has none of the sessions that waited, and must not be told as one whose commits hang.
+func TestCommitsThatHungBeforeACrash(t *testing.T) {
+	t.Parallel()
+	agent := newAgent(t, newLayout(t), memberState())
+	seen := someObservation()
+	agent.commits = commits{since: time.Now().Add(-time.Minute), executed: seen.Server.Executed}
+	agent.status.Transactions = replication.Transactions{Prepared: 1, CommitWaitSeconds: 60}
+	agent.unanswered(fs.ErrNotExist)
+	if got := agent.Status().Transactions; got.CommitWaitSeconds != 0 || got.Prepared != 1 {
+		t.Errorf("it says %+v", got)
+	}
+	seen.LockedOut = true
+	agent.maintainCommits(t.Context(), seen)
+	if got := agent.Status().Transactions.CommitWaitSeconds; got > 1 {
+		t.Errorf("one that waits since the start is told to wait for %d seconds", got)
+	}
+}
+
+// TestCommitsHangWhileNobodyCanLogIn: a statement about accounts waits to be acknowledged, and the time goes on though mysqld is asked for nothing.
+func TestCommitsHangWhileNobodyCanLogIn(t *testing.T) {
+	t.Parallel()
+	agent := newAgent(t, newLayout(t), memberState())
+	seen := someObservation()
+	seen.LockedOut = true
+	agent.commits = commits{since: time.Now().Add(-20 * time.Second), executed: seen.Server.Executed}
+	agent.status.Transactions.CommitWaitSeconds = 15
+	agent.maintainCommits(t.Context(), seen)
+	if got := agent.Status().Transactions.CommitWaitSeconds; got < 20 || got > 60 {
+		t.Errorf("it says %d seconds", got)
 	}
 }
