@@ -99,8 +99,11 @@ func (b Bootstrap) root() ([]string, error) {
 			"DROP USER IF EXISTS 'root'@'localhost'",
 		}, nil
 	}
-	// The account gets its name last: one that a crash left without rights would be taken for the data's own.
+	// The account gets its name last: one that a crash left without rights would be taken for the data's own. PREPARE fails where people's settings allow no
+	// prepared statements: that is lifted while nobody can connect yet.
 	return []string{
+		"SET @most_prepared = @@GLOBAL.max_prepared_stmt_count",
+		"SET GLOBAL max_prepared_stmt_count = DEFAULT",
 		"SET @has_root = EXISTS (SELECT 1 FROM mysql.user WHERE user = 'root' AND host = '%')",
 		"DROP USER IF EXISTS " + newRoot,
 		"CREATE USER " + newRoot + " " + identifiedAs + hash,
@@ -108,6 +111,8 @@ func (b Bootstrap) root() ([]string, error) {
 		`SET @name_root = IF(@has_root, "DROP USER ` + newRoot + `", "RENAME USER ` + newRoot + ` TO 'root'@'%'")`,
 		"PREPARE name_root FROM @name_root",
 		"EXECUTE name_root",
+		"DEALLOCATE PREPARE name_root",
+		"SET GLOBAL max_prepared_stmt_count = @most_prepared",
 	}, nil
 }
 

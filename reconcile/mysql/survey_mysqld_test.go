@@ -66,6 +66,7 @@ func TestRestoredDataGetsRootMysqld(t *testing.T) {
 	}
 	server.stop(t)
 	b.NewData, b.RestoredData, b.Root = false, true, "another"
+	settings := append(withSemiSync(), "--max-prepared-stmt-count=0")
 	all := strings.SplitAfter(sqlOf(t, b), ";\n")
 	for i, statement := range all {
 		kind, _, _ := strings.Cut(statement, " ")
@@ -73,24 +74,27 @@ func TestRestoredDataGetsRootMysqld(t *testing.T) {
 			continue
 		}
 		halved := strings.Join(all[:i+1], "") // its end is as a crash there would be
-		dba := server.start(t, halved, Account{User: "dba", Password: "dba"}, withSemiSync()...)
+		dba := server.start(t, halved, Account{User: "dba", Password: "dba"}, settings...)
 		var made, rights int
 		if err := dba.db.QueryRowContext(t.Context(), "SELECT COUNT(*), COALESCE(SUM(Super_priv = 'Y'), 0) FROM mysql.user WHERE user = 'root'").Scan(&made, &rights); err != nil || made != rights {
 			t.Errorf("after %q there are %d, %d of them with rights: %v", statement, made, rights, err)
 		}
 		server.stop(t)
 	}
-	root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "another"}, withSemiSync()...)
+	root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "another"}, settings...)
 	if err := root.exec(t.Context(), "use its rights", "CREATE DATABASE shop", "GRANT ALL ON shop.* TO dba", "REVOKE INSERT ON *.* FROM root"); err != nil {
 		t.Error(err)
 	}
 	server.stop(t)
-	root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "another"}, withSemiSync()...)
+	root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "another"}, settings...)
 	if err := root.exec(t.Context(), "write", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)"); err == nil {
 		t.Error("root has a right again that was taken from it")
 	}
-	var strangers int
+	var strangers, mostPrepared int
 	if err := root.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM mysql.user WHERE user LIKE '%new_root'").Scan(&strangers); err != nil || strangers != 0 {
 		t.Errorf("%d accounts are left over: %v", strangers, err)
+	}
+	if err := root.db.QueryRowContext(t.Context(), "SELECT @@GLOBAL.max_prepared_stmt_count").Scan(&mostPrepared); err != nil || mostPrepared != 0 {
+		t.Errorf("people may prepare %d statements, and want 0: %v", mostPrepared, err)
 	}
 }
