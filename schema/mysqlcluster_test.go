@@ -136,7 +136,8 @@ func TestClusterDocuments(t *testing.T) {
 		"no grace":                   {cluster("a", "secret: s, durability: {gracePeriodSeconds: 0}"), []string{"spec.durability.gracePeriodSeconds"}},
 		"how fast copies are":        {cluster("a", "secret: s, copies: {bandwidthLimit: 200Mi}"), nil},
 		"copies that never end":      {cluster("a", "secret: s, copies: {bandwidthLimit: 1000}"), []string{"spec.copies.bandwidthLimit must be bytes per second from 1Mi"}},
-		"plugins":                    {cluster("a", "secret: s, plugins: [thread_pool.so, component_x.so]"), nil},
+		"plugins":                    {cluster("a", "secret: s, plugins: [thread_pool.so, audit_log.so]"), nil},
+		"a component":                {cluster("a", "secret: s, plugins: [component_validate_password.so]"), []string{"spec.plugins must not name components", "INSTALL COMPONENT"}},
 		"a plugin elsewhere":         {cluster("a", "secret: s, plugins: [../x.so]"), []string{"spec.plugins must be names of files"}},
 		"a plugin with a name":       {cluster("a", "secret: s, plugins: [x=thread_pool.so]"), []string{"spec.plugins must be names of files"}},
 		"a plugin of the operator's": {cluster("a", "secret: s, plugins: [mysql_clone.so]"), []string{"spec.plugins must not name the plugins for replication"}},
@@ -293,6 +294,13 @@ func TestClusterKeepsSettingsOfEarlierReleases(t *testing.T) {
 		"secret: s, config: {general_log_file: x, max_connections: '6'}":              {"spec.config must not set names or places of files"},
 	} {
 		wantRefusal(t, updateOfStored(t, server, "secret: s, config: {general_log_file: x, max_connections: '5'}", after), told...)
+	}
+	for after, told := range map[string][]string{
+		"secret: s, replicas: 3, plugins: [component_x.so]":    nil,
+		"secret: s, plugins: [thread_pool.so]":                 nil,
+		"secret: s, plugins: [component_x.so, component_y.so]": {"spec.plugins must not name components"},
+	} {
+		wantRefusal(t, updateOfStored(t, server, "secret: s, plugins: [component_x.so]", after), told...)
 	}
 }
 
