@@ -81,11 +81,11 @@ func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
 func (a *Agent) keepOrigin(origin replication.Origin) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.kept.Data == origin {
+	if a.kept.Data == origin && !a.kept.IsCopied {
 		return nil
 	}
 	kept := a.kept
-	kept.Data = origin
+	kept.Data, kept.IsCopied = origin, false
 	if origin == replication.OriginFresh {
 		kept.Lacking = nil
 	}
@@ -160,7 +160,7 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 // member's.
 func (a *Agent) settleData(ctx context.Context) error {
 	a.mu.Lock()
-	data := a.kept.Data
+	data, isCopied := a.kept.Data, a.kept.IsCopied
 	a.mu.Unlock()
 	switch data {
 	case replication.OriginInitializing:
@@ -171,9 +171,11 @@ func (a *Agent) settleData(ctx context.Context) error {
 	case replication.OriginFresh:
 		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 		defer cancel()
-		complete, err := a.local.CopyCompleted(bounded)
-		if err != nil || !complete {
-			return err
+		if !isCopied {
+			complete, err := a.local.CopyCompleted(bounded)
+			if err != nil || !complete {
+				return err
+			}
 		}
 		return a.keepCopied(ctx)
 	case replication.OriginMember:

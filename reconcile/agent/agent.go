@@ -209,6 +209,7 @@ func (a *Agent) unanswered(err error) {
 	if mysql.IsNotListening(err) {
 		// The next start is one like the first: recovery takes as long as it takes, and the probes must not cut it short.
 		a.answered = time.Time{}
+		a.keepEnd()
 	}
 	a.hung = a.hungSince(err)
 	if a.status.State != replication.StateStarting {

@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"io/fs"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,13 +36,18 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 		}
 		pause = min(2*pause, longestCopyPause)
 	}
-	if err := c.ended(now, nil); err != nil || c.wait(now, source) != nil {
+	if err := c.ended(now, nil); err != nil {
 		t.Errorf("a copy that went well ends with %v", err)
 	}
-	_ = c.ended(now, cause)
-	if c.wait(now.Add(firstCopyPause), source) != nil {
-		t.Error("a failure after that begins anew")
+	if c.wait(now.Add(longestCopyPause-time.Second), source) == nil || c.wait(now.Add(longestCopyPause), source) != nil {
+		t.Error("a copy that is not found complete is as one that failed")
 	}
+	c = copies{}
+	_ = c.ended(now, nil)
+	if c.wait(now.Add(endPause-time.Second), "") == nil || c.wait(now.Add(endPause), "") != nil {
+		t.Error("mysqld has no minute to end, and to start with the copy")
+	}
+	c = copies{source: source}
 	_ = c.ended(now, cause)
 	if c.wait(now, source) == nil || c.wait(now, "db-1.pods") != nil {
 		t.Error("what failed with one primary is not tried with another one at once")
@@ -82,4 +90,32 @@ func TestAStepThatFailsIsToldOnce(t *testing.T) {
 		t.Error("another step is no news")
 	}
 	says("later", "follows db-0")
+}
+
+// TestACopyIsCompleteOnceItsMysqldHasEnded: until then mysqld answers with what was there before, or hangs.
+func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	a := newAgent(t, layout, state{Data: replication.OriginFresh})
+	a.unanswered(fs.ErrNotExist)
+	if stateOf(t, layout).IsCopied {
+		t.Error("nothing was copied")
+	}
+	_ = a.copies.ended(time.Now(), errors.New("the network is gone"))
+	a.unanswered(fs.ErrNotExist)
+	if stateOf(t, layout).IsCopied {
+		t.Error("the copy failed")
+	}
+	_ = a.copies.ended(time.Now(), nil)
+	a.unanswered(context.DeadlineExceeded)
+	if stateOf(t, layout).IsCopied {
+		t.Error("mysqld has not ended")
+	}
+	a.unanswered(syscall.ECONNREFUSED)
+	if !stateOf(t, layout).IsCopied {
+		t.Error("the copy went through, and mysqld has ended")
+	}
+	if err := a.keepOrigin(replication.OriginFresh); err != nil || stateOf(t, layout).IsCopied {
+		t.Errorf("another copy begins (%v)", err)
+	}
 }

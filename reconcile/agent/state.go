@@ -17,6 +17,8 @@ import (
 // Kubernetes.
 type state struct {
 	Data replication.Origin `json:"data"`
+	// IsCopied says, of fresh data, that a copy of the primary's has taken its place: CLONE went through, and its mysqld has ended since.
+	IsCopied bool `json:"copied,omitempty"`
 	// ServerID is the member's server_id, chosen once for its volume; 0 where no agent that knows the field has started yet.
 	ServerID uint32 `json:"serverID,omitempty"`
 	// Held is the record of the last assignment that was accepted, HeldRole its role.

@@ -74,8 +74,12 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 	defer a.mu.Unlock()
 	a.tables.tried, a.tables.due = true, time.Time{}
 	kept := a.kept
-	kept.Data, kept.Lacking = replication.OriginMember, found
-	return a.keep(kept)
+	kept.Data, kept.IsCopied, kept.Lacking = replication.OriginMember, false, found
+	if err := a.keep(kept); err != nil {
+		return err
+	}
+	a.copies = copies{}
+	return nil
 }
 
 const notYetKnown = "it is not known yet which tables came without their rows, will look again"
