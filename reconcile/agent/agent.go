@@ -41,7 +41,7 @@ type Agent struct {
 	strayed    bool
 	// copies are tries to copy the primary's data. They belong to the loop.
 	copies copies
-	// survey is what was seen of transactions. It belongs to the loop.
+	// survey is what was seen of transactions, and when. It belongs to the loop.
 	survey survey
 	// commits is what was seen of commits. It belongs to the loop.
 	commits commits
@@ -215,6 +215,8 @@ func (a *Agent) unanswered(err error) {
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 		a.status.Boot = rand.Text()
+		// It may come back with other data, or other plugins.
+		a.status.Barred, a.survey.last = nil, time.Time{}
 	}
 	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
 	a.status.Writable, a.status.Acknowledging = false, false

@@ -13,6 +13,8 @@ const (
 	surveyEvery = time.Minute
 	// dumpEvery is how often the buffer pool's pages are written down.
 	dumpEvery = 15 * time.Minute
+	// reportedAccounts are named in a report.
+	reportedAccounts = 8
 	// preparedFor is for how long a transaction may be prepared before it counts as left by its coordinator.
 	preparedFor = 5 * time.Minute
 )
@@ -46,13 +48,14 @@ func (s *survey) left(now time.Time, prepared []string) *int {
 	return &left
 }
 
-// maintainSurvey looks at transactions once in a while.
+// maintainSurvey looks at transactions and accounts once in a while.
 func (a *Agent) maintainSurvey(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(a.survey.last) < surveyEvery {
 		return
 	}
 	a.survey.last = now
+	a.surveyAccounts(ctx)
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if now.Sub(a.survey.dumped) >= dumpEvery {
@@ -71,6 +74,20 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	stand := a.status.Transactions.CommitWaitSeconds // which is looked at more often
 	a.status.Transactions = transactionsOf(seen, a.survey.left(now, seen.Prepared))
 	a.status.Transactions.CommitWaitSeconds = stand
+}
+
+// surveyAccounts looks which accounts nobody can log in to. Where that fails, what was seen last in this life of mysqld still holds.
+func (a *Agent) surveyAccounts(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	barred, err := a.local.BarredAccounts(bounded, reportedAccounts)
+	if err != nil {
+		a.log.Info("cannot look at the plugins of accounts, will try again", "error", err.Error())
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status.Barred = &barred
 }
 
 func transactionsOf(seen mysql.Survey, left *int) replication.Transactions {

@@ -65,7 +65,10 @@ func (b Bootstrap) SQL() (string, error) {
 			"GRANT "+account.grants+" TO "+name,
 		)
 	}
-	lines = append(lines, "GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'")
+	lines = append(lines,
+		"GRANT SELECT ON performance_schema.* TO '"+AgentUser+"'@'localhost'",
+		"GRANT SELECT ("+barredColumns+") ON mysql.user TO '"+AgentUser+"'@'localhost'",
+	)
 	root, err := b.root()
 	if err != nil {
 		return "", fmt.Errorf("root: %w", err)

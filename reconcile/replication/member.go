@@ -190,6 +190,9 @@ type Status struct {
 	RootError string `json:"rootError,omitempty"`
 	// Disk is the room on the member's volume; zero while it is not known.
 	Disk Disk `json:"disk,omitzero"`
+	// Barred are the accounts that nobody can log in to as long as this mysqld runs, since it has no active plugin that authenticates them; nil while the
+	// agent has not looked since mysqld's start, or is of a release that does not.
+	Barred *Accounts `json:"barred,omitempty"`
 	// Transactions is what was seen last, within the minute while mysqld answers.
 	Transactions Transactions `json:"transactions,omitzero"`
 	// TLS stands for the certificate files that mysqld and the agent use (agent.TLSDigest); empty while that is not known.

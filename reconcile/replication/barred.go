@@ -1,0 +1,76 @@
+package replication
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Account is an account of mysql.user's and the plugin that authenticates it.
+type Account struct {
+	User   string `json:"user"`
+	Host   string `json:"host"`
+	Plugin string `json:"plugin"`
+}
+
+// Accounts are accounts of a server: some by name, and how many there are beside those. The zero value is none.
+type Accounts struct {
+	Named []Account `json:"named,omitempty"`
+	More  int       `json:"more,omitempty"`
+}
+
+// Empty says whether there are none.
+func (a Accounts) Empty() bool { return len(a.Named) == 0 && a.More <= 0 }
+
+// Beside leaves out the accounts that others name. Those that are counted only may be among the others, and stay.
+func (a Accounts) Beside(others Accounts) Accounts {
+	left := Accounts{More: a.More}
+	for _, account := range a.Named {
+		if !slices.Contains(others.Named, account) {
+			left.Named = append(left.Named, account)
+		}
+	}
+	return left
+}
+
+// longestAccounts bounds the names in a text, in bytes: a host name alone may have 255.
+const longestAccounts = 400
+
+// String is for people, with the names quoted: whoever may make accounts chooses them.
+func (a Accounts) String() string {
+	var text strings.Builder
+	left := a.More
+	for _, account := range a.Named {
+		one := fmt.Sprintf("%q@%q (%q)", account.User, account.Host, account.Plugin)
+		if text.Len()+len(one) > longestAccounts {
+			left++
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteString(", ")
+		}
+		text.WriteString(one)
+	}
+	switch {
+	case text.Len() == 0:
+		fmt.Fprintf(&text, "%d accounts", left)
+	case left > 0:
+		fmt.Fprintf(&text, " and %d more", left)
+	}
+	return text.String()
+}
+
+// Series is the release series of a version, "8.4" of "8.4.6-log": within one a server opens the data of another and lets the same accounts in (manual,
+// "MySQL Releases: Innovation and LTS"). Empty for what is no version.
+func Series(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 3 || !isNumber(parts[0]) || !isNumber(parts[1]) {
+		return ""
+	}
+	return parts[0] + "." + parts[1]
+}
+
+// isNumber says whether a part of a version is a number; no release has had one of more than four digits.
+func isNumber(text string) bool {
+	return text != "" && len(text) <= 4 && strings.Trim(text, "0123456789") == ""
+}
