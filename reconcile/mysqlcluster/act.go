@@ -50,7 +50,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	n := names{cluster.Namespace, cluster.Name}
 	of := made{uid: cluster.UID, digest: digest(
 		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
-		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle),
+		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rollOf(cluster, seen).asked(),
 	)}
 	if r.memory.isMade(keyOf(cluster), of) {
 		return applied{}, nil
@@ -133,9 +133,9 @@ type rollPlan struct {
 	partition *int32
 	// doubtful says that a live look shows another primary or permission than this pass has seen, so that the partition stays as it is.
 	doubtful bool
-	// waits says that an update which people let restart the primary is under way, so that the StatefulSet stays as it is until that is over. Kubernetes makes a
-	// member below the partition anew by the last update that all members had: with another template, whose partition is up again, the primary could come
-	// back older than it was.
+	// waits says that the StatefulSet stays as it is: another image has to wait (opening), or an update which people let restart the primary is under way.
+	// Kubernetes makes a member below the partition anew by the last update that all members had: with another template, whose partition is up again, the
+	// primary could come back older than it was.
 	waits bool
 }
 
@@ -143,7 +143,11 @@ type rollPlan struct {
 // replace by another: the template of a later one comes together with the partition that holds it back.
 func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rollPlan, error) {
 	now := rollOf(cluster, seen)
-	wanted := now.bound()
+	opens := now.opening()
+	if opens.waits != "" {
+		return rollPlan{waits: true}, nil
+	}
+	wanted := opens.bound
 	if lowered, maybe := now.lowered(); maybe {
 		spec.partition = number(now.partition)
 		same, err := r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
@@ -165,7 +169,7 @@ func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructu
 			return rollPlan{}, err
 		}
 	}
-	if now.bound() == 0 {
+	if wanted == 0 && now.primary == 0 {
 		return rollPlan{}, nil
 	}
 	return rollPlan{partition: number(wanted)}, nil
@@ -325,10 +329,11 @@ func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unst
 	return err
 }
 
-// confirmRoll looks whether the cluster still has the primary, and the permission, that a partition was decided on.
+// confirmRoll looks whether the cluster still has the primary, the permission, and the image that a partition was decided on.
 func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	live, err := r.liveCluster(ctx, owner)
-	if err == nil && (live.Status.Primary != cluster.Status.Primary || allowedUpdate(live) != allowedUpdate(cluster)) {
+	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Spec.Image == cluster.Spec.Image
+	if err == nil && !isSame {
 		return errRecordMoved
 	}
 	return err

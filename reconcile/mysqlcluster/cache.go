@@ -7,9 +7,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are.
+// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their images.
 func slimSet() cache.TransformFunc {
 	return reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
+		"spec.template.spec.containers.name", "spec.template.spec.containers.image",
 		"status.observedGeneration", "status.currentRevision", "status.updateRevision")
 }
 

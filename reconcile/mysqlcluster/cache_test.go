@@ -20,11 +20,11 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 			`{spec: {selector: {statefulset.kubernetes.io/pod-name: db-1}}}`,
 		},
 		"a Service of all members": {slimService, `{spec: {selector: {app: db}}}`, `{}`},
-		"a StatefulSet: its size, its claims', what it restarts and how far it is": {
+		"a StatefulSet: its size, its claims', its images, what it restarts and how far it is": {
 			slimSet(),
-			`{spec: {replicas: 3, template: {spec: {}}, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2, maxUnavailable: 1}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 2Gi, mine: "1"}}}}]},
+			`{spec: {replicas: 3, template: {metadata: {}, spec: {containers: [{name: mysqld, image: "mysql:9.7", ports: []}], volumes: []}}, updateStrategy: {type: RollingUpdate, rollingUpdate: {partition: 2, maxUnavailable: 1}}, volumeClaimTemplates: [{metadata: {name: data}, spec: {resources: {requests: {storage: 2Gi, mine: "1"}}}}]},
 				status: {currentRevision: a, updateRevision: b, conditions: []}}`,
-			`{spec: {replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 2Gi}}}}]}, status: {currentRevision: a, updateRevision: b}}`,
+			`{spec: {replicas: 3, template: {spec: {containers: [{name: mysqld, image: "mysql:9.7"}]}}, updateStrategy: {rollingUpdate: {partition: 2}}, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 2Gi}}}}]}, status: {currentRevision: a, updateRevision: b}}`,
 		},
 		"a claim: its size, its class and how it is": {
 			slimVolume,

@@ -42,9 +42,9 @@ type steady struct {
 	heard, short, hangs                  bool
 	state                                replication.State
 	message, version, rootError, refused string
-	// tls stands for the certificates that it uses, tables for what it says of tables.
-	tls, tables string
-	disk        replication.DiskLevel
+	// tls stands for the certificates that it uses, tables for what it says of tables, barred for the accounts that nobody can log in to.
+	tls, tables, barred string
+	disk                replication.DiskLevel
 	// left says whether transactions are left prepared, knowsLeft that the member knows.
 	left, knowsLeft bool
 }
@@ -57,7 +57,7 @@ func steadyOf(member replication.Member) steady {
 	left := status.Transactions.Left
 	return steady{
 		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
-		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status),
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status), barred: barredOf(status),
 		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
 	}
 }
@@ -132,7 +132,7 @@ func sameNote(one, other *replication.Note) bool {
 // isAtRest reports whether all is as it should be, or would be if an update were not held back: that may last for weeks.
 func isAtRest(status v1.MySQLClusterStatus) bool {
 	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
-	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == reasonPrimaryFirst)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == reasonPrimaryFirst || ready.Reason == reasonUpgradeBlocked)
 }
 
 // settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.

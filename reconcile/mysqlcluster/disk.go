@@ -94,7 +94,7 @@ func (r report) allTellOfDisk() bool {
 // tellWarnings turns the beginning of conditions that warn into events. Of those that follow from what people ask for, another message is told as well.
 func tellWarnings(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
-	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst} {
+	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst, conditionUpgrade} {
 		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
 		isAsked := kind == conditionOvercommitted || kind == conditionPrimaryFirst
 		if is == nil || was != nil && was.Reason == is.Reason && (!isAsked || was.Message == is.Message) {

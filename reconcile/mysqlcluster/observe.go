@@ -227,6 +227,22 @@ func (o observation) pod(name string) (corev1.Pod, bool) {
 	return corev1.Pod{}, false
 }
 
+// serves says whether clients reach a member through its Service: it plays its part, and kubelet has seen that it does.
+func (o observation) serves(member replication.Member) bool {
+	pod, found := o.pod(member.Name)
+	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
+}
+
+// heard is what a member says of itself; nil while nobody hears it.
+func (o observation) heard(name string) *replication.Status {
+	for _, member := range o.members {
+		if member.Name == name {
+			return member.Status
+		}
+	}
+	return nil
+}
+
 // runsAgent reports whether the agent's container runs now.
 func runsAgent(pod corev1.Pod) bool { return runs(pod, containerAgent) }
 

@@ -54,7 +54,8 @@ func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
 	// What its own condition tells from the beginning is not told again.
-	if is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status) && is.Reason != reasonPrimaryFirst {
+	isNew := is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
+	if isNew && is.Reason != reasonPrimaryFirst && is.Reason != reasonUpgradeBlocked {
 		kind := reconcile.Normal
 		warns := []string{backup.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
 		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || slices.Contains(warns, is.Reason) {

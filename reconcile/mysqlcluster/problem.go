@@ -37,6 +37,7 @@ const (
 	reasonCommitsBlocked  = "CommitsBlocked"
 	reasonAcksNotPromised = "ReplicasNotYetAcknowledging"
 	reasonPrimaryFirst    = "PrimaryWouldRestartFirst"
+	reasonUpgradeBlocked  = "UpgradeBlocked"
 )
 
 // conditionDurable says whether every acknowledged commit is on as many members as the cluster's size asks for.

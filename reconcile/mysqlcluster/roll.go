@@ -42,6 +42,8 @@ type roll struct {
 	between []int
 	// missing is how many Pods there are fewer than the StatefulSet is to have.
 	missing int
+	// upgrade is what members say of it whose turn comes before the primary's.
+	upgrade upgrade
 }
 
 // allowedUpdate is the update that people let restart the primary. What is longer than a name can be is cut.
@@ -77,14 +79,16 @@ func rollOf(cluster v1.MySQLCluster, seen observation) roll {
 			r.between = append(r.between, ordinal)
 		}
 	}
+	r.upgrade = upgradeOf(r, cluster, seen)
 	return r
 }
 
 // bound is the number of the first member that may be restarted unasked: the one above the primary. It is zero where the primary is member 0, which
-// comes last by itself. Without a record it is never less than it was, since members that are adopted may be at work.
+// comes last by itself, unless the others have to try an update before (upgrade.go). Without a record it is never less than it was, since members that
+// are adopted may be at work.
 func (r roll) bound() int {
 	bound := 0
-	if r.primary > 0 {
+	if r.primary > 0 || r.isBraked() {
 		bound = r.primary + 1
 	}
 	if !r.recorded {
@@ -107,12 +111,12 @@ func (r roll) lowered() (partition int, may bool) {
 	if !r.known {
 		return r.partition, r.allowed != "" && r.partition < r.bound()
 	}
-	return 0, r.isAllowed()
+	return 0, r.isAllowed() || r.passes()
 }
 
 // held are the members that an update does not reach, the first to be restarted first.
 func (r roll) held() []int {
-	if !r.known || r.bound() == 0 || r.isAllowed() {
+	if !r.known || r.bound() == 0 || r.isAllowed() || r.isBraked() && !r.isBlocked() {
 		return nil
 	}
 	held := slices.DeleteFunc(slices.Clone(r.late), func(ordinal int) bool { return ordinal >= r.bound() })
@@ -126,10 +130,10 @@ func (r roll) isHeld() bool {
 	return held > 0 && held == len(r.late)
 }
 
-// message says what is held back and why, and which command lets it go on; empty where nothing is.
+// message says what is held back because the primary is not member 0, and which command lets it go on; empty where nothing is.
 func (r roll) message() string {
 	held := r.held()
-	if len(held) == 0 {
+	if len(held) == 0 || r.isBraked() {
 		return ""
 	}
 	other := ""
@@ -139,8 +143,7 @@ func (r roll) message() string {
 	if r.allowed != "" && r.allowed != r.update {
 		other += fmt.Sprintf("; the annotation %s=%q is not for this update", AnnotationRestartPrimary, r.allowed)
 	}
-	return fmt.Sprintf("update %s is held back from %s: %s%s; to go on with %s: kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite",
-		r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
+	return fmt.Sprintf("update %s is held back from %s: %s%s; to go on with %s: %s", r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.goOn())
 }
 
 // danger is why an update is held back.
@@ -176,7 +179,7 @@ func (r report) roll() roll {
 
 // nextWaits says that the spec asks for another update while an allowed one is under way; empty where it does not.
 func (r report) nextWaits() string {
-	if !r.children.waits {
+	if !r.children.waits || r.upgradeWaits() != "" {
 		return ""
 	}
 	now := rollOf(r.cluster, r.seen)
@@ -184,10 +187,17 @@ func (r report) nextWaits() string {
 		now.update, now.members(now.late), now.n.namespace, now.n.cluster, AnnotationRestartPrimary)
 }
 
-// heldBack is an update that waits for people; nil where none does.
+// heldBack is an update that waits for people, or for the cluster to be well; nil where none does.
 func (r report) heldBack() *problem {
-	if message := r.roll().message(); message != "" {
+	now := r.roll()
+	if message := now.message(); message != "" {
 		return &problem{reasonPrimaryFirst, message, true}
+	}
+	if message := now.blocked(); message != "" {
+		return &problem{reasonUpgradeBlocked, message, true}
+	}
+	if message := r.upgradeWaits(); message != "" {
+		return &problem{reasonUpgradeBlocked, message, false}
 	}
 	return nil
 }
@@ -207,8 +217,9 @@ func (r report) leftToDo(note *problem) *problem {
 	return cmp.Or(r.rootPassword(), r.notDurable(), r.children.held, r.heldBack())
 }
 
-// describeRoll sets the condition PrimaryWouldRestartFirst, or takes it away. It stays as it is while nobody knows.
+// describeRoll sets the conditions PrimaryWouldRestartFirst and UpgradeBlocked, or takes them away. They stay as they are while nobody knows.
 func (r report) describeRoll(status *v1.MySQLClusterStatus) {
+	r.describeUpgrade(status)
 	now := r.roll()
 	switch message := cmp.Or(r.nextWaits(), now.message()); {
 	case message != "":

@@ -180,11 +180,7 @@ func (r report) describeServing(status *v1.MySQLClusterStatus) {
 	setProblem(status, *found)
 }
 
-// serves says whether clients reach a member through its Service: it plays its part, and kubelet has seen that it does.
-func (r report) serves(member replication.Member) bool {
-	pod, found := r.seen.pod(member.Name)
-	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
-}
+func (r report) serves(member replication.Member) bool { return r.seen.serves(member) }
 
 func isReady(pod corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
@@ -249,7 +245,7 @@ func (r report) rolling() *problem {
 	now := r.roll()
 	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
 	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
-		return &problem{reasonMembersNotReady, "members are being replaced or removed, one at a time", false}
+		return &problem{reasonMembersNotReady, cmp.Or(now.asks(), "members are being replaced or removed, one at a time"), false}
 	}
 	return nil
 }
@@ -271,7 +267,7 @@ func (r report) worstPod() *problem {
 	for _, ordinal := range now.held() {
 		pod, _ := r.seen.pod(now.n.member(ordinal))
 		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
-			return &problem{found.reason, fmt.Sprintf("%s; that Pod is of before the update: %s", found.message, now.message()), true}
+			return &problem{found.reason, fmt.Sprintf("%s; that Pod is of before the update: %s", found.message, cmp.Or(now.message(), now.blocked())), true}
 		}
 	}
 	return found

@@ -28,11 +28,15 @@ type network struct {
 	running map[string]*simulatedMember
 	// cut are the hosts whose agents do not answer the operator.
 	cut map[string]bool
+	// barred are the accounts that nobody can log in to, by mysqld's version.
+	barred map[string]replication.Accounts
 }
 
 // memberVolume is what outlives a member's Pod.
 type memberVolume struct {
-	uuid     string
+	uuid string
+	// version is that of the mysqld that has opened it last.
+	version  string
 	origin   replication.Origin
 	held     replication.Record
 	heldRole replication.Role
@@ -71,8 +75,8 @@ type simulatedMember struct {
 // certificates are what a member's Pod mounts.
 type certificates struct{ authority, certificate, key []byte }
 
-// start runs a member's mysqld and agent on an address of its own.
-func (n *network) start(host string, volume *memberVolume, from certificates) (*simulatedMember, error) {
+// start runs a member's mysqld, of a version, and agent on an address of its own.
+func (n *network) start(host, version string, volume *memberVolume, from certificates) (*simulatedMember, error) {
 	if _, err := from.server(); err != nil {
 		return nil, err
 	}
@@ -93,6 +97,7 @@ func (n *network) start(host string, volume *memberVolume, from certificates) (*
 	if volume.origin == "" {
 		volume.origin = replication.OriginFresh
 	}
+	volume.version = version
 	volume.channel.IO, volume.channel.SQL, volume.channel.AckActive = "No", "No", false
 	n.running[host] = m
 	n.mu.Unlock()
@@ -209,7 +214,7 @@ func (m *simulatedMember) status() replication.Status {
 	status := replication.Status{
 		State: m.step.State, Message: m.step.Message, NeedsCopy: m.step.NeedsCopy, Origin: m.volume.origin,
 		Held: m.volume.held, HeldRole: m.volume.heldRole, Last: m.volume.last, Assignment: m.assignment, Boot: m.boot, Protocol: replication.Protocol,
-		ServerUUID: server.ServerUUID, Version: "9.7.4", Hollow: m.step.Hollow, Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
+		ServerUUID: server.ServerUUID, Version: m.volume.version, Hollow: m.step.Hollow, Executed: server.Executed, Received: server.Executed.Union(server.Channel.Retrieved),
 		Writable: !server.SuperReadOnly, AcksEnforced: m.certain, AckClients: clients,
 		Acknowledging: server.ReplicaAcks && server.Channel.AckActive, LagSeconds: server.Channel.LagSeconds,
 		TLS: agent.TLSDigest(m.mounted.authority, m.mounted.certificate),
@@ -217,8 +222,8 @@ func (m *simulatedMember) status() replication.Status {
 	if m.assignment != nil {
 		status.Silent = m.assignment.Silent
 	}
-	lacking := m.volume.lacking
-	status.Lacking = &lacking
+	lacking, barred := m.volume.lacking, m.network.barred[m.volume.version]
+	status.Lacking, status.Barred = &lacking, &barred
 	if status.State == replication.StateWriting {
 		status.OtherEngines = m.volume.otherEngines
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/replication"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -38,6 +39,8 @@ type node struct {
 	// ever are the UIDs of all Pods there ever were, by name; living ends those that run.
 	ever   map[string][]types.UID
 	living map[types.UID]context.CancelFunc
+	// latest is the version of mysql:latest.
+	latest string
 }
 
 // startNode runs a node until the test ends.
@@ -45,8 +48,8 @@ func startNode(t *testing.T, s *site) *node {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	n := &node{
-		site: s, ctx: ctx, network: &network{running: map[string]*simulatedMember{}, cut: map[string]bool{}},
-		volumes: map[types.UID]*memberVolume{}, ever: map[string][]types.UID{}, living: map[types.UID]context.CancelFunc{},
+		site: s, ctx: ctx, network: &network{running: map[string]*simulatedMember{}, cut: map[string]bool{}, barred: map[string]replication.Accounts{}},
+		volumes: map[types.UID]*memberVolume{}, ever: map[string][]types.UID{}, living: map[types.UID]context.CancelFunc{}, latest: "9.7.4",
 	}
 	watched := dynamicinformer.NewFilteredDynamicSharedInformerFactory(s.Dynamic, 0, s.namespace, nil)
 	n.follow(t, watched, "persistentvolumeclaims", cache.ResourceEventHandlerFuncs{AddFunc: n.provide, UpdateFunc: func(_, now any) { n.provide(now) }})
@@ -174,7 +177,33 @@ func (n *node) begin(ctx context.Context, pod corev1.Pod) (*simulatedMember, err
 		return nil, err
 	}
 	host := fmt.Sprintf("%s.%s-pods.%s.svc", pod.Name, instance, pod.Namespace)
-	return n.network.start(host, n.volume(object.GetUID(), pod.Name), certificatesOf(mounted))
+	return n.network.start(host, n.versionOf(pod), n.volume(object.GetUID(), pod.Name), certificatesOf(mounted))
+}
+
+// versionOf is what a member's mysqld says of itself.
+func (n *node) versionOf(pod corev1.Pod) string {
+	for _, container := range pod.Spec.Containers {
+		if container.Name == "mysqld" && container.Image != "mysql:latest" {
+			return told(container.Image)
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.latest
+}
+
+// releases makes mysql:latest another version for Pods that start from now on.
+func (n *node) releases(version string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.latest = version
+}
+
+// bar says which accounts nobody can log in to with mysqld of a version.
+func (n *node) bar(version string, accounts ...replication.Account) {
+	n.network.mu.Lock()
+	defer n.network.mu.Unlock()
+	n.network.barred[version] = replication.Accounts{Named: accounts}
 }
 
 // remount brings members a Secret that has changed.

@@ -48,13 +48,16 @@ func newVault(t *testing.T) *vault {
 // theSecret is what an image knows that nobody else may read.
 const theSecret = "S3cr3t-of-another-team"
 
-// told is what images say when they are asked for their version; others are of 9.7.4.
+// told is what images say when they are asked for their version: mysql:8.4 is 8.4.6, and what has no number is 9.7.4.
 func told(image string) string {
-	switch {
-	case strings.HasPrefix(image, "mysql:8.4"):
-		return "8.4.6"
-	case strings.HasPrefix(image, "evil:"), strings.HasPrefix(image, "broken:"):
+	name, tag, _ := strings.Cut(image, ":")
+	if name == "evil" || name == "broken" {
 		return theSecret
+	}
+	for _, version := range []string{tag, tag + ".6"} {
+		if replication.Series(version) != "" {
+			return version
+		}
 	}
 	return "9.7.4"
 }
