@@ -34,3 +34,38 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 		t.Errorf("the volume says %+v", kept)
 	}
 }
+
+// TestACopyTakesThePlaceOfDataMysqld: the primary has purged what a replica lacks. CLONE drops the tables there first, which super_read_only forbids.
+func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
+	primary.leads(t, 1, 0)
+	root := primary.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+	primary.admits(t, ca, replica)
+	revision := int64(0)
+	copied := func() {
+		t.Helper()
+		revision++
+		replica.follow(t, primary, revision)
+		replica.until(t, "it is copied", func() bool { return stateOf(t, replica.layout).IsCopied })
+		replica.comesBack(t)
+		revision++
+		replica.follow(t, primary, revision)
+		replica.until(t, "it replicates", func() bool { return replica.agent.Status().State == replication.StateReplicating })
+	}
+	copied()
+	_ = replica.mysqld.Process.Kill()
+	_ = replica.mysqld.Wait()
+	replica.until(t, "the agent has noticed", func() bool { return replica.agent.Status().State == replication.StateStarting })
+	execute(t, root, "INSERT INTO shop.orders VALUES (7)", "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+	replica.start(t)
+	copied()
+	var rows int
+	if err := replica.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("the copy has %d rows: %v", rows, err)
+	}
+	if status := replica.agent.Status(); status.Writable {
+		t.Errorf("it takes writes: %+v", status)
+	}
+}

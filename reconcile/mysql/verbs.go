@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -161,12 +162,37 @@ func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 			return fmt.Errorf("prepare to clone %s: %w", donor.Host, err)
 		}
 	}
-	_, err := s.db.ExecContext(ctx, "CLONE INSTANCE FROM ?@?:? IDENTIFIED BY ? REQUIRE SSL",
-		donor.Account.User, donor.Host, donor.Port, donor.Account.Password)
-	if err != nil && !hasNumber(err, errRestartFailed) {
+	replace := func() error {
+		_, err := s.db.ExecContext(ctx, "CLONE INSTANCE FROM ?@?:? IDENTIFIED BY ? REQUIRE SSL",
+			donor.Account.User, donor.Host, donor.Port, donor.Account.Password)
+		if hasNumber(err, errRestartFailed) {
+			return nil
+		}
+		return err
+	}
+	err := replace()
+	if hasNumber(err, errOptionPrevents) {
+		err = s.beyondReadOnly(ctx, replace)
+	}
+	if err != nil {
 		return fmt.Errorf("clone %s: %w", donor.Host, err)
 	}
 	return nil
+}
+
+// beyondReadOnly does what super_read_only forbids, as CLONE where people have tables (seen on 9.7.4): it drops them first. read_only stays, so that only accounts
+// with CONNECTION_ADMIN could write meanwhile, to what is about to be replaced. If it succeeds mysqld ends, and starts read-only.
+func (s *Server) beyondReadOnly(ctx context.Context, act func() error) error {
+	if err := s.exec(ctx, "lift super_read_only", "SET GLOBAL super_read_only = OFF"); err != nil {
+		return err
+	}
+	err := act()
+	if err == nil {
+		return nil
+	}
+	again, cancel := context.WithTimeout(context.WithoutCancel(ctx), loginTimeout)
+	defer cancel()
+	return errors.Join(err, s.SetReadOnly(again))
 }
 
 // ReloadTLS makes mysqld use the certificate files as they are now, for new connections.

@@ -25,4 +25,6 @@ const (
 	errUnknownVariable = 1193
 	// errTooManyConnections is ER_CON_COUNT_ERROR.
 	errTooManyConnections = 1040
+	// errOptionPrevents is ER_OPTION_PREVENTS_STATEMENT: super_read_only, for example.
+	errOptionPrevents = 1290
 )
