@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -53,6 +54,29 @@ func TestJudge(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})
+	}
+}
+
+// TestWhatKeepsFailingIsTold: an error of the API server's that no kind can explain, such as a full range of service addresses, would only be in the log.
+func TestWhatKeepsFailingIsTold(t *testing.T) {
+	t.Parallel()
+	full := apierrors.NewInternalError(errors.New("failed to allocate a serviceIP: range is full"))
+	for name, test := range map[string]struct {
+		err      error
+		failures int
+		want     bool
+	}{
+		"it fails for a moment":         {full, failuresUntilTold - 1, false},
+		"it keeps failing":              {full, failuresUntilTold, true},
+		"all is well again":             {nil, failuresUntilTold, false},
+		"somebody changes it all along": {apierrors.NewConflict(apischema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), failuresUntilTold, false},
+		"the API server is down":        {apierrors.NewTooManyRequests("slow down", 1), failuresUntilTold, false},
+		"it panics, which is told":      {&panicError{value: "nil map"}, failuresUntilTold, false},
+	} {
+		events := keepsFailing(test.err, test.failures)
+		if told := len(events) == 1 && strings.Contains(events[0].Note, "range is full"); told != test.want || len(events) > 1 {
+			t.Errorf("%s: %+v", name, events)
+		}
 	}
 }
 

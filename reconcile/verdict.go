@@ -50,6 +50,17 @@ func judge(outcome Outcome, found state, err error) verdict {
 	}
 }
 
+// failuresUntilTold is after how many passes that failed one after the other people are told: about half a minute.
+const failuresUntilTold = 12
+
+// keepsFailing is what to tell of an error that does not pass. What a kind can explain it tells itself, and it is no error then.
+func keepsFailing(err error, failures int) []Event {
+	if failures < failuresUntilTold || judge(Outcome{}, state{}, err).result != resultFailed || IsNamespaceTerminating(err) {
+		return nil
+	}
+	return []Event{{Type: Warning, Reason: "ReconcileFailed", Action: "Reconcile", Note: err.Error()}}
+}
+
 // logVerdict writes the one line of a pass. What was changed was said by those who changed it; a failure that concerns the object is
 // the only thing said at once.
 func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
