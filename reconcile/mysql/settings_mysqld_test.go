@@ -93,7 +93,7 @@ func holdAgainst(t *testing.T, root *Server, variable settings.Variable, name st
 	kind := map[string]settings.Type{
 		"Boolean": settings.Bool, "Integer": settings.Int, "Numeric": settings.Float, "Enumeration": settings.Enum, "Set": settings.Set, "String": settings.Text,
 	}[of[0]]
-	if variable.Type != kind && !(kind == settings.Text && variable.Type == settings.Enum) {
+	if variable.Type != kind && (kind != settings.Text || variable.Type != settings.Enum) {
 		t.Errorf("%s is %s, and %s in the table", name, of[0], variable.Type)
 	}
 	if variable.Least != "" && (variable.Least != of[1] || variable.Most != of[2]) {

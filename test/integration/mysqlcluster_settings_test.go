@@ -53,7 +53,6 @@ func TestMySQLClusterAsksBeforeMembersRestart(t *testing.T) {
 		})
 		v.settled(t, "db")
 	}
-
 }
 
 // TestMySQLClusterAsksOtherImages: nor does an image that says nothing of use, or is of an older series.

@@ -48,14 +48,19 @@ func (t Table) judge(spelled, value string, release release) (fault string, unsu
 		return "is no setting that mysqld reads at a start: remove it", false
 	}
 	has, sure := variable.isIn(release)
-	switch {
-	case sure && !has && isLoose:
-		return "", false
-	case sure && !has:
-		return fmt.Sprintf("is no setting of MySQL %s: remove it", release.version), false
+	if sure && !has {
+		return notIn(release, isLoose), false
 	}
 	fault, isJudged := variable.judgeValue(value, release.isBounded())
-	return fault, fault == "" && !(sure && isJudged)
+	return fault, fault == "" && (!sure || !isJudged)
+}
+
+// notIn is what is wrong with a setting that a release does not have. One that begins with loose_ is ignored.
+func notIn(release release, isLoose bool) string {
+	if isLoose {
+		return ""
+	}
+	return fmt.Sprintf("is no setting of MySQL %s: remove it", release.version)
 }
 
 // isPrefixed says whether mysqld reads a name as another one with a word before it, as skip_external_locking (manual, "Program Option Modifiers").
@@ -164,7 +169,7 @@ func (v Variable) judgeNumber(value string, isBounded bool) (fault string, isJud
 func rational(text string) *big.Rat {
 	scale := big.NewInt(1)
 	if at := strings.IndexAny(text, "kKmMgGtTpPeE"); at >= 0 {
-		scale.Lsh(scale, uint(10*(1+strings.IndexByte("KMGTPE", strings.ToUpper(text)[at])))) //nolint:gosec // 60 at most
+		scale.Lsh(scale, uint(10*(1+strings.IndexByte("KMGTPE", strings.ToUpper(text)[at]))))
 		text = text[:at]
 	}
 	number, ok := new(big.Rat).SetString(text)

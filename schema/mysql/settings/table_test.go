@@ -30,10 +30,7 @@ func TestTheTableIsWhole(t *testing.T) {
 
 func TestTheTableIsInOrder(t *testing.T) {
 	t.Parallel()
-	var names []string
-	for _, line := range regexp.MustCompile(`(?m)^[^#\t\n]+`).FindAllString(variables, -1) {
-		names = append(names, line)
-	}
+	names := regexp.MustCompile(`(?m)^[^#\t\n]+`).FindAllString(variables, -1)
 	if !slices.IsSorted(names) {
 		t.Error("the lines are not sorted by name")
 	}
