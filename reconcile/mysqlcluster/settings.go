@@ -170,7 +170,17 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 		}
 	}
 	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
-	return question{judged: table.Judge(missing, cluster.Status.Version), other: slices.ContainsFunc(cluster.Spec.Plugins, lacks)}
+	return question{judged: table.Judge(missing, commonVersion(cluster.Status)), other: slices.ContainsFunc(cluster.Spec.Plugins, lacks)}
+}
+
+// commonVersion is the MySQL that all members had when they were seen last; empty where they differ, as in the middle of an upgrade.
+func commonVersion(status v1.MySQLClusterStatus) string {
+	for _, member := range status.Members {
+		if member.Version != "" && member.Version != status.Version {
+			return ""
+		}
+	}
+	return status.Version
 }
 
 // again is for how long what was found holds if nothing changes: where it is final, until the image itself may be another.

@@ -97,6 +97,10 @@ func TestWhatMembersWouldGet(t *testing.T) {
 		"no plugin":                   {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = nil }},
 		"another number of replicas":  {change: func(c *v1.MySQLCluster) { c.Spec.Replicas = new(int32) }},
 		"a setting of another series": {change: func(c *v1.MySQLCluster) { c.Spec.Config["expire_logs_days"] = "3" }, wrong: true},
+		"the same in the middle of an upgrade": {change: func(c *v1.MySQLCluster) {
+			c.Status.Members = []v1.Member{{Name: "db-0", Version: "9.7.4"}, {Name: "db-1", Version: "8.0.41"}}
+			c.Spec.Config["expire_logs_days"] = "3"
+		}, asks: true},
 	} {
 		wanted := cluster
 		wanted.Spec.Config, wanted.Spec.Plugins = maps.Clone(cluster.Spec.Config), slices.Clone(cluster.Spec.Plugins)
