@@ -269,11 +269,11 @@ func (p *place) take(node, folder, file string, free int64) {
 	p.onNode(node, "fallocate", "--length", fmt.Sprint(bytes-free), folder+"/"+file)
 }
 
-// fill leaves next to no room on a volume of smallVolume.
+// fill leaves so little room on a volume of smallVolume that it counts as full, and enough for what others write to it meanwhile, as the agent its ballast.
 func (p *place) fill(claim string) {
 	p.t.Helper()
 	node, folder := p.smallFolder(claim)
-	p.take(node, folder, "filler", 3<<20)
+	p.take(node, folder, "filler", 30<<20)
 }
 
 // onNode runs a command inside a node of the dev cluster and returns what it prints.
