@@ -57,15 +57,17 @@ func VersionJobName(order VersionOrder) string {
 func versionParts(order VersionOrder) podParts {
 	program := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
 	install := restricted("probe", order.Image).WithArgs(CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
-	settings := ""
+	settings, account := "", ""
 	if order.Settings != "" {
+		// The image runs under the cluster's service account as a member, too. People put imagePullSecrets there.
+		account = order.Cluster
 		settings = path.Join(probeDir, agent.ProbeSettings)
 		// Kubernetes reads $$ as $.
 		install.WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(order.Settings, "$", "$$")))
 	}
 	readOnly := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true)
 	return podParts{
-		command: CommandVersion, image: order.ServerImage, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault, settings),
+		command: CommandVersion, image: order.ServerImage, account: account, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault, settings),
 		first:  []*corev1ac.ContainerApplyConfiguration{install},
 		mounts: []*corev1ac.VolumeMountApplyConfiguration{readOnly},
 		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("probe").

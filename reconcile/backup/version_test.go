@@ -29,7 +29,13 @@ func TestATenantsImageRunsWhereThereIsNothing(t *testing.T) {
 	if asks.ServiceAccountName != "" || *asks.AutomountServiceAccountToken {
 		t.Errorf("the image runs as service account %q, with a token: %t", asks.ServiceAccountName, *asks.AutomountServiceAccountToken)
 	}
-	for _, volume := range asks.Volumes {
+	about := aQuestion()
+	about.Settings = "[mysqld]\n"
+	settings := as[batchv1.Job](t, VersionJob(about)).Spec.Template.Spec
+	if settings.ServiceAccountName != about.Cluster || *settings.AutomountServiceAccountToken {
+		t.Errorf("asked about settings, the image runs as service account %q, with a token: %t; members run as %q", settings.ServiceAccountName, *settings.AutomountServiceAccountToken, about.Cluster)
+	}
+	for _, volume := range slices.Concat(asks.Volumes, settings.Volumes) {
 		if volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil {
 			t.Errorf("the image sees volume %s: %+v", volume.Name, volume.VolumeSource)
 		}
