@@ -226,17 +226,20 @@ func (s *stage) playSet(ctx context.Context, set appsv1.StatefulSet) error {
 	if s.members != nil {
 		ready = members
 	}
-	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"readyReplicas":%d,"currentRevision":"r","updateRevision":"r"}}`, set.Generation, members, ready)
+	status := fmt.Sprintf(`{"status":{"observedGeneration":%d,"replicas":%d,"readyReplicas":%d,"currentRevision":%[4]q,"updateRevision":%[4]q}}`, set.Generation, members, ready, revision)
 	_, err := s.api.Resource(appsv1.SchemeGroupVersion.WithResource("statefulsets")).Namespace(set.Namespace).
 		Patch(ctx, set.Name, types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
 	return err
 }
 
+// revision is the one of every StatefulSet: nothing is updated.
+const revision = "r"
+
 func podOf(set appsv1.StatefulSet, name string) *corev1.Pod {
 	pod := &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, Spec: *set.Spec.Template.Spec.DeepCopy()}
 	set.Spec.Template.ObjectMeta.DeepCopyInto(&pod.ObjectMeta)
 	pod.Namespace, pod.Name = set.Namespace, name
-	pod.Labels["statefulset.kubernetes.io/pod-name"] = name
+	pod.Labels["statefulset.kubernetes.io/pod-name"], pod.Labels[appsv1.ControllerRevisionHashLabelKey] = name, revision
 	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 	pod.Spec.Hostname, pod.Spec.Subdomain = name, set.Spec.ServiceName
 	for _, template := range set.Spec.VolumeClaimTemplates {
