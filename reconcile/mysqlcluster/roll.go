@@ -111,12 +111,18 @@ func (r roll) lowered() (partition int, may bool) {
 	if !r.known {
 		return r.partition, r.allowed != "" && r.partition < r.bound()
 	}
-	return 0, r.isAllowed() || r.passes()
+	return 0, r.isAllowed() || r.passes() || r.primaryHas()
+}
+
+// primaryHas says that an update under way has reached a primary that is not member 0 already, as after a failover in the middle of it. Below a partition
+// above it Kubernetes would make its Pod anew as of before the update, older than its data; and nothing is to be said against the members below.
+func (r roll) primaryHas() bool {
+	return r.known && r.recorded && r.primary > 0 && r.update != r.current && !slices.Contains(r.late, r.primary)
 }
 
 // held are the members that an update does not reach, the first to be restarted first.
 func (r roll) held() []int {
-	if !r.known || r.bound() == 0 || r.isAllowed() || r.isBraked() && !r.isBlocked() {
+	if !r.known || r.bound() == 0 || r.isAllowed() || r.primaryHas() || r.isBraked() && !r.isBlocked() {
 		return nil
 	}
 	held := slices.DeleteFunc(slices.Clone(r.late), func(ordinal int) bool { return ordinal >= r.bound() })

@@ -70,6 +70,9 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 		want outcome
 	}{
 		"no primary yet": {rolling{route: "db-0", pods: "a a", revisions: "a a"}, outcome{0, -1, "", ""}},
+		"another member became the primary in the middle of an update that it has: below a partition it would come back older": {
+			rolling{record: "db-1", pods: "a b b", revisions: "a b", partition: 1}, outcome{2, 0, "", ""},
+		},
 		"member 0 is the primary: it comes last by itself": {
 			rolling{record: "db-0", pods: "a a b", revisions: "a b"}, outcome{0, -1, "", ""},
 		},
