@@ -26,7 +26,8 @@ type Answer struct {
 // checkSettings has mysqld check settings, without any data (manual, "Server Configuration Validation").
 func checkSettings(ctx context.Context, answer Answer, file string) (Answer, error) {
 	_, said, err := askMysqld(ctx, "--defaults-file="+file, "--validate-config")
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+	// One that was killed, or ran out of time, has not answered.
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || !exit.Exited() || ctx.Err() != nil) {
 		return answer, fmt.Errorf("ask mysqld of this image whether it takes the settings: %w", err)
 	}
 	starts := err == nil

@@ -87,6 +87,19 @@ esac`)
 	}
 }
 
+// TestAMysqldThatIsKilledHasNotAnswered: it may have had too little memory, which says nothing of the settings.
+func TestAMysqldThatIsKilledHasNotAnswered(t *testing.T) { //nolint:paralleltest // it sets PATH
+	mysqldThat(t, `case "$*" in --no-defaults*) echo "mysqld  Ver 9.7.4 for Linux on x86_64 (x)" ;; *) kill -9 $$ ;; esac`)
+	report, file := filepath.Join(t.TempDir(), "report"), filepath.Join(t.TempDir(), ProbeSettings)
+	if err := os.WriteFile(file, []byte("[mysqld]\nsql_mode = ANSI\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Probe(t.Context(), report, file); err == nil {
+		text, _ := os.ReadFile(report)
+		t.Errorf("it is reported as %q", text)
+	}
+}
+
 func TestALongListIsCut(t *testing.T) {
 	t.Parallel()
 	many := slices.Repeat([]string{strings.Repeat("a", 128)}, 64)
