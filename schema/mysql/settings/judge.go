@@ -24,7 +24,7 @@ func (t Table) Judge(config map[string]string, version string) Judgement {
 	var judged Judgement
 	release := releaseOf(version)
 	for _, spelled := range slices.Sorted(maps.Keys(config)) {
-		fault, unsure := t.judge(spelled, strings.TrimSpace(config[spelled]), release)
+		fault, unsure := t.judge(spelled, unquoted(strings.TrimSpace(config[spelled])), release)
 		switch {
 		case fault != "":
 			judged.Faults = append(judged.Faults, spelled+" "+fault)
@@ -33,6 +33,14 @@ func (t Table) Judge(config map[string]string, version string) Judgement {
 		}
 	}
 	return judged
+}
+
+// unquoted is a value without the quotation marks around it, which mysqld takes off, too (manual, "Using Option Files").
+func unquoted(value string) string {
+	if last := len(value) - 1; last > 0 && value[0] == value[last] && (value[0] == '\'' || value[0] == '"') {
+		return value[1:last]
+	}
+	return value
 }
 
 func (t Table) judge(spelled, value string, release release) (fault string, unsure bool) {
@@ -140,6 +148,9 @@ func (v Variable) judgeValue(value string, isBounded bool) (fault string, isJudg
 
 // judgeBool: mysqld takes anything else as OFF, with a warning (MySQL source, mysys/my_getopt.cc, get_bool_argument).
 func judgeBool(value string) (fault string, isJudged bool) {
+	if value == "" {
+		return "", false
+	}
 	if slices.Contains([]string{"on", "off", "true", "false", "0", "1"}, strings.ToLower(value)) {
 		return "", true
 	}
@@ -150,7 +161,7 @@ func judgeBool(value string) (fault string, isJudged bool) {
 func (v Variable) judgeNumber(value string, isBounded bool) (fault string, isJudged bool) {
 	pattern, kind := `^[+-]?\d{1,20}[kKmMgGtTpPeE]?$`, "a whole number, such as 500 or 128M"
 	if v.Type == Float {
-		pattern, kind = `^[+-]?\d{1,20}(\.\d{1,20})?$`, "a number"
+		return judgeFloat(value)
 	}
 	if !regexp.MustCompile(pattern).MatchString(value) {
 		return fmt.Sprintf("must be %s, not %q", kind, value), true
@@ -163,6 +174,17 @@ func (v Variable) judgeNumber(value string, isBounded bool) (fault string, isJud
 		return fmt.Sprintf("must be from %s to %s, not %q", v.Least, v.Most, value), true
 	}
 	return "", true
+}
+
+// judgeFloat: mysqld takes more forms of these than the table knows, and another range for some than it tells.
+func judgeFloat(value string) (fault string, isJudged bool) {
+	switch {
+	case !regexp.MustCompile(`^[-+.0-9eE]+$`).MatchString(value):
+		return fmt.Sprintf("must be a number, not %q", value), true
+	case regexp.MustCompile(`^\d{1,2}(\.\d{1,20})?$`).MatchString(value):
+		return "", true
+	}
+	return "", false
 }
 
 // rational reads a number that may have K, M, G, T, P or E after it.
@@ -189,6 +211,10 @@ func (v Variable) judgeEnum(value string, isBounded bool) (fault string, isJudge
 	}
 	if place, err := strconv.Atoi(value); err == nil && place >= 0 && place < len(v.Values) {
 		return "", true
+	}
+	begins := func(one string) bool { return strings.HasPrefix(strings.ToLower(one), strings.ToLower(value)) }
+	if value == "" || slices.ContainsFunc(v.Values, begins) {
+		return "", false // mysqld takes the beginning of a value, if it is that of one alone
 	}
 	return fmt.Sprintf("must be one of %s, not %q", strings.Join(v.Values, ", "), value), true
 }

@@ -40,6 +40,17 @@ func TestWhatMysqldWouldTake(t *testing.T) {
 		{"9.7.4", "transaction_isolation", "READ COMMITTED", "must be one of"},
 		{"8.0.43", "transaction_isolation", "READ COMMITTED", unsure},
 
+		// In other forms that mysqld takes, or may take.
+		{"9.7.4", "max_connections", "'500'", nothing},
+		{"9.7.4", "innodb_buffer_pool_size", `"4G"`, nothing},
+		{"9.7.4", "local_infile", "'ON'", nothing},
+		{"9.7.4", "local_infile", "", unsure},
+		{"9.7.4", "transaction_isolation", "'READ-COMMITTED'", nothing},
+		{"9.7.4", "transaction_isolation", "SERIAL", unsure},
+		{"9.7.4", "long_query_time", ".5", unsure},
+		{"9.7.4", "long_query_time", "1e1", unsure},
+		{"9.7.4", "innodb_max_dirty_pages_pct", "99.5", nothing},
+
 		// What only mysqld knows.
 		{"9.7.4", "no_such_setting", "1", unsure},
 		{"9.7.4", "sql_mode", "ANSI", unsure},
