@@ -35,8 +35,8 @@ type question struct {
 	answer  *agent.Answer
 	state   backup.State
 	refused string
-	// ended is for how long this process has known that the Job has ended.
-	ended time.Duration
+	// ended is for how long this process has known that the Job has ended, pending that its Pod has not begun.
+	ended, pending time.Duration
 }
 
 // settingsAct is what to do about a question.
@@ -72,6 +72,9 @@ func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem)
 			return settingsDrop, &asks
 		}
 		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not say whether its mysqld takes the settings; it must have mysqld on its PATH; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, q.job.Name), true}
+	case q.pending >= versionAgain:
+		// What keeps the Pod may be mended by now: imagePullSecrets, for one, reach only Pods that are made after them.
+		return settingsDrop, &asks
 	case q.refused != "":
 		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s, which asks image %q whether its mysqld takes the settings: %s; once that is put right it tries again by itself, within minutes", q.job.Name, image, q.refused), true}
 	case q.state.Reason == backup.ReasonImagePullFailed:
@@ -152,7 +155,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 	asked := newQuestion(cluster, *live, table)
 	if asked.needsAnswer() {
 		asked.order = versionOrderOf(cluster, r.operator.Image)
-		asked.order.Settings = renderConfig(cluster)
+		asked.order.Settings = withoutMemory(renderConfig(cluster))
 		err = r.observeQuestion(ctx, owner, cluster, &asked)
 	}
 	return &asked, err
@@ -161,7 +164,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 // newQuestion judges what the members would get that they do not have.
 func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) question {
 	if serverImage(set) != cluster.Spec.Image {
-		return question{judged: table.Judge(cluster.Spec.Config, ""), other: true}
+		return question{other: true}
 	}
 	has, missing := linesIn(set), map[string]string{}
 	for name, value := range cluster.Spec.Config {
@@ -169,8 +172,46 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 			missing[name] = value
 		}
 	}
+	asked := question{judged: table.Judge(missing, commonVersion(cluster.Status))}
 	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
-	return question{judged: table.Judge(missing, commonVersion(cluster.Status)), other: slices.ContainsFunc(cluster.Spec.Plugins, lacks)}
+	asked.other = slices.ContainsFunc(cluster.Spec.Plugins, lacks)
+	asked.loses(has, renderConfig(cluster), table)
+	return asked
+}
+
+// loses notes what members would have no more. Without a plugin its settings are none, and the default of one setting may not go with the value of another,
+// as a collation with a character set. What stands alone, a number say, may go.
+func (q *question) loses(has map[string]bool, wanted string, table settings.Table) {
+	stays := map[string]bool{}
+	for one := range strings.Lines(wanted) {
+		stays[one] = true
+	}
+	for one := range has {
+		spelled, _, isSetting := strings.Cut(one, " = ")
+		if stays[one] || !isSetting {
+			continue
+		}
+		name := settings.Plain(spelled)
+		switch known := table[name]; {
+		case name == loadPlugin:
+			q.other = true
+		case known.Name == "" || known.Type == settings.Text || known.Type == settings.Set:
+			q.judged.Unsure = append(q.judged.Unsure, name)
+		}
+	}
+}
+
+// withoutMemory leaves out the settings that mysqld takes memory for even where it only checks them, or holds against the memory that it has: the Pod that
+// is asked has little (seen on 9.7.4). They are numbers, which the table judges.
+func withoutMemory(text string) string {
+	var kept strings.Builder
+	for one := range strings.Lines(text) {
+		spelled, _, _ := strings.Cut(one, " = ")
+		if name := settings.Plain(spelled); name != "key_buffer_size" && name != "server_memory" {
+			kept.WriteString(one)
+		}
+	}
+	return kept.String()
 }
 
 // commonVersion is the MySQL that all members had when they were seen last; empty where they differ, as in the middle of an upgrade.
@@ -215,6 +256,9 @@ func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Un
 	asked.answer, asked.state = backup.ObserveSettings(asked.job, own, cluster.Spec)
 	if asked.state.Phase == backup.Failed || asked.state.Phase == backup.Succeeded {
 		asked.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(asked.job.UID), r.now())
+	}
+	if asked.state.Phase == backup.Pending {
+		asked.pending = r.memory.failures.Waited(n.namespacedName(), "pending "+string(asked.job.UID), r.now())
 	}
 	if len(own) == 0 && asked.state.Phase == backup.Pending {
 		asked.refused, err = r.refusalOf(ctx, job)

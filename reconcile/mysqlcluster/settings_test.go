@@ -53,6 +53,7 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 		"an image that says nothing":              {q: question{other: true, job: job(), state: failed}, act: settingsWait, reason: reasonImageUnusable, stalled: true, says: "kubectl logs job/db-settings"},
 		"it is asked again after a while":         {q: question{other: true, job: job(), state: failed, ended: versionAgain}, act: settingsDrop, reason: reasonMembersNotReady},
 		"an image that cannot be pulled":          {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending, Reason: backup.ReasonImagePullFailed, Message: "not found"}}, act: settingsWait, reason: reasonImagePull, stalled: true, says: "run on with the image that they have"},
+		"its Pod has waited for long":             {q: question{other: true, job: job(), pending: versionAgain, state: backup.State{Phase: backup.Pending, Reason: backup.ReasonImagePullFailed}}, act: settingsDrop, reason: reasonMembersNotReady},
 		"Kubernetes makes no Pod to ask":          {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending}, refused: "exceeded quota"}, act: settingsWait, reason: reasonPodsNotCreated, stalled: true, says: "exceeded quota"},
 		"the table knows better than the image":   {q: question{judged: settings.Judgement{Faults: []string{"x"}}, other: true, job: job(), answer: &agent.Answer{Version: "9.7.4", Accepted: true}}, act: settingsWait, reason: reasonSettings, stalled: true},
 		"the Pod waits for a node to run on, say": {q: question{other: true, job: job(), state: backup.State{Phase: backup.Pending, Message: "0/3 nodes"}}, act: settingsWait, reason: reasonMembersNotReady, says: "0/3 nodes"},
@@ -77,16 +78,20 @@ func TestWhatMembersWouldGet(t *testing.T) {
 	}
 	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
 	cluster.Spec.Image, cluster.Spec.Secret, cluster.Spec.Port, cluster.Status.Version = "mysql:9.7", "root", 3306, "9.7.4"
-	cluster.Spec.Config = map[string]string{"sql-mode": "ANSI", "ft_boolean_syntax": "$x $$y"}
+	cluster.Spec.Config = map[string]string{"sql-mode": "ANSI", "ft_boolean_syntax": "$x $$y", "sort_buffer_size": "1M"}
 	cluster.Spec.Plugins = []string{"thread_pool.so"}
 	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2}))
 	for name, test := range map[string]struct {
 		change      func(*v1.MySQLCluster)
 		asks, wrong bool
 	}{
-		"the same":                    {change: func(*v1.MySQLCluster) {}},
-		"another spelling":            {change: func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"sql_mode": "ANSI"} }},
-		"fewer settings":              {change: func(c *v1.MySQLCluster) { c.Spec.Config = nil }},
+		"the same": {change: func(*v1.MySQLCluster) {}},
+		"another spelling": {change: func(c *v1.MySQLCluster) {
+			delete(c.Spec.Config, "sql-mode")
+			c.Spec.Config["sql_mode"] = "ANSI"
+		}},
+		"without a number":            {change: func(c *v1.MySQLCluster) { delete(c.Spec.Config, "sort_buffer_size") }},
+		"without a text":              {change: func(c *v1.MySQLCluster) { delete(c.Spec.Config, "ft_boolean_syntax") }, asks: true},
 		"a setting that is known":     {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_connections"] = "5" }},
 		"one that is not":             {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_conections"] = "5" }, asks: true},
 		"a value that is none":        {change: func(c *v1.MySQLCluster) { c.Spec.Config["max_connections"] = "five" }, wrong: true},
@@ -94,7 +99,7 @@ func TestWhatMembersWouldGet(t *testing.T) {
 		"the beginning of a value":    {change: func(c *v1.MySQLCluster) { c.Spec.Config["sql-mode"] = "AN" }, asks: true},
 		"another image":               {change: func(c *v1.MySQLCluster) { c.Spec.Image = "mysql:26.7" }, asks: true},
 		"another plugin":              {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = append(c.Spec.Plugins, "rewriter.so") }, asks: true},
-		"no plugin":                   {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = nil }},
+		"no plugin":                   {change: func(c *v1.MySQLCluster) { c.Spec.Plugins = nil }, asks: true},
 		"another number of replicas":  {change: func(c *v1.MySQLCluster) { c.Spec.Replicas = new(int32) }},
 		"a setting of another series": {change: func(c *v1.MySQLCluster) { c.Spec.Config["expire_logs_days"] = "3" }, wrong: true},
 		"the same in the middle of an upgrade": {change: func(c *v1.MySQLCluster) {
@@ -117,6 +122,13 @@ func TestOwnPluginsAreCounted(t *testing.T) {
 	t.Parallel()
 	if got := strings.Count(renderConfig(v1.MySQLCluster{}), "\n"+loadPlugin+" = "); got != agent.OwnPlugins {
 		t.Errorf("every cluster loads %d plugins, and agent.OwnPlugins is %d", got, agent.OwnPlugins)
+	}
+}
+
+func TestTheImageIsAskedWithoutWhatTakesMemory(t *testing.T) {
+	t.Parallel()
+	if got := withoutMemory("[mysqld]\nkey-buffer-size = 2G\nloose_server_memory = 4G\nsql_mode = ANSI\n"); got != "[mysqld]\nsql_mode = ANSI\n" {
+		t.Errorf("it is asked about %q", got)
 	}
 }
 
