@@ -153,7 +153,9 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	outcome, isFirst := accept(object), isUnseen(object)
 	if !isFirst {
 		outcome, err = t.reconcile(withPass(work, state.pass), object)
-		outcome.Events = append(outcome.Events, keepsFailing(err, t.queue.NumRequeues(key))...)
+		if err != nil {
+			outcome.Events = append(outcome.Events, keepsFailing(err, t.queue.NumRequeues(key))...)
+		}
 	}
 	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
 	switch {
