@@ -27,12 +27,13 @@ type copies struct {
 	isThrough bool
 }
 
-// wait returns an error as long as it is too early for another try of this source.
+// wait returns an error as long as it is too early for another try of this source. One that begins is not through.
 func (c *copies) wait(now time.Time, source string) error {
 	if c.source != source {
 		*c = copies{source: source}
 	}
 	if c.failed == nil || !now.Before(c.next) {
+		c.isThrough = false
 		return nil
 	}
 	return &tooEarlyError{c.failed}

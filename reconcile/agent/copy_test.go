@@ -47,6 +47,9 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	if c.wait(now.Add(endPause-time.Second), "") == nil || c.wait(now.Add(endPause), "") != nil {
 		t.Error("mysqld has no minute to end, and to start with the copy")
 	}
+	if c.isThrough {
+		t.Error("another copy begins, and mysqld's end would be that of the last one")
+	}
 	c = copies{source: source}
 	_ = c.ended(now, cause)
 	if c.wait(now, source) == nil || c.wait(now, "db-1.pods") != nil {
