@@ -95,6 +95,9 @@ func wantedFiles(config string) int64 {
 	return max(10+connections+2*tables, 5*connections, chosenNumber(config, "open_files_limit", 5000))
 }
 
+// mostAsked is more than any of these settings may be, and can be counted with.
+const mostAsked = 1 << 40
+
 // chosenNumber is the value of a setting in a my.cnf: the last one, as for mysqld. MySQL's default stands for none, for 0, and for what is no plain number.
 func chosenNumber(config, setting string, otherwise int64) int64 {
 	chosen := otherwise
@@ -105,7 +108,7 @@ func chosenNumber(config, setting string, otherwise int64) int64 {
 		}
 		chosen = otherwise
 		if number, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64); err == nil && number > 0 {
-			chosen = number
+			chosen = min(number, mostAsked)
 		}
 	}
 	return chosen

@@ -17,6 +17,7 @@ func TestHowManyFilesMysqldWants(t *testing.T) {
 		"what the user asks for": {"open_files_limit = 100000\n", 100000},
 		"the last one counts":    {"loose_max_connections = 8000\nloose_table_open_cache = 400\nmax_connections = 100\n", 5000},
 		"MySQL chooses":          {"table_open_cache = 400\nopen_files_limit = 0\n", 5000},
+		"more than there can be": {"table_open_cache = 9223372036854775807\n", 10 + 151 + 2*mostAsked},
 		"what it cannot read":    {"table_open_cache = 4K\n", 8161},
 	} {
 		if got := wantedFiles(test.config); got != test.want {
