@@ -22,11 +22,15 @@ type Accounts struct {
 // Empty says whether there are none.
 func (a Accounts) Empty() bool { return len(a.Named) == 0 && a.More <= 0 }
 
-// Beside leaves out the accounts that others name. Those that are counted only may be among the others, and stay.
+// Beside leaves out the accounts that others name. Those that are counted only stay, unless all that are named are among the others and no more are counted.
 func (a Accounts) Beside(others Accounts) Accounts {
 	left := Accounts{More: a.More}
+	isNamed := func(account Account) bool { return slices.Contains(others.Named, account) }
+	if a.More <= others.More && !slices.ContainsFunc(a.Named, func(account Account) bool { return !isNamed(account) }) {
+		return Accounts{}
+	}
 	for _, account := range a.Named {
-		if !slices.Contains(others.Named, account) {
+		if !isNamed(account) {
 			left.Named = append(left.Named, account)
 		}
 	}

@@ -32,7 +32,9 @@ func TestWhoCannotLogInAlreadyLosesNothing(t *testing.T) {
 		"nobody can":                         {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two, one}}, Accounts{}},
 		"one could":                          {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two}}, Accounts{Named: []Account{one}}},
 		"of another host":                    {Accounts{Named: []Account{one}}, Accounts{Named: []Account{{"one", "localhost", one.Plugin}}}, Accounts{Named: []Account{one}}},
-		"those that are counted may be able": {Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{More: 3}},
+		"as many as before":                  {Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{}},
+		"more are counted":                   {Accounts{Named: []Account{one}, More: 4}, Accounts{Named: []Account{one}, More: 3}, Accounts{More: 4}},
+		"those that are counted may be able": {Accounts{Named: []Account{one, two}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{two}, More: 3}},
 		"none":                               {Accounts{}, Accounts{Named: []Account{one}}, Accounts{}},
 	} {
 		got := test.after.Beside(test.before)
