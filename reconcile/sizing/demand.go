@@ -9,6 +9,12 @@ import (
 // mostConnections is the most that max_connections may be.
 const mostConnections = 100_000
 
+// settingJobs bounds what a replica's workers have before them, and has a name of before MySQL 8.0.26 that releases until 8.4 know, too.
+const (
+	settingJobs = "replica_pending_jobs_size_max"
+	formerJobs  = "slave_pending_jobs_size_max"
+)
+
 // share is memory that a setting bounds: so many times what it says. What is within usual is in the sum already, or in the room that the pool leaves.
 type share struct {
 	setting      string
@@ -18,11 +24,10 @@ type share struct {
 // sharesOf are those that a user may raise. A packet is held by the primary for its replica, by the receiver, and by the worker that applies it.
 func sharesOf(memory int64) []share {
 	ours := Tune(Given{Memory: memory})
-	jobs := ours.number("replica_pending_jobs_size_max")
+	jobs := ours.number(settingJobs)
 	return []share{
 		{"max_allowed_packet", 64 * mib, 3},
-		{"replica_pending_jobs_size_max", jobs, 1},
-		{"slave_pending_jobs_size_max", jobs, 1},
+		{settingJobs, jobs, 1},
 		{"temptable_max_ram", ours.number("temptable_max_ram"), 1},
 		{"innodb_log_buffer_size", cmp.Or(ours.number("innodb_log_buffer_size"), 64*mib), 1},
 		{"key_buffer_size", 8 * mib, 1},
@@ -32,9 +37,13 @@ func sharesOf(memory int64) []share {
 // raised is what the user's settings may take beyond what is usual, in bytes, and which these are.
 func raised(memory int64, asked Settings) (sum int64, names []string) {
 	for _, one := range sharesOf(memory) {
-		if more := asked.number(one.setting) - one.usual; more > 0 {
+		name := one.setting
+		if name == settingJobs && asked[formerJobs] != "" {
+			name = formerJobs // it comes later in a my.cnf in order, and the last one counts
+		}
+		if more := asked.number(name) - one.usual; more > 0 {
 			sum += more * one.times
-			names = append(names, one.setting)
+			names = append(names, name)
 		}
 	}
 	return sum, names

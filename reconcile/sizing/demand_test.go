@@ -33,6 +33,7 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 			"Lower innodb_buffer_pool_size or max_connections or replica_pending_jobs_size_max or temptable_max_ram or key_buffer_size in spec.config"},
 		"one of them":                     {4 * gib, Settings{"temptable_max_ram": "500M"}, ""},
 		"another":                         {4 * gib, Settings{"slave_pending_jobs_size_max": "400M"}, ""},
+		"both names of one":               {4 * gib, Settings{"slave_pending_jobs_size_max": "400M", "replica_pending_jobs_size_max": "400M"}, ""},
 		"beyond measure":                  {4 * gib, Settings{"key_buffer_size": "999999T", "max_allowed_packet": "999999T"}, "raise spec.resources.limits.memory"},
 		"room that a smaller pool leaves": {4 * gib, Settings{settingPool: "1G", "temptable_max_ram": "1G"}, ""},
 	} {

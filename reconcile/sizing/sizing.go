@@ -4,6 +4,7 @@ package sizing
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,21 +85,30 @@ func plainName(spelled string) string {
 	return strings.TrimPrefix(name, "plugin_")
 }
 
-// Size reads a size or a number as mysqld does, with K, M, G or T after it and in quotes or not (manual, "Using Options to Set Program Variables", "Using Option
-// Files"); zero for anything else.
+// longestSize is more than anything has; what is larger counts as so much.
+const longestSize = 1 << 62
+
+// Size reads a size or a number as mysqld does, with K, M, G, T, P or E after it and in quotes or not (manual, "Using Options to Set Program Variables", "Using
+// Option Files"); zero for anything else.
 func Size(value string) int64 {
 	value = strings.ToUpper(unquoted(strings.TrimSpace(value)))
 	shift := 0
-	if at := strings.IndexAny(value, "KMGT"); at >= 0 && at == len(value)-1 {
-		shift = 10 * (1 + strings.IndexByte("KMGT", value[at]))
+	if at := strings.IndexAny(value, suffixes); at >= 0 && at == len(value)-1 {
+		shift = 10 * (1 + strings.IndexByte(suffixes, value[at]))
 		value = value[:at]
 	}
 	number, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || number < 0 || number > (1<<62)>>shift {
+	if number < 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
 		return 0
+	}
+	if err != nil || number > longestSize>>shift {
+		return longestSize
 	}
 	return number << shift
 }
+
+// suffixes each stand for 1024 times what the one before stands for.
+const suffixes = "KMGTPE"
 
 func unquoted(value string) string {
 	for _, quote := range []string{`"`, `'`} {

@@ -131,7 +131,8 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 func TestSizesAsMysqldReadsThem(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int64{
-		"": 0, "128": 128, "16K": 16 << 10, "1g": 1 << 30, "3T": 3 << 40, "G": 0, "1GB": 0, "-1": 0, "1.5G": 0, "9999999999T": 0, "'2M'": 2 << 20, `"5"`: 5, "'5": 0,
+		"": 0, "128": 128, "16K": 16 << 10, "1g": 1 << 30, "3T": 3 << 40, "G": 0, "1GB": 0, "-1": 0, "1.5G": 0, "1.5T": 0, "1P": 1 << 50, "1E": 1 << 60, "4E": 1 << 62,
+		"9999999999T": 1 << 62, "99999999999999999999": 1 << 62, "-99999999999999999999": 0, "'2M'": 2 << 20, `"5"`: 5, "'5": 0,
 	} {
 		if got := Size(text); got != want {
 			t.Errorf("%q is %d, want %d", text, got, want)
