@@ -60,6 +60,7 @@ const (
 	// memoryRequest and memoryLimit: the programs stay below 128 MiB; the rest is for what the kernel counts of files being written.
 	memoryRequest = "64Mi"
 	memoryLimit   = "192Mi"
+	cpuRequest    = "10m"
 	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
 	// "Service account labels and annotations").
 	workloadIdentity = "azure.workload.identity/use"
@@ -196,12 +197,13 @@ func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
 	return spec
 }
 
-// container asks for no CPU: where it is short, mysqld goes first.
 func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	container := restricted(p.command, p.image).WithResources(small()).WithVolumeMounts(p.mounts...)
 	if len(p.entry) > 0 {
 		// What a stranger's image writes to its log is no message.
 		container.WithCommand(p.entry...).WithTerminationMessagePolicy(corev1.TerminationMessageReadFile)
+		// As for a member, whose tag may say that it moves.
+		container.ImagePullPolicy = nil
 	} else {
 		container.WithArgs(append([]string{p.command}, p.arguments...)...)
 	}
@@ -211,9 +213,10 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	return container
 }
 
+// small asks for hardly any CPU, since mysqld goes first where it is short, but for some: a quota may want every container to.
 func small() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return corev1ac.ResourceRequirements().
-		WithRequests(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
+		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)})
 }
 

@@ -28,14 +28,20 @@ const (
 	versionRetries = 1
 	// settingsKept is how long a Job that has asked about settings is kept, in seconds: its answer is used at once.
 	settingsKept = 3600
+	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any more.
+	settingsDeadline = 900
 	// EnvSettings has the settings to check, in the Pod of the Job that asks about them.
 	EnvSettings = "SERVER_SETTINGS"
 )
 
 // VersionJob asks a MySQL image for its version, and about settings if the order has any.
 func VersionJob(order VersionOrder) *batchv1ac.JobApplyConfiguration {
+	deadline := int64(0)
+	if order.Settings != "" {
+		deadline = settingsDeadline
+	}
 	made := job(transfer{
-		name: VersionJobName(order), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order),
+		name: VersionJobName(order), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: deadline,
 		labels: map[string]string{LabelRestore: LabelValue(order.Cluster), LabelVersion: "true"},
 		pod:    versionParts(order),
 	})
