@@ -178,7 +178,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 		return Unchanged, fmt.Errorf("apply %s %s/%s: %w", resource.GroupResource(), live.GetNamespace(), live.GetName(), served(err))
 	}
 	owned, _ := ownedBy(written, what.manager)
-	c.journal.remember(ctx, child, applied{uid: written.GetUID(), desired: wanted, stored: digestOf(written.Object, owned)})
+	c.journal.remember(ctx, child, appliedAs(written.GetUID(), wanted, digestOf(written.Object, owned)))
 	c.journal.wrote(ctx, resource, written)
 	if written.GetResourceVersion() == live.GetResourceVersion() {
 		return Unchanged, nil
@@ -190,7 +190,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 // fits remembers that an object fits though its digest in the cache is another than that of what is desired.
 func (c *Client) fits(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) {
 	if owned, ok := ownedBy(live, what.manager); ok && what.isDigested {
-		c.journal.remember(ctx, child, applied{uid: live.GetUID(), desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)})
+		c.journal.remember(ctx, child, appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)))
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	// The API server may store something else than was applied and have it owned all the same: defaults within an atomic field, the
 	// work of an admission plugin. Applying it again would bring nothing.
 	last, ok := c.journal.lastApplied(ctx, child)
-	if ok && last == (applied{uid: live.GetUID(), desired: wantedDigest(what.desired), stored: digestOf(live.Object, owned)}) {
+	if ok && last == appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)) {
 		return ""
 	}
 	return where
@@ -222,7 +222,7 @@ func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersion
 		return true
 	}
 	last, ok := c.journal.lastApplied(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, live)})
-	return ok && present != "" && last == applied{uid: live.GetUID(), desired: wanted, stored: present}
+	return ok && present != "" && last == appliedAs(live.GetUID(), wanted, present)
 }
 
 // neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
@@ -240,7 +240,7 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 		return Unchanged, fmt.Errorf("create %s %s/%s: %w", resource.GroupResource(), child.GetNamespace(), child.GetName(), served(err))
 	}
 	owned, _ := ownedBy(created, ManagerChildren)
-	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, created)}, applied{uid: created.GetUID(), desired: wanted, stored: digestOf(created.Object, owned)})
+	c.journal.remember(ctx, appliedTo{manager: ManagerChildren, child: nameOf(resource, created)}, appliedAs(created.GetUID(), wanted, digestOf(created.Object, owned)))
 	c.journal.wrote(ctx, resource, created)
 	logChange(ctx, Created, created)
 	return Created, nil

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"sync"
@@ -62,11 +63,12 @@ type appliedTo struct {
 	child   childName
 }
 
-// applied has a digest of what was applied last (desired) to the child with this UID and of what the API server stored for it (stored). While
-// all are the same, nothing of ours changed.
-type applied struct {
-	uid             types.UID
-	desired, stored string
+// applied stands for what was applied last to the child with a UID, and for what the API server stored for it. While both are the same, nothing of ours changed.
+type applied [sha256.Size]byte
+
+// appliedAs takes the digests of what was desired and of what is stored.
+func appliedAs(uid types.UID, desired, stored string) applied {
+	return sha256.Sum256([]byte(string(uid) + " " + desired + " " + stored))
 }
 
 func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time.Time) *journal {

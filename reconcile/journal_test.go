@@ -169,7 +169,7 @@ func TestTheJournalRemembersAChildOnce(t *testing.T) {
 	}
 	to := appliedTo{manager: ManagerChildren + "-role", child: nameOf(configMaps(), pod(0))}
 	for life := range 100 {
-		made := applied{uid: pod(life).GetUID(), desired: "d", stored: "s"}
+		made := appliedAs(pod(life).GetUID(), "d", "s")
 		if last, _ := b.lastApplied(ctx, to); last == made {
 			t.Fatalf("something was applied to a Pod that was made a moment ago, in life %d", life)
 		}

@@ -31,7 +31,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	to, wanted := appliedTo{manager: ManagerStatus, child: nameOf(resource, object)}, digest(desired)
-	if last, ok := c.journal.lastApplied(ctx, to); ok && last == (applied{uid: object.GetUID(), desired: wanted, stored: digest(present)}) {
+	if last, ok := c.journal.lastApplied(ctx, to); ok && last == appliedAs(object.GetUID(), wanted, digest(present)) {
 		// The definition defaults part of this status: writing it again would bring nothing.
 		return nil
 	}
@@ -40,7 +40,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 		return fmt.Errorf("write the status: %w", served(err))
 	}
 	stored, _, _ := unstructured.NestedMap(written.Object, "status")
-	c.journal.remember(ctx, to, applied{uid: written.GetUID(), desired: wanted, stored: digest(stored)})
+	c.journal.remember(ctx, to, appliedAs(written.GetUID(), wanted, digest(stored)))
 	c.journal.wrote(ctx, resource, written)
 	return nil
 }
