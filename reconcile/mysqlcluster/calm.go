@@ -2,6 +2,7 @@ package mysqlcluster
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,8 +29,8 @@ type settled struct {
 	// view is what the decision depends on, the members without what they said.
 	view      replication.Cluster
 	addresses []string
-	// said is what every member said, as far as a status repeats it.
-	said            []steady
+	// said are digests of what every member said, as far as a status repeats it: thousands of clusters are remembered.
+	said            []uint64
 	readFromPrimary bool
 	// note is what the decision waited for all the same: what follows from an update that is held back. nil for nothing.
 	note *replication.Note
@@ -62,10 +63,10 @@ func steadyOf(member replication.Member) steady {
 	}
 }
 
-func steadyOfAll(members []replication.Member) []steady {
-	all := make([]steady, 0, len(members))
+func steadyOfAll(members []replication.Member) []uint64 {
+	all := make([]uint64, 0, len(members))
 	for _, member := range members {
-		all = append(all, steadyOf(member))
+		all = append(all, digest(fmt.Sprintf("%#v", steadyOf(member))))
 	}
 	return all
 }
