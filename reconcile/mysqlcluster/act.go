@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
@@ -31,18 +32,10 @@ type applied struct {
 	rolled bool
 	// unsettled says that a child was changed, or is being deleted and has to be made anew.
 	unsettled bool
-	// waits says that the StatefulSet stays as it is until an update is over (rollPlan).
+	// waits says that the members stay as they are until an update is over (rollPlan), or another image may begin (opening).
 	waits bool
-	// held is why the StatefulSet stays as it is: settings or an image that the members would not start with, or that nobody has asked yet; nil for nothing.
+	// held is why the members stay as they are: settings or an image that they would not start with, or that nobody has asked yet; nil for nothing.
 	held *problem
-}
-
-// forPeople is what holds the StatefulSet back until somebody helps; nil for nothing.
-func (a applied) forPeople() *problem {
-	if a.held == nil || !a.held.stalled {
-		return nil
-	}
-	return a.held
 }
 
 // applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
@@ -111,10 +104,22 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	if seen.set != nil {
 		spec.version = seen.set.ResourceVersion
 	}
-	if held, err := r.settingsProblem(ctx, owner, cluster, seen, spec); held != nil || err != nil {
-		return applied{unsettled: true, held: held}, err
+	stays := applied{unsettled: true, waits: rollOf(cluster, seen).opening().waits != ""}
+	if !stays.waits {
+		var err error
+		if stays.held, err = r.settingsProblem(ctx, owner, cluster, seen, spec); err != nil {
+			return stays, err
+		}
 	}
-	plan, err := r.planRoll(ctx, owner, cluster, seen, spec)
+	if stays.waits || stays.held != nil {
+		rolled, err := r.keepTemplate(ctx, owner, cluster, seen, spec)
+		stays.rolled = rolled
+		return stays, err
+	}
+	plan, err := r.planRoll(ctx, owner, cluster, seen, func(partition *int32) (bool, error) {
+		spec.partition = partition
+		return r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+	})
 	if err != nil || plan.waits {
 		return applied{unsettled: true, waits: plan.waits}, err
 	}
@@ -127,30 +132,57 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
 }
 
+// keepTemplate makes the StatefulSet ask for as many members as it shall, and moves an update that is under way along as usual. The members stay what the
+// operator applied last, and so do those that Kubernetes makes anew.
+func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rolled bool, err error) {
+	if seen.set == nil {
+		return false, nil
+	}
+	has := cluster
+	has.Spec.Image = imageOf(*seen.set)
+	plan, err := r.planRoll(ctx, owner, has, seen, func(*int32) (bool, error) { return true, nil })
+	if err != nil || scaleOf(seen) == spec.scale && partitionOf(*seen.set) == plan.first() {
+		return false, err
+	}
+	live, err := r.liveSet(ctx, owner, namesOf(cluster))
+	if live == nil || err != nil {
+		return false, err
+	}
+	kept, err := appsv1ac.ExtractStatefulSet(live, reconcile.ManagerChildren)
+	if err != nil || kept.Spec == nil || kept.Spec.Template == nil {
+		return false, err // somebody else made it, and it is not adopted yet
+	}
+	kept.WithResourceVersion(spec.version).Spec.WithReplicas(int32(spec.scale)).WithUpdateStrategy(updateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
+	change, err := r.api.Apply(ctx, owner, kept)
+	return change != reconcile.Unchanged, err
+}
+
 // rollPlan is what a pass does about an update of the members.
 type rollPlan struct {
 	// partition is the number of the first member that may be restarted now; nil where the order does not matter.
 	partition *int32
 	// doubtful says that a live look shows another primary or permission than this pass has seen, so that the partition stays as it is.
 	doubtful bool
-	// waits says that the StatefulSet stays as it is: another image has to wait (opening), or an update which people let restart the primary is under way.
-	// Kubernetes makes a member below the partition anew by the last update that all members had: with another template, whose partition is up again, the
-	// primary could come back older than it was.
+	// waits says that the StatefulSet stays as it is, since an update which people let restart the primary is under way. Kubernetes makes a member below the
+	// partition anew by the last update that all members had: with another template, whose partition is up again, the primary could come back older than it was.
 	waits bool
 }
 
-// planRoll decides about an update. The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not
-// replace by another: the template of a later one comes together with the partition that holds it back.
-func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rollPlan, error) {
-	now := rollOf(cluster, seen)
-	opens := now.opening()
-	if opens.waits != "" {
-		return rollPlan{waits: true}, nil
+// first is the number of the first member that may be restarted.
+func (p rollPlan) first() int {
+	if p.partition == nil {
+		return 0
 	}
-	wanted := opens.bound
+	return int(*p.partition)
+}
+
+// planRoll decides about an update. hasIt says whether the StatefulSet has the template already that the pass applies, with a partition. The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not
+// replace by another: the template of a later one comes together with the partition that holds it back.
+func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, hasIt func(*int32) (bool, error)) (rollPlan, error) {
+	now := rollOf(cluster, seen)
+	wanted := now.opening().bound
 	if lowered, maybe := now.lowered(); maybe {
-		spec.partition = number(now.partition)
-		same, err := r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+		same, err := hasIt(number(now.partition))
 		if err != nil {
 			return rollPlan{}, err
 		}
@@ -329,10 +361,10 @@ func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unst
 	return err
 }
 
-// confirmRoll looks whether the cluster still has the primary, the permission, and the image that a partition was decided on.
+// confirmRoll looks whether the cluster still has the primary, the permission, and the spec that a partition was decided on.
 func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	live, err := r.liveCluster(ctx, owner)
-	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Spec.Image == cluster.Spec.Image
+	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Generation == cluster.Generation
 	if err == nil && !isSame {
 		return errRecordMoved
 	}

@@ -9,9 +9,21 @@ import (
 
 // slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their images.
 func slimSet() cache.TransformFunc {
-	return reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
+	slim := reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
 		"spec.template.spec.containers.name", "spec.template.spec.containers.image",
 		"status.observedGeneration", "status.currentRevision", "status.updateRevision")
+	return func(item any) (any, error) {
+		digested, err := slim(item)
+		whole, ok := item.(*unstructured.Unstructured)
+		kept, isKept := digested.(*unstructured.Unstructured)
+		if err != nil || !ok || !isKept {
+			return digested, err
+		}
+		if image, found := whole.GetAnnotations()[annotationImage]; found {
+			kept.SetAnnotations(map[string]string{annotationImage: image})
+		}
+		return kept, nil
+	}
 }
 
 // slimService keeps of a Service what this kind reads: the member that it leads to.

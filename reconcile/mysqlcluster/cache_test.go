@@ -26,6 +26,10 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 				status: {currentRevision: a, updateRevision: b, conditions: []}}`,
 			`{spec: {replicas: 3, template: {spec: {containers: [{name: mysqld, image: "mysql:9.7"}]}}, updateStrategy: {rollingUpdate: {partition: 2}}, volumeClaimTemplates: [{spec: {resources: {requests: {storage: 2Gi}}}}]}, status: {currentRevision: a, updateRevision: b}}`,
 		},
+		"a StatefulSet: the image that it was applied for": {
+			slimSet(), `{metadata: {annotations: {mysql-operator.example/mine: x, ` + annotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
+			`{metadata: {annotations: {` + annotationImage + `: "mysql:9.7"}}, spec: {replicas: 1}}`,
+		},
 		"a claim: its size, its class and how it is": {
 			slimVolume,
 			`{spec: {storageClassName: fast, resources: {requests: {storage: 2Gi, mine: "1"}, limits: {mine: "1"}}}, status: {phase: Bound, capacity: {storage: 2Gi}}}`,
@@ -65,6 +69,9 @@ func content(t *testing.T, cached any) map[string]any {
 		t.Fatalf("kept is a %T", cached)
 	}
 	said := map[string]any{}
+	if annotations, found, _ := unstructured.NestedMap(object.Object, "metadata", "annotations"); found {
+		said["metadata"] = map[string]any{"annotations": annotations}
+	}
 	for _, part := range []string{"spec", "status"} {
 		if value, found := object.Object[part]; found {
 			said[part] = value

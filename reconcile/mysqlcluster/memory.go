@@ -26,8 +26,8 @@ type memory struct {
 	unchanged map[types.NamespacedName]made
 	// hollow is when a cluster's event about hollow transactions was told last.
 	hollow map[types.NamespacedName]telling
-	// refused are settings that wait for people, so that they need not be judged anew at every look.
-	refused map[types.NamespacedName]refusedFor
+	// held is why clusters' members do not get what the spec asks for, so that it need not be found out anew at every look.
+	held map[types.NamespacedName]heldFor
 	// failures are of restores that ended: since when this process has seen that.
 	failures *backup.Sightings
 }
@@ -36,7 +36,7 @@ func newMemory() *memory {
 	return &memory{
 		clusters: map[types.NamespacedName]remembered{}, sights: map[types.NamespacedName]sight{},
 		calm: map[types.NamespacedName]*settled{}, unchanged: map[types.NamespacedName]made{},
-		hollow: map[types.NamespacedName]telling{}, refused: map[types.NamespacedName]refusedFor{}, failures: backup.NewSightings(),
+		hollow: map[types.NamespacedName]telling{}, held: map[types.NamespacedName]heldFor{}, failures: backup.NewSightings(),
 	}
 }
 
@@ -58,8 +58,8 @@ type made struct {
 	digest uint64
 }
 
-// refusedFor is why settings are refused, what that follows from, and until when it need not be found out again.
-type refusedFor struct {
+// heldFor is why settings or an image are held back, what that follows from, and until when it need not be found out again.
+type heldFor struct {
 	of    made
 	found problem
 	until time.Time
@@ -226,22 +226,22 @@ func (m *memory) noteMade(key types.NamespacedName, of made) {
 	m.unchanged[key] = of
 }
 
-// refusedSettings returns why settings are refused, if that was found out not long ago and nothing has changed; nil otherwise.
-func (m *memory) refusedSettings(key types.NamespacedName, of made, now time.Time) *problem {
+// heldSettings returns why settings or an image are held back, if that was found out not long ago and nothing has changed; nil otherwise.
+func (m *memory) heldSettings(key types.NamespacedName, of made, now time.Time) *problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := m.refused[key]
+	known := m.held[key]
 	if known.of != of || !now.Before(known.until) {
 		return nil
 	}
 	return &known.found
 }
 
-// refuseSettings remembers why settings are refused.
-func (m *memory) refuseSettings(key types.NamespacedName, what refusedFor) {
+// holdSettings remembers why settings or an image are held back.
+func (m *memory) holdSettings(key types.NamespacedName, what heldFor) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refused[key] = what
+	m.held[key] = what
 }
 
 // hangUp ends the connections to the agents of a cluster that is not looked after at present.
@@ -262,6 +262,6 @@ func (m *memory) forget(key types.NamespacedName) {
 	delete(m.calm, key)
 	delete(m.unchanged, key)
 	delete(m.hollow, key)
-	delete(m.refused, key)
+	delete(m.held, key)
 	m.failures.Forget(key)
 }

@@ -100,7 +100,6 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
 	}
-	report.problem = cmp.Or(report.problem, report.children.forPeople())
 	everybodyTold := true
 	if decision.Record.Equal(recordOf(cluster.Status)) {
 		told, failed := r.carryOut(ctx, object, known.agents, &report)

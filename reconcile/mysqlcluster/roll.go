@@ -29,8 +29,8 @@ type roll struct {
 	// primary is the number of the member that takes writes; recorded says that the record names it. Without one, clients are led there.
 	primary  int
 	recorded bool
-	// scale is how many members the StatefulSet asks for, partition the number of the first that it restarts.
-	scale, partition int
+	// scale is how many members the StatefulSet asks for, wanted how many the spec asks for, partition the number of the first that it restarts.
+	scale, wanted, partition int
 	// allowed is the update that people let restart the primary.
 	allowed string
 	// known says that the StatefulSet's status is of its template as it is: update is the revision that it goes over to, current the last one that
@@ -53,14 +53,12 @@ func allowedUpdate(cluster v1.MySQLCluster) string {
 
 // rollOf reads from what was seen how an update stands.
 func rollOf(cluster v1.MySQLCluster, seen observation) roll {
-	r := roll{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), allowed: allowedUpdate(cluster)}
+	r := roll{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: wantedReplicas(cluster), allowed: allowedUpdate(cluster)}
 	r.primary, _ = r.n.ordinal(seen.route)
 	if seen.set == nil {
 		return r
 	}
-	if rolling := seen.set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
-		r.partition = int(*rolling.Partition)
-	}
+	r.partition = partitionOf(*seen.set)
 	status := seen.set.Status
 	r.known = status.ObservedGeneration >= seen.set.Generation
 	r.current, r.update = status.CurrentRevision, status.UpdateRevision
@@ -81,6 +79,14 @@ func rollOf(cluster v1.MySQLCluster, seen observation) roll {
 	}
 	r.upgrade = upgradeOf(r, cluster, seen)
 	return r
+}
+
+// partitionOf is the number of the first member that a StatefulSet restarts.
+func partitionOf(set appsv1.StatefulSet) int {
+	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
+		return int(*rolling.Partition)
+	}
+	return 0
 }
 
 // bound is the number of the first member that may be restarted unasked: the one above the primary. It is zero where the primary is member 0, which

@@ -295,27 +295,32 @@ func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 		doubtful     bool
 		// waits says that the StatefulSet, which differs from what is wanted, stays as it is.
 		waits bool
+		// stays says that no other template comes with it.
+		stays bool
 	}{
-		"the primary is member 0 by now":              {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b"}, "db-0", "", -1, false, false},
-		"it was member 0, and is not any more":        {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b"}, "db-1", "", 2, true, false},
-		"it was the third one, and is the second":     {rolling{record: "db-1", pods: "a a a", partition: 3, revisions: "a b"}, "db-1", "", 2, false, false},
-		"it is the third one again":                   {rolling{record: "db-1", pods: "a a a", partition: 3, revisions: "a b"}, "db-2", "", 3, true, false},
-		"what was allowed is not any more":            {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b", allows: "b"}, "db-0", "", 2, true, false},
-		"what is allowed comes with another template": {rolling{record: "db-1", pods: "a a a", partition: 2, revisions: "a b", allows: "b"}, "", "", 2, false, false},
+		"what is allowed, as another template has to wait":  {is: rolling{record: "db-1", pods: "a b b", partition: 2, revisions: "a b", allows: "b"}, live: "db-1", allows: "b", want: 0, stays: true},
+		"a new primary, as another template has to wait":    {is: rolling{record: "db-1", pods: "a a b", partition: 0, revisions: "a b"}, want: 2, stays: true},
+		"it is under way, and another template has to wait": {is: rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b", allows: "b"}, want: 0, stays: true},
+		"the primary is member 0 by now":                    {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b"}, "db-0", "", -1, false, false, false},
+		"it was member 0, and is not any more":              {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b"}, "db-1", "", 2, true, false, false},
+		"it was the third one, and is the second":           {rolling{record: "db-1", pods: "a a a", partition: 3, revisions: "a b"}, "db-1", "", 2, false, false, false},
+		"it is the third one again":                         {rolling{record: "db-1", pods: "a a a", partition: 3, revisions: "a b"}, "db-2", "", 3, true, false, false},
+		"what was allowed is not any more":                  {rolling{record: "db-0", pods: "a a a", partition: 2, revisions: "a b", allows: "b"}, "db-0", "", 2, true, false, false},
+		"what is allowed comes with another template":       {rolling{record: "db-1", pods: "a a a", partition: 2, revisions: "a b", allows: "b"}, "", "", 2, false, false, false},
 		"another template, and what is allowed is under way": {
-			rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b", allows: "b"}, "", "", -1, false, true,
+			rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b", allows: "b"}, "", "", -1, false, true, false,
 		},
 		"another template, and a member is just restarting": {
-			rolling{record: "db-1", pods: "- b b", partition: 0, revisions: "a b", allows: "b"}, "", "", -1, false, true,
+			rolling{record: "db-1", pods: "- b b", partition: 0, revisions: "a b", allows: "b"}, "", "", -1, false, true, false,
 		},
 		"another template, and members are missing for another reason": {
-			rolling{record: "db-1", pods: "- - b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false,
+			rolling{record: "db-1", pods: "- - b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false, false,
 		},
 		"another template mends what does not come up": {
-			rolling{record: "db-1", pods: "x b b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false,
+			rolling{record: "db-1", pods: "x b b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false, false,
 		},
-		"another template, and the leave is taken away": {rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b"}, "", "", 2, false, false},
-		"it goes up without a look":                     {rolling{record: "db-2", pods: "a a a", partition: 0, revisions: "a b"}, "", "", 3, false, false},
+		"another template, and the leave is taken away": {rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b"}, "", "", 2, false, false, false},
+		"it goes up without a look":                     {rolling{record: "db-2", pods: "a a a", partition: 0, revisions: "a b"}, "", "", 3, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -328,8 +333,7 @@ func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 				})
 				s.live.Store("mysqlclusters/db0", live)
 			}
-			spec := setSpec{agentImage: agentImage, scale: 3, claimSize: wantedStorage(cluster)}
-			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, spec)
+			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, func(*int32) (bool, error) { return test.stays, nil })
 			if err != nil {
 				t.Fatal(err)
 			}

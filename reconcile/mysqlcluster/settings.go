@@ -35,8 +35,8 @@ type question struct {
 	answer  *agent.Answer
 	state   backup.State
 	refused string
-	// ended is for how long this process has known that the Job has ended, pending that its Pod has not begun.
-	ended, pending time.Duration
+	// known is for how long this process has known the Job, ended that it has ended, pending that its Pod has not begun.
+	known, ended, pending time.Duration
 }
 
 // settingsAct is what to do about a question.
@@ -106,7 +106,7 @@ func notTaken(why string) *problem {
 // settingsProblem says what keeps the members from getting the StatefulSet that they are to have; nil where nothing does.
 func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*problem, error) {
 	key, of := keyOf(cluster), made{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
-	if known := r.memory.refusedSettings(key, of, r.now()); known != nil {
+	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
 		return known, nil
 	}
 	asked, err := r.questionOf(ctx, owner, cluster, seen, spec)
@@ -125,8 +125,8 @@ func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Un
 	if refused := problemOf(err); refused != nil {
 		found, err = refused, nil
 	}
-	if err == nil && found != nil && found.stalled {
-		r.memory.refuseSettings(key, refusedFor{of, *found, r.now().Add(asked.again())})
+	if err == nil && found != nil && act == settingsWait {
+		r.memory.holdSettings(key, heldFor{of, *found, r.now().Add(asked.again())})
 	}
 	return found, err
 }
@@ -163,7 +163,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 
 // newQuestion judges what the members would get that they do not have.
 func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) question {
-	if serverImage(set) != cluster.Spec.Image {
+	if imageOf(set) != cluster.Spec.Image {
 		return question{other: true}
 	}
 	has, missing := linesIn(set), map[string]string{}
@@ -224,12 +224,13 @@ func commonVersion(status v1.MySQLClusterStatus) string {
 	return status.Version
 }
 
-// again is for how long what was found holds if nothing changes: where it is final, until the image itself may be another.
+// again is for how long what was found holds if no child changes: where it is final, until the image itself may be another. No watch tells how a Job goes, so the
+// longer it takes the more seldom it is looked at.
 func (q question) again() time.Duration {
 	if len(q.judged.Faults) > 0 || q.answer != nil {
 		return versionAgain
 	}
-	return unwatchedLimit
+	return min(max(stepEvery, q.known/8), unwatchedLimit)
 }
 
 // needsAnswer says whether only the image itself can tell.
@@ -254,6 +255,7 @@ func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Un
 	}
 	own := slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isOf(pod, asked.job) })
 	asked.answer, asked.state = backup.ObserveSettings(asked.job, own, cluster.Spec)
+	asked.known = r.memory.failures.Waited(n.namespacedName(), "known "+string(asked.job.UID), r.now())
 	if asked.state.Phase == backup.Failed || asked.state.Phase == backup.Succeeded {
 		asked.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(asked.job.UID), r.now())
 	}
@@ -264,16 +266,6 @@ func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Un
 		asked.refused, err = r.refusalOf(ctx, job)
 	}
 	return err
-}
-
-// serverImage is the image of a StatefulSet's mysqld.
-func serverImage(set appsv1.StatefulSet) string {
-	for _, container := range set.Spec.Template.Spec.Containers {
-		if container.Name == containerMysqld {
-			return container.Image
-		}
-	}
-	return ""
 }
 
 // linesIn are the settings that a StatefulSet's members have, line by line.

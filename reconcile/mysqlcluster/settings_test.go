@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -117,6 +118,40 @@ func TestWhatMembersWouldGet(t *testing.T) {
 	}
 }
 
+// TestAnImageThatAWebhookWrote is none that anybody asks for: the operator compares what it applied.
+func TestAnImageThatAWebhookWrote(t *testing.T) {
+	t.Parallel()
+	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
+	cluster.Spec.Image = "mysql:9.7"
+	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2}))
+	for i := range set.Spec.Template.Spec.Containers {
+		set.Spec.Template.Spec.Containers[i].Image = "mirror.example/" + set.Spec.Template.Spec.Containers[i].Image
+	}
+	if asked := newQuestion(cluster, set, nil); asked.needsAnswer() {
+		t.Errorf("it asks %+v", asked)
+	}
+	if u := upgradeOf(roll{}, cluster, observation{set: &set}); u.image != "" {
+		t.Errorf("image %s is to come", u.image)
+	}
+	set.Annotations = nil // as an operator of a former release left it
+	if asked := newQuestion(cluster, set, nil); !asked.other {
+		t.Error("nobody knows for which image it was applied, and it is not asked")
+	}
+}
+
+// TestAQuestionThatTakesLongIsLookedAtSeldom: no watch tells how its Job goes.
+func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
+	t.Parallel()
+	for known, want := range map[time.Duration]time.Duration{0: time.Second, 8 * time.Second: time.Second, 80 * time.Second: 10 * time.Second, time.Hour: 30 * time.Second} {
+		if got := (question{other: true, known: known}).again(); got != want {
+			t.Errorf("known for %s it is looked at again after %s, want %s", known, got, want)
+		}
+	}
+	if got := (question{answer: &agent.Answer{}}).again(); got != versionAgain {
+		t.Errorf("an answer holds for %s", got)
+	}
+}
+
 // TestOwnPluginsAreCounted: a member's first start tells the user's plugins from the operator's by their number.
 func TestOwnPluginsAreCounted(t *testing.T) {
 	t.Parallel()
@@ -136,21 +171,21 @@ func TestRefusedSettingsAreNotJudgedAtEveryLook(t *testing.T) {
 	t.Parallel()
 	m, key, of := newMemory(), keyOf(v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}), made{uid: "1", digest: 7}
 	at := metav1.Now().Time
-	m.refuseSettings(key, refusedFor{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
-	if found := m.refusedSettings(key, of, at); found == nil || found.reason != reasonSettings {
+	m.holdSettings(key, heldFor{of, problem{reasonSettings, "x", true}, at.Add(versionAgain)})
+	if found := m.heldSettings(key, of, at); found == nil || found.reason != reasonSettings {
 		t.Errorf("found %+v", found)
 	}
 	for name, found := range map[string]*problem{
-		"later":           m.refusedSettings(key, of, at.Add(versionAgain)),
-		"after a change":  m.refusedSettings(key, made{uid: "1", digest: 8}, at),
-		"of another life": m.refusedSettings(key, made{uid: "2", digest: 7}, at),
+		"later":           m.heldSettings(key, of, at.Add(versionAgain)),
+		"after a change":  m.heldSettings(key, made{uid: "1", digest: 8}, at),
+		"of another life": m.heldSettings(key, made{uid: "2", digest: 7}, at),
 	} {
 		if found != nil {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
 	m.forget(key)
-	if m.refusedSettings(key, of, at) != nil {
+	if m.heldSettings(key, of, at) != nil {
 		t.Error("it is remembered of a cluster that is gone")
 	}
 }

@@ -28,6 +28,22 @@ type setSpec struct {
 	version string
 }
 
+// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may write another one into the Pods, such as that of a mirror.
+const annotationImage = prefix + "image"
+
+// imageOf returns the spec.image that a StatefulSet was applied for; empty where it runs no mysqld.
+func imageOf(set appsv1.StatefulSet) string {
+	if image := set.Annotations[annotationImage]; image != "" {
+		return image
+	}
+	for _, container := range set.Spec.Template.Spec.Containers {
+		if container.Name == containerMysqld {
+			return container.Image
+		}
+	}
+	return ""
+}
+
 // terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at 100 MiB a second.
 func terminationGrace(cluster v1.MySQLCluster) int64 {
 	pool := sizing.Size(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
@@ -40,7 +56,7 @@ func terminationGrace(cluster v1.MySQLCluster) int64 {
 // statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
 // everything.
 func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
-	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(appsv1ac.StatefulSetSpec().
+	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithAnnotations(map[string]string{annotationImage: cluster.Spec.Image}).WithSpec(appsv1ac.StatefulSetSpec().
 		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
 		WithServiceName(n.pods()).
 		WithPodManagementPolicy(appsv1.ParallelPodManagement).

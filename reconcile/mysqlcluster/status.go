@@ -216,7 +216,8 @@ func (r report) worst(writing, complete bool) *problem {
 	for _, look := range []func() *problem{
 		r.worstPod,    // what Kubernetes says of the Pods
 		r.worstMember, // a member that does not come right by itself
-		r.note,        // what the decision waits for
+		func() *problem { return r.heldSettings(writing) },
+		r.note, // what the decision waits for
 	} {
 		if found := look(); found != nil {
 			return found
@@ -226,6 +227,16 @@ func (r report) worst(writing, complete bool) *problem {
 		return rolling
 	}
 	return r.progress(writing)
+}
+
+// heldSettings is what keeps the members from what the spec asks for until somebody helps. That nobody can write comes first.
+func (r report) heldSettings(writing bool) *problem {
+	held := r.children.held
+	isDown := !writing && len(r.decision.Record.InSync) > 0
+	if held == nil || !held.stalled || isDown {
+		return nil
+	}
+	return held
 }
 
 // note is what the decision about replication waits for.

@@ -136,6 +136,31 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	}
 }
 
+// TestStatusTellsOfSettingsThatAreHeldBack, but first of what is worse.
+func TestStatusTellsOfSettingsThatAreHeldBack(t *testing.T) {
+	t.Parallel()
+	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}, ObservedGeneration: 1}
+	full := func(s *replication.Status) { s.Disk.Level = replication.DiskFull }
+	for name, test := range map[string]struct {
+		scene *scene
+		note  *replication.Note
+		want  string
+	}{
+		"all is well":                       {scene: healthy(t, 2).before(ready), want: reasonSettings},
+		"a volume is full":                  {scene: healthy(t, 2).before(ready).member(0, true, full), want: reasonDiskFull},
+		"nobody can write":                  {scene: healthy(t, 2).before(ready).silent(0), want: reasonPrimaryUnavailable},
+		"a replica is not heard":            {scene: healthy(t, 2).before(ready).silent(1), want: reasonSettings},
+		"the decision waits, and passes":    {scene: healthy(t, 2).before(ready).silent(1), note: &replication.Note{Reason: replication.ReasonScalingIn, Message: "waits"}, want: reasonSettings},
+		"the decision waits for people too": {scene: healthy(t, 2).before(ready), note: &replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: "went apart", Blocked: true}, want: string(replication.ReasonAdoptionBlocked)},
+	} {
+		told := test.scene.report(test.note, nil)
+		told.children = applied{unsettled: true, held: notTaken("no")}
+		if got := conditionOf(t, told.status(), v1.ConditionReady); got != "False "+test.want {
+			t.Errorf("%s: Ready is %q, want %s", name, got, test.want)
+		}
+	}
+}
+
 // The record of truth is written with the rest of the status: nothing that others say may make the API server refuse it.
 func TestStatusIsBoundedWhateverMembersSay(t *testing.T) {
 	t.Parallel()

@@ -30,9 +30,9 @@ type upgrade struct {
 	behind []string
 	// mends says that another image may be what a member needs that is behind.
 	mends bool
-	// stuck says that the primary cannot come up with what it has now, writes that it takes writes, isCurrent that its Pod is of the revision that Kubernetes
-	// would make it anew of, and stays for now.
-	stuck, writes, isCurrent bool
+	// stuck says that the primary cannot come up with what it has now, crashes that its mysqld ends again and again, writes that it takes writes, isCurrent
+	// that its Pod is of the revision that Kubernetes would make it anew of, and stays for now.
+	stuck, crashes, writes, isCurrent bool
 	// tried says that there are members whose turn comes before the primary's, waits are those of them that do not serve with the update yet, and turned that
 	// one has another release series, and the primary's turn has not come.
 	tried, turned bool
@@ -47,14 +47,15 @@ type upgrade struct {
 
 // upgradeOf reads from what was seen how an update goes on its way to the primary.
 func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
-	u := upgrade{stuck: isStuck(r, cluster, seen)}
-	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, serverImage(*seen.set)) {
+	u := upgrade{}
+	u.stuck, u.crashes = primaryFails(r, cluster, seen)
+	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, imageOf(*seen.set)) {
 		u.image = cluster.Spec.Image
 	}
 	pod, found := seen.pod(r.n.member(r.primary))
 	u.isCurrent = found && pod.DeletionTimestamp == nil && revisionOf(pod) == r.current
 	for _, member := range seen.members {
-		if member.Ordinal >= min(r.scale, wantedReplicas(cluster)) {
+		if member.Ordinal >= r.wanted {
 			continue
 		}
 		isCounted := member.Name == cluster.Status.Primary || slices.Contains(cluster.Status.InSync, member.Name)
@@ -124,14 +125,18 @@ func (u *upgrade) compare(name string, status replication.Status, before replica
 // isHeard says whether all that an update depends on is known.
 func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.unheard) == 0 }
 
-// isStuck says whether the primary cannot come up with the image and the settings that it has: Kubernetes says so, or mysqld does.
-func isStuck(r roll, cluster v1.MySQLCluster, seen observation) bool {
+// primaryFails says whether the primary cannot come up with the image and the settings that it has, since Kubernetes says so or mysqld does, and whether its
+// mysqld ends again and again for a reason that only people find out.
+func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, crashes bool) {
 	pod, found := seen.pod(r.n.member(r.primary))
 	if !found {
-		return seen.refused != nil
+		return seen.refused != nil, false
 	}
 	problem := diagnosePod(cluster, pod)
-	return problem != nil && slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason)
+	if problem == nil {
+		return false, false
+	}
+	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason), problem.reason == reasonServerFailed
 }
 
 // mayNeedAnother says whether another image may be what a member that does not serve needs: its mysqld does not run, or its agent, which comes with the same
@@ -170,7 +175,7 @@ func (r roll) isBlocked() bool {
 		return false
 	}
 	u := r.upgrade
-	return u.stuck || !u.tried || len(u.waits) == 0 && !u.barred.Empty()
+	return u.stuck || u.crashes || !u.tried || len(u.waits) == 0 && !u.barred.Empty()
 }
 
 // opening is how what the spec asks for may come to the members.
@@ -187,7 +192,7 @@ type opening struct {
 func (r roll) opening() opening {
 	u := r.upgrade
 	switch {
-	case !r.recorded || r.scale < 2:
+	case !r.recorded || max(r.scale, r.wanted) < 2:
 		return opening{bound: r.bound()}
 	case r.turnsOut():
 		return opening{bound: brake}
@@ -252,7 +257,7 @@ func (r roll) blocked() string {
 	}
 	var why string
 	switch {
-	case u.stuck && !isWarned:
+	case (u.stuck || u.crashes) && !isWarned:
 		why = "it does not run with what it has, so that no replica can show whether the update works"
 	case !u.tried:
 		why = "there is no replica that shows whether the update works"

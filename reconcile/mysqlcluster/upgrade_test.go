@@ -100,6 +100,14 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"a member that is to leave need not be well": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }}, 1, "", false, "",
 		},
+		"members are added first": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 3 }},
+			0, "waits for db-2", false, "",
+		},
+		"also to a single one": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }},
+			0, "waits for db-1", false, "",
+		},
 		"a replica's mysqld ends, and another one may not": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: failing(2, "killed")}, 1, "", false, "",
 		},
@@ -157,6 +165,10 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		},
 		"the primary's image is gone meanwhile": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "- 9.7~ 9.7~", change: failing(0, "[ERROR] MY-013171")},
+			1, "", false, "it does not run with what it has",
+		},
+		"the primary's mysqld ends again and again meanwhile": {
+			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "- 9.7~ 9.7~", change: failing(0, "[ERROR] [MY-012574] no")},
 			1, "", false, "it does not run with what it has",
 		},
 		"the last replica is gone": {
@@ -324,8 +336,8 @@ func TestAnUpgradeThatIsBlockedIsNoWork(t *testing.T) {
 	}
 }
 
-// TestTheStatefulSetWaitsOrComesWithABrake: what is decided is what is planned, and a brake is taken off only on a live look.
-func TestTheStatefulSetWaitsOrComesWithABrake(t *testing.T) {
+// TestTheStatefulSetComesWithABrake: what is decided is what is planned, and a brake is taken off only on a live look.
+func TestTheStatefulSetComesWithABrake(t *testing.T) {
 	t.Parallel()
 	const old, next = "mysql:8.4", "mysql:9.7"
 	stuck := rolling{record: "db-0", pods: "x b b", revisions: "a b", partition: 1}
@@ -334,19 +346,18 @@ func TestTheStatefulSetWaitsOrComesWithABrake(t *testing.T) {
 		// live is the image that the API server knows to be asked for.
 		live string
 		// partition is -1 where none is sent.
-		partition       int
-		doubtful, waits bool
+		partition int
+		doubtful  bool
 	}{
-		"it begins with a brake": {upgrading{rolling: rolling{record: "db-0", pods: "a a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 8.4"}, next, 1, false, false},
-		"it waits":               {upgrading{rolling: rolling{record: "db-0", pods: "a a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 -"}, next, -1, false, true},
+		"it begins with a brake": {upgrading{rolling: rolling{record: "db-0", pods: "a a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 8.4"}, next, 1, false},
 		"it is to mend the primary": {
-			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, next, -1, false, false,
+			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, next, -1, false,
 		},
 		"it is to mend the primary, and somebody has another one in mind": {
-			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, "mysql:9.8", 1, true, false,
+			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, "mysql:9.8", 1, true,
 		},
 		"it passes, and another change comes with it": {
-			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "8.4 9.7 9.7"}, next, 1, false, false,
+			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "8.4 9.7 9.7"}, next, 1, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -356,9 +367,11 @@ func TestTheStatefulSetWaitsOrComesWithABrake(t *testing.T) {
 			s.live.Store("mysqlclusters/db0", aCluster(3, func(c *v1.MySQLCluster) {
 				c.APIVersion, c.Kind, c.UID = "cr.mysqloperator.grtl.github.com/v1", "MySQLCluster", "uid0"
 				c.Status.Primary, c.Spec.Image = "db-0", test.live
+				if test.live != cluster.Spec.Image {
+					c.Generation++
+				}
 			}))
-			spec := setSpec{agentImage: agentImage, scale: 3, claimSize: wantedStorage(cluster)}
-			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, spec)
+			plan, err := s.planRoll(t.Context(), s.owner(t, "db0"), cluster, seen, func(*int32) (bool, error) { return false, nil })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -366,7 +379,7 @@ func TestTheStatefulSetWaitsOrComesWithABrake(t *testing.T) {
 			if plan.partition != nil {
 				got = int(*plan.partition)
 			}
-			if got != test.partition || plan.doubtful != test.doubtful || plan.waits != test.waits {
+			if got != test.partition || plan.doubtful != test.doubtful || plan.waits {
 				t.Errorf("partition %d, doubtful %t, waits %t", got, plan.doubtful, plan.waits)
 			}
 		})

@@ -75,3 +75,25 @@ func TestMySQLClusterAsksOtherImages(t *testing.T) {
 		t.Errorf("there have been %v Pods of the members, and %v before", made, before)
 	}
 }
+
+// TestMySQLClusterAddsMembersWhileSettingsAreRefused: they get the settings that the others have.
+func TestMySQLClusterAddsMembersWhileSettingsAreRefused(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.operate(t, nil)
+	v.apply(t, "db", "secret: root, replicas: 2")
+	v.settled(t, "db")
+	v.apply(t, "db", "secret: root, replicas: 3, config: {no_such_setting: '1'}")
+	soon(t, func(ctx context.Context) string {
+		now, err := v.cluster(ctx, "db")
+		if err != nil || why(now).Reason != "SettingsRefused" || now.Status.ReadySummary != "3/3" {
+			return fmt.Sprintf("the status is %+v (%v)", now.Status, err)
+		}
+		return ""
+	})
+	v.apply(t, "db", "secret: root, replicas: 3")
+	v.settled(t, "db")
+	if made := v.made("db"); made != [3]int{1, 1, 1} {
+		t.Errorf("there have been %v Pods of the members", made)
+	}
+}

@@ -121,6 +121,20 @@ func TestMySQLClusterKeepsAnUpgradeFromItsPrimary(t *testing.T) {
 	}
 }
 
+// TestMySQLClusterAddsMembersBeforeAnUpgrade: none could get its data from another release series.
+func TestMySQLClusterAddsMembersBeforeAnUpgrade(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.operate(t, nil)
+	v.apply(t, "db", "secret: root, replicas: 1, image: 'mysql:8.4'")
+	v.settled(t, "db")
+	v.apply(t, "db", "secret: root, replicas: 3, image: 'mysql:9.7'")
+	v.upgraded(t, "db", "mysql:9.7")
+	if made := v.made("db"); made != [3]int{2, 2, 2} {
+		t.Errorf("there have been %v Pods of the members, want each of before and after the upgrade", made)
+	}
+}
+
 // TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary: a tag may be moved, and then any change that restarts members brings another MySQL. With two members
 // the primary would be next as soon as the replica is ready.
 func TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary(t *testing.T) {
