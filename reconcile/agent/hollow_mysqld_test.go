@@ -27,7 +27,7 @@ func (m *realMember) follows(t *testing.T, leader *realMember) {
 	m.until(t, "the member replicates", func() bool { return m.agent.Status().State == replication.StateReplicating })
 }
 
-// restarts ends mysqld without a word, and starts it once the agent has noticed: a replica's may come back between two looks.
+// restarts kills mysqld, and starts it once the agent has noticed: one that takes no writes may come back between two looks.
 func (m *realMember) restarts(t *testing.T) {
 	t.Helper()
 	_ = m.mysqld.Process.Kill()

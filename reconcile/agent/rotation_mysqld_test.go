@@ -90,7 +90,7 @@ func (m *realMember) start(t *testing.T) {
 	}
 }
 
-// crashes ends mysqld without a word, and starts it as kubelet does.
+// crashes kills a primary's mysqld, and starts it as kubelet does. The agent always notices: the new one is super_read_only.
 func (m *realMember) crashes(t *testing.T) {
 	t.Helper()
 	boot := m.agent.Status().Boot

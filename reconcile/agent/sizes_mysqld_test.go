@@ -54,7 +54,7 @@ func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:par
 		given := sizing.Given{Memory: 2200 << 20}
 		tuned := sizing.TuneBeside(given, users)
 		write(t, m.layout.serverConfig(), prepared+tuned.Config()+users)
-		m.crashes(t)
+		m.restarts(t)
 		m.until(t, "mysqld answers", func() bool { return m.agent.Status().State != replication.StateStarting })
 		var size string
 		if err := m.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT @@innodb_buffer_pool_size").Scan(&size); err != nil {
