@@ -88,7 +88,7 @@ test-long: test-integration ## run test-integration with every variant: an hour 
 
 .PHONY: test-mysqld
 test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster
-	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs go test -count=1 -timeout=15m ./reconcile/agent ./reconcile/mysql/...
+	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs go test -count=1 -timeout=15m $(addprefix ./reconcile/mysql/,agent mysqld clone)
 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster

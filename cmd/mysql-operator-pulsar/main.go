@@ -23,8 +23,8 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
 
 	"github.com/mysql-operator/mysql-operator/listen"
-	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/podenv"
-	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer/pulsar"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/podenv"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/pulsar"
 )
 
 func main() {

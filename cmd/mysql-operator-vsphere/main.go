@@ -16,8 +16,8 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
 
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vsphere"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vsphere"
 )
 
 // gcPercent is as the operator's: little is kept, and little is lost by collecting often.

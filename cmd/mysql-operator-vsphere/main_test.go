@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 

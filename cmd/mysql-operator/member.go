@@ -10,9 +10,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
-	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // runInitCommand is the subcommand init.
@@ -54,7 +54,7 @@ func runServerVersion(ctx context.Context, p process) error {
 	case (install == "") == (report == ""):
 		return badUsage("server-version takes --install or --report")
 	case install != "":
-		return agent.InstallProbe(install, os.Getenv(backup.EnvSettings))
+		return agent.InstallProbe(install, os.Getenv(transfer.EnvSettings))
 	default:
 		return agent.Probe(ctx, report, settings)
 	}

@@ -14,7 +14,7 @@ func TestTheOperatorDoesNotCarryPulsar(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages := string(listed)
-	if !strings.Contains(packages, "/reconcile/pulsarconsumer\n") {
+	if !strings.Contains(packages, "/reconcile/kinds/pulsarconsumer\n") {
 		t.Fatalf("the operator does not serve PulsarConsumer: %d bytes of packages", len(packages))
 	}
 	if strings.Contains(packages, "apache/pulsar-client-go") {

@@ -9,56 +9,56 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// transfer is a subcommand that moves or deletes backups.
-type transfer struct {
+// transferCommand is a subcommand that moves or deletes backups.
+type transferCommand struct {
 	flags *pflag.FlagSet
 	log   logOptions
-	env   backup.Environment
+	env   transfer.Environment
 	// report is where to leave the outcome as JSON; empty tells people.
 	report string
 }
 
 // newTransfer begins with the flags that all of them have; what says what it is for.
-func newTransfer(usage, what string, p process) *transfer {
-	t := &transfer{flags: pflag.NewFlagSet("mysql-operator "+usage, pflag.ContinueOnError)}
+func newTransfer(usage, what string, p process) *transferCommand {
+	t := &transferCommand{flags: pflag.NewFlagSet("mysql-operator "+usage, pflag.ContinueOnError)}
 	t.flags.Usage = func() {
 		fmt.Fprintf(p.out, "usage: mysql-operator %s\n\n%s\n\n%s", usage, strings.TrimSpace(what), t.flags.FlagUsages())
 	}
-	t.env = backup.Environment{Version: version, Now: time.Now}
+	t.env = transfer.Environment{Version: version, Now: time.Now}
 	return t
 }
 
 // destination registers the flags that say where the backup is.
-func (t *transfer) destination(urlFlag string) {
+func (t *transferCommand) destination(urlFlag string) {
 	t.flags.StringVar(&t.env.URL, urlFlag, "", "the backup's own folder: s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder, azblob://container/folder, or file:///folder")
-	t.flags.StringVar(&t.env.CredentialsDir, backup.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: what the machine has)")
-	t.flags.StringVar(&t.env.StoreDir, backup.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
-	t.flags.StringVar(&t.report, backup.FlagReport, "", "file for the outcome as JSON")
+	t.flags.StringVar(&t.env.CredentialsDir, transfer.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: what the machine has)")
+	t.flags.StringVar(&t.env.StoreDir, transfer.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
+	t.flags.StringVar(&t.report, transfer.FlagReport, "", "file for the outcome as JSON")
 }
 
 // identity registers the flags that say whose backup it is.
-func (t *transfer) identity() {
-	t.flags.StringVar(&t.env.Namespace, backup.FlagNamespace, "", "namespace of the cluster")
-	t.flags.StringVar(&t.env.Cluster, backup.FlagCluster, "", "name of the MySQLCluster")
-	t.flags.StringVar(&t.env.Instance, backup.FlagInstance, "", "name of the MySQLBackupInstance")
-	t.flags.StringVar(&t.env.UID, backup.FlagUID, "", "UID of the MySQLBackupInstance")
+func (t *transferCommand) identity() {
+	t.flags.StringVar(&t.env.Namespace, transfer.FlagNamespace, "", "namespace of the cluster")
+	t.flags.StringVar(&t.env.Cluster, transfer.FlagCluster, "", "name of the MySQLCluster")
+	t.flags.StringVar(&t.env.Instance, transfer.FlagInstance, "", "name of the MySQLBackupInstance")
+	t.flags.StringVar(&t.env.UID, transfer.FlagUID, "", "UID of the MySQLBackupInstance")
 }
 
-func (t *transfer) bandwidth() {
-	t.flags.Int64Var(&t.env.Bandwidth, backup.FlagBandwidth, 0, "bytes a second at most (default: no limit; a primary is read at 64 MiB/s)")
+func (t *transferCommand) bandwidth() {
+	t.flags.Int64Var(&t.env.Bandwidth, transfer.FlagBandwidth, 0, "bytes a second at most (default: no limit; a primary is read at 64 MiB/s)")
 }
 
-func (t *transfer) identityFile() {
-	t.flags.StringVar(&t.env.IdentityFile, backup.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
+func (t *transferCommand) identityFile() {
+	t.flags.StringVar(&t.env.IdentityFile, transfer.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
 }
 
 // serverSettings registers the flag of what is known of the mysqld that is to start the data.
-func (t *transfer) serverSettings() {
-	t.flags.Func(backup.FlagSetting, "NAME=VALUE: a setting of the cluster that data files rest on, for each of them (in Pods)", func(text string) error {
+func (t *transferCommand) serverSettings() {
+	t.flags.Func(transfer.FlagSetting, "NAME=VALUE: a setting of the cluster that data files rest on, for each of them (in Pods)", func(text string) error {
 		name, value, found := strings.Cut(text, "=")
 		if !found {
 			return fmt.Errorf("%q is not NAME=VALUE", text)
@@ -72,7 +72,7 @@ func (t *transfer) serverSettings() {
 }
 
 // parse reads the command line; required are the flags that must have a value.
-func (t *transfer) parse(p process, required ...string) error {
+func (t *transferCommand) parse(p process, required ...string) error {
 	t.log.register(t.flags)
 	rest, err := parse(t.flags, p)
 	if err != nil {
@@ -94,15 +94,15 @@ func (t *transfer) parse(p process, required ...string) error {
 }
 
 // end tells how it went: to the Job by the report and the exit status, to a person in words.
-func (t *transfer) end(p process, outcome backup.Outcome, err error, otherwise string) error {
-	outcome, status := backup.Ended(outcome, err, otherwise)
+func (t *transferCommand) end(p process, outcome transfer.Outcome, err error, otherwise string) error {
+	outcome, status := transfer.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
 			t.env.Log.Error(failed, "nobody is told of the outcome")
 		}
 	}
 	if err != nil {
-		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == backup.ExitRetry)
+		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == transfer.ExitRetry)
 		return &statusError{status: status}
 	}
 	t.env.Log.Info("completed", "message", outcome.Message, "bytes", outcome.DataSize, "size", outcome.Size, "checksum", outcome.Checksum, "gtidExecuted", outcome.GTIDExecuted)
@@ -113,7 +113,7 @@ func (t *transfer) end(p process, outcome backup.Outcome, err error, otherwise s
 }
 
 // writeReport leaves the outcome where the Pod's termination message is read from. The file exists in a Pod and belongs to somebody else.
-func writeReport(file string, outcome backup.Outcome) error {
+func writeReport(file string, outcome transfer.Outcome) error {
 	content, err := outcome.Encode()
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func writeReport(file string, outcome backup.Outcome) error {
 }
 
 // tell is the outcome for a person.
-func tell(p process, outcome backup.Outcome) {
+func tell(p process, outcome transfer.Outcome) {
 	for _, line := range []struct{ name, value string }{
 		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
 		{"MySQL version", outcome.ServerVersion}, {"data", size(outcome.DataSize)}, {"archive", size(outcome.Size)},
@@ -141,7 +141,7 @@ func size(bytes int64) string {
 	if bytes == 0 {
 		return ""
 	}
-	return backup.Size(bytes)
+	return transfer.Size(bytes)
 }
 
 // runBackup is the subcommand backup: what a backup's Pod runs, and verify for people.
@@ -153,17 +153,17 @@ func runBackup(ctx context.Context, p process) error {
 	t := newTransfer("backup [flags]", `Makes one backup of a cluster (runs in the Pods of a MySQLBackupInstance).
 mysql-operator backup verify checks one by hand.`, p)
 	t.identity()
-	t.destination(backup.FlagURL)
-	t.flags.IntVar(&t.env.Port, backup.FlagPort, 3306, "port of the cluster's members")
-	t.flags.StringVar(&t.env.RecipientFile, backup.FlagRecipient, "", "file with age public keys, one a line, to encrypt for")
+	t.destination(transfer.FlagURL)
+	t.flags.IntVar(&t.env.Port, transfer.FlagPort, 3306, "port of the cluster's members")
+	t.flags.StringVar(&t.env.RecipientFile, transfer.FlagRecipient, "", "file with age public keys, one a line, to encrypt for")
 	t.identityFile()
 	t.bandwidth()
-	if err := t.parse(p, backup.FlagNamespace, backup.FlagCluster, backup.FlagInstance, backup.FlagUID, backup.FlagURL); err != nil {
+	if err := t.parse(p, transfer.FlagNamespace, transfer.FlagCluster, transfer.FlagInstance, transfer.FlagUID, transfer.FlagURL); err != nil {
 		return err
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
-	outcome, err := backup.RunBackup(ctx, t.env)
-	return t.end(p, outcome, err, backup.ReasonCopyFailed)
+	outcome, err := transfer.RunBackup(ctx, t.env)
+	return t.end(p, outcome, err, transfer.ReasonCopyFailed)
 }
 
 // runVerify is the subcommand backup verify.
@@ -175,16 +175,16 @@ and neither Kubernetes nor MySQL is needed.
   mysql-operator backup verify --from file:///mnt/backups/shop/db/nightly-2026-11-21-03-00-00 --identity-file key.txt
 
 Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, intact backup.`, p)
-	t.destination(backup.FlagFrom)
+	t.destination(transfer.FlagFrom)
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, backup.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
-	if err := t.parse(p, backup.FlagFrom); err != nil {
+	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	if err := t.parse(p, transfer.FlagFrom); err != nil {
 		return err
 	}
-	outcome, err := backup.RunVerify(ctx, t.env)
+	outcome, err := transfer.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
-	return t.end(p, outcome, err, backup.ReasonBackupCorrupt)
+	return t.end(p, outcome, err, transfer.ReasonBackupCorrupt)
 }
 
 // runRestore is the subcommand restore: what the Pod of a cluster that begins with a backup runs, and what a person runs who has only the
@@ -200,16 +200,16 @@ mysqld must be of the backup's release series (8.4 for 8.4.x) and not be older. 
 of the backup.
 
 Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
-	t.destination(backup.FlagFrom)
+	t.destination(transfer.FlagFrom)
 	t.flags.StringVar(&t.env.Into, "into", "", "data directory to make")
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, backup.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
 	t.identity()
-	t.flags.StringVar(&t.env.Layout.Volume, backup.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
+	t.flags.StringVar(&t.env.Layout.Volume, transfer.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
 	t.serverSettings()
-	t.flags.BoolVar(&t.env.AdoptOnly, backup.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
-	if err := t.parse(p, backup.FlagFrom); err != nil {
+	t.flags.BoolVar(&t.env.AdoptOnly, transfer.FlagAdoptOnly, false, "restore nothing: accept a volume that holds this backup already (in Pods)")
+	if err := t.parse(p, transfer.FlagFrom); err != nil {
 		return err
 	}
 	if (t.env.Into == "") == (t.env.Layout.Volume == "") {
@@ -219,19 +219,19 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 		t.env.Layout.Volume = volume
 	}
-	outcome, err := backup.RunRestore(ctx, t.env)
-	return t.end(p, outcome, err, backup.ReasonRestoreFailed)
+	outcome, err := transfer.RunRestore(ctx, t.env)
+	return t.end(p, outcome, err, transfer.ReasonRestoreFailed)
 }
 
 // runBackupDelete is the subcommand backup-delete.
 func runBackupDelete(ctx context.Context, p process) error {
 	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). That there is none is success.`, p)
 	t.identity()
-	t.destination(backup.FlagURL)
-	t.flags.BoolVar(&t.env.UnfinishedOnly, backup.FlagUnfinished, false, "delete only what attempts have left that never came to their end; a folder with a manifest is refused")
-	if err := t.parse(p, backup.FlagUID, backup.FlagURL); err != nil {
+	t.destination(transfer.FlagURL)
+	t.flags.BoolVar(&t.env.UnfinishedOnly, transfer.FlagUnfinished, false, "delete only what attempts have left that never came to their end; a folder with a manifest is refused")
+	if err := t.parse(p, transfer.FlagUID, transfer.FlagURL); err != nil {
 		return err
 	}
-	outcome, err := backup.RunDelete(ctx, t.env)
-	return t.end(p, outcome, err, backup.ReasonDestinationUnavailable)
+	outcome, err := transfer.RunDelete(ctx, t.env)
+	return t.end(p, outcome, err, transfer.ReasonDestinationUnavailable)
 }

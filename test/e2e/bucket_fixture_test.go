@@ -39,7 +39,7 @@ func startBucket(p *place) *bucket {
 	p.t.Helper()
 	// Nothing happens if it is up to date.
 	build := exec.CommandContext(p.t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", mustAbs(p.t.T, ".dev/bin/s3gateway"), ".")
-	build.Dir, build.Env = "reconcile/archive/testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	build.Dir, build.Env = "reconcile/mysql/archive/testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
 		p.t.Fatalf("build the S3 server: %v\n%s", err, output)
 	}

@@ -11,7 +11,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
 // TestOwnSecretsAreMadeAgain: somebody deletes the Secrets that the operator made. They come back with another CA and other passwords, which

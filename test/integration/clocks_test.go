@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -58,9 +58,9 @@ func TestBackupInstanceTenMinutesOff(t *testing.T) {
 				t.Errorf("Kubernetes ends the Job after %v seconds", job.Spec.ActiveDeadlineSeconds)
 			}
 			d.becomes(t, pod, "Running", "", map[string]any{"running": map[string]any{"startedAt": time.Now().Add(clocks.node).UTC().Format(time.RFC3339)}})
-			d.until(t, "one", mysqlv1.BackupStarted, backup.ReasonCopying)
-			d.becomes(t, pod, "Succeeded", "", ended(clocks.node, backup.ExitDone, d.outcome(t, "one", backup.ReasonCompleted, "")))
-			done := d.until(t, "one", mysqlv1.BackupCompleted, backup.ReasonCompleted)
+			d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
+			d.becomes(t, pod, "Succeeded", "", ended(clocks.node, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, "")))
+			done := d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
 			if took := done.Status.CompletionTime.Sub(done.Status.StartTime.Time); took < 0 || took > 5*time.Minute {
 				t.Errorf("it took %s", took)
 			}
@@ -68,7 +68,7 @@ func TestBackupInstanceTenMinutesOff(t *testing.T) {
 			d.remove(t, "mysqlbackupinstances", "one")
 			removing := d.pod(t, "one", "delete")
 			d.patch(t, "mysqlbackupinstances", "one", `{"metadata":{"annotations":{"look":"again"}}}`)
-			d.becomes(t, removing, "Succeeded", "", ended(clocks.node, backup.ExitDone, d.outcome(t, "one", backup.ReasonCompleted, "")))
+			d.becomes(t, removing, "Succeeded", "", ended(clocks.node, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, "")))
 			d.gone(t, "mysqlbackupinstances", "one")
 			d.told(t, "one", "Normal BackupDataDeleted")
 		}
@@ -106,7 +106,7 @@ func TestBackupScheduleTenMinutesOff(t *testing.T) {
 			goes := d.night(0).Add(backupTakes + 30*time.Hour)
 			d.strikes(t, goes.Add(ahead))
 			d.has(t, 0, 1)
-			d.strikes(t, goes.Add(backup.ClockTolerance+time.Second))
+			d.strikes(t, goes.Add(transfer.ClockTolerance+time.Second))
 			d.has(t, 1)
 		}
 	}
@@ -125,12 +125,12 @@ func TestMySQLClusterRestoreTenMinutesOff(t *testing.T) {
 			o := v.place.operate(t, nil, mysqlcluster.ControllerAt(mysqlClusters(), mysqlcluster.Operator{Image: "operator:test", Home: v.home, Namespace: "operators"}, off(clocks.operator).read))
 			v.apply(t, "db", "secret: root, fromBackup: nightly")
 			first := v.pod(t, "db")
-			content, err := backup.Outcome{Reason: backup.ReasonBackupNotFound, Message: "nothing is there"}.Encode()
+			content, err := transfer.Outcome{Reason: transfer.ReasonBackupNotFound, Message: "nothing is there"}.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			v.depot.becomes(t, first, "Failed", "", ended(clocks.node, backup.ExitRefused, string(content)))
-			v.until(t, "db", backup.ReasonBackupNotFound)
+			v.depot.becomes(t, first, "Failed", "", ended(clocks.node, transfer.ExitRefused, string(content)))
+			v.until(t, "db", transfer.ReasonBackupNotFound)
 			o.restful(t)
 			if pods, err := v.restorePods(t.Context(), "db"); err != nil || len(pods) != 1 {
 				t.Errorf("there are %d Pods before anything changed (%v)", len(pods), err)

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/configmonitor"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/configmonitor"
 	"github.com/mysql-operator/mysql-operator/schema"
 	magalixv1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"

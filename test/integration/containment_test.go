@@ -16,7 +16,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )

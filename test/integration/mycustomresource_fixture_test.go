@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mycustomresource"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/mycustomresource"
 	"github.com/mysql-operator/mysql-operator/schema"
 	pocv1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mycustomresource"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/mycustomresource"
 )
 
 func TestMyCustomResourceFollowsTheWalkThrough(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
+	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -28,10 +28,10 @@ func TestBackupInstanceThatIsGivenUpStoresNothingMore(t *testing.T) {
 	pod := d.pod(t, "endless", "backup")
 	d.bind(t, pod)
 	d.runs(t, pod, "")
-	d.until(t, "endless", mysqlv1.BackupStarted, backup.ReasonCopying)
+	d.until(t, "endless", mysqlv1.BackupStarted, transfer.ReasonCopying)
 	clock.set(began.Add(2 * time.Hour))
 	d.patch(t, "mysqlbackupinstances", "endless", `{"metadata":{"annotations":{"hours":"2"}}}`)
-	d.until(t, "endless", mysqlv1.BackupFailed, backup.ReasonDeadlineExceeded)
+	d.until(t, "endless", mysqlv1.BackupFailed, transfer.ReasonDeadlineExceeded)
 	d.gone(t, "jobs", "endless-backup")
 }
 
@@ -46,9 +46,9 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.back(t, "refused", "cluster: db")
 			pod := d.pod(t, "refused", "backup")
 			d.runs(t, pod, "")
-			d.until(t, "refused", mysqlv1.BackupStarted, backup.ReasonCopying)
-			d.ends(t, pod, backup.ExitRefused, d.outcome(t, "refused", backup.ReasonDestinationOccupied, "the folder holds another backup"))
-			failed := d.until(t, "refused", mysqlv1.BackupFailed, backup.ReasonDestinationOccupied)
+			d.until(t, "refused", mysqlv1.BackupStarted, transfer.ReasonCopying)
+			d.ends(t, pod, transfer.ExitRefused, d.outcome(t, "refused", transfer.ReasonDestinationOccupied, "the folder holds another backup"))
+			failed := d.until(t, "refused", mysqlv1.BackupFailed, transfer.ReasonDestinationOccupied)
 			says(t, readyOf(failed).Message, "the folder holds another backup")
 			says(t, d.told(t, "refused", "Warning DestinationOccupied"), "the folder holds another backup")
 
@@ -56,7 +56,7 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.remove(t, "jobs", "refused-backup")
 			d.gone(t, "jobs", "refused-backup")
 			d.patch(t, "mysqlbackupinstances", "refused", `{"spec":{"deletionPolicy":"Delete"}}`)
-			after := d.until(t, "refused", mysqlv1.BackupFailed, backup.ReasonDestinationOccupied)
+			after := d.until(t, "refused", mysqlv1.BackupFailed, transfer.ReasonDestinationOccupied)
 			after.Status.ObservedGeneration = failed.Status.ObservedGeneration
 			same(t, after.Status, failed.Status)
 		},
@@ -64,8 +64,8 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.back(t, "busy", "cluster: db")
 			pod := d.pod(t, "busy", "backup")
 			d.runs(t, pod, "")
-			d.ends(t, pod, backup.ExitRetry, d.outcome(t, "busy", backup.ReasonDonorBusy, "db-1 gives a copy to db-2"))
-			waits := d.until(t, "busy", mysqlv1.BackupStarted, backup.ReasonDonorBusy)
+			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "busy", transfer.ReasonDonorBusy, "db-1 gives a copy to db-2"))
+			waits := d.until(t, "busy", mysqlv1.BackupStarted, transfer.ReasonDonorBusy)
 			says(t, readyOf(waits).Message, "made again", "db-1 gives a copy to db-2")
 			if done := d.succeeds(t, "busy"); done.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
@@ -74,10 +74,10 @@ func TestBackupInstanceFails(t *testing.T) {
 		"without a word": func(t *testing.T) {
 			d.back(t, "mute", "cluster: db")
 			first := d.pod(t, "mute", "backup")
-			d.ends(t, first, backup.ExitDone, "all is well")
+			d.ends(t, first, transfer.ExitDone, "all is well")
 			d.gone(t, "pods", first)
-			d.ends(t, d.pod(t, "mute", "backup"), backup.ExitDone, "all is well, I said")
-			failed := d.until(t, "mute", mysqlv1.BackupFailed, backup.ReasonPodsFailed)
+			d.ends(t, d.pod(t, "mute", "backup"), transfer.ExitDone, "all is well, I said")
+			failed := d.until(t, "mute", mysqlv1.BackupFailed, transfer.ReasonPodsFailed)
 			says(t, readyOf(failed).Message, "there may be a good backup", "backup verify --from file:///"+d.namespace+"/db/mute")
 			if failed.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", failed.Status.Attempts)
@@ -86,7 +86,7 @@ func TestBackupInstanceFails(t *testing.T) {
 		"its word is lost": func(t *testing.T) {
 			d.back(t, "lost", "cluster: db")
 			pod := d.pod(t, "lost", "backup")
-			d.ends(t, pod, backup.ExitDone, "")
+			d.ends(t, pod, transfer.ExitDone, "")
 			d.gone(t, "pods", pod)
 			if done := d.succeeds(t, "lost"); done.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
@@ -95,8 +95,8 @@ func TestBackupInstanceFails(t *testing.T) {
 		"about another backup": func(t *testing.T) {
 			d.back(t, "liar", "cluster: db")
 			d.back(t, "other", "cluster: db")
-			d.ends(t, d.pod(t, "liar", "backup"), backup.ExitDone, d.outcome(t, "other", backup.ReasonCompleted, ""))
-			says(t, readyOf(d.until(t, "liar", mysqlv1.BackupFailed, backup.ReasonPodsFailed)).Message, "another backup")
+			d.ends(t, d.pod(t, "liar", "backup"), transfer.ExitDone, d.outcome(t, "other", transfer.ReasonCompleted, ""))
+			says(t, readyOf(d.until(t, "liar", mysqlv1.BackupFailed, transfer.ReasonPodsFailed)).Message, "another backup")
 		},
 		"Job deleted": func(t *testing.T) {
 			d.back(t, "jobless", "cluster: db")
@@ -135,11 +135,11 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 	o := d.operate(t, nil)
 	replace := func(t *testing.T, name string) {
 		t.Helper()
-		d.patch(t, "mysqlbackupinstances", name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"next"}}}`, backup.AnnotationReplaced))
+		d.patch(t, "mysqlbackupinstances", name, fmt.Sprintf(`{"metadata":{"annotations":{%q:"next"}}}`, transfer.AnnotationReplaced))
 	}
 	failed := func(t *testing.T, name string) {
 		t.Helper()
-		says(t, readyOf(d.until(t, name, mysqlv1.BackupFailed, backup.ReasonReplaced)).Message, "concurrencyPolicy Replace")
+		says(t, readyOf(d.until(t, name, mysqlv1.BackupFailed, transfer.ReasonReplaced)).Message, "concurrencyPolicy Replace")
 		d.gone(t, "jobs", name+"-backup")
 	}
 	sideBySide(t, 3, map[string]func(*testing.T){
@@ -160,12 +160,12 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			pod := d.pod(t, "running", "backup")
 			d.bind(t, pod)
 			d.runs(t, pod, "")
-			d.until(t, "running", mysqlv1.BackupStarted, backup.ReasonCopying)
+			d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
 			replace(t, "running")
 			d.gone(t, "jobs", "running-backup")
-			ending := d.until(t, "running", mysqlv1.BackupStarted, backup.ReasonReplaced)
+			ending := d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonReplaced)
 			says(t, readyOf(ending).Message, "waits for its Pod to end")
-			d.ends(t, pod, backup.ExitRetry, d.outcome(t, "running", backup.ReasonInterrupted, "told to end"))
+			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, "told to end"))
 			failed(t, "running")
 		},
 		"at the moment that it is complete": func(t *testing.T) {
@@ -173,11 +173,11 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			pod := d.pod(t, "quick", "backup")
 			d.bind(t, pod)
 			d.runs(t, pod, "")
-			d.until(t, "quick", mysqlv1.BackupStarted, backup.ReasonCopying)
+			d.until(t, "quick", mysqlv1.BackupStarted, transfer.ReasonCopying)
 			replace(t, "quick")
 			d.gone(t, "jobs", "quick-backup")
-			d.ends(t, pod, backup.ExitDone, d.outcome(t, "quick", backup.ReasonCompleted, ""))
-			d.until(t, "quick", mysqlv1.BackupCompleted, backup.ReasonCompleted)
+			d.ends(t, pod, transfer.ExitDone, d.outcome(t, "quick", transfer.ReasonCompleted, ""))
+			d.until(t, "quick", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
 		},
 	})
 	for _, write := range o.wire.written() {
@@ -277,8 +277,8 @@ func TestBackupInstanceAtRest(t *testing.T) {
 	d.back(t, "done", "cluster: db, deletionPolicy: Delete")
 	d.succeeds(t, "done")
 	d.back(t, "failed", "cluster: db")
-	d.ends(t, d.pod(t, "failed", "backup"), backup.ExitRefused, d.outcome(t, "failed", backup.ReasonDestinationRefused, "no"))
-	d.until(t, "failed", mysqlv1.BackupFailed, backup.ReasonDestinationRefused)
+	d.ends(t, d.pod(t, "failed", "backup"), transfer.ExitRefused, d.outcome(t, "failed", transfer.ReasonDestinationRefused, "no"))
+	d.until(t, "failed", mysqlv1.BackupFailed, transfer.ReasonDestinationRefused)
 	d.back(t, "waiting", "cluster: nowhere")
 	d.waitsFor(t, "waiting", "ClusterNotFound", false)
 	d.back(t, "stalled", "cluster: db, encryption: {secret: nowhere}")
@@ -287,7 +287,7 @@ func TestBackupInstanceAtRest(t *testing.T) {
 	d.pod(t, "pending", "backup")
 	d.back(t, "silent", "cluster: db")
 	d.runs(t, d.pod(t, "silent", "backup"), "127.0.0.1")
-	d.until(t, "silent", mysqlv1.BackupStarted, backup.ReasonCopying)
+	d.until(t, "silent", mysqlv1.BackupStarted, transfer.ReasonCopying)
 	d.restful(t, first, second)
 }
 
@@ -310,7 +310,7 @@ func TestBackupInstanceUnderTwoOperators(t *testing.T) {
 	d.checkClaim(t, "db-backups", "2Gi")
 	for _, name := range names {
 		d.remove(t, "mysqlbackupinstances", name)
-		d.removes(t, name, backup.ExitDone, "{}")
+		d.removes(t, name, transfer.ExitDone, "{}")
 	}
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
@@ -328,13 +328,13 @@ func TestBackupInstanceOutcomeIsHeardBehindTheCache(t *testing.T) {
 	d.back(t, "one", "cluster: db")
 	pod := d.pod(t, "one", "backup")
 	d.runs(t, pod, "")
-	d.until(t, "one", mysqlv1.BackupStarted, backup.ReasonCopying)
+	d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
 	gate := make(chan struct{})
 	late.gate.Store(&gate)
 	defer func() {
 		late.gate.Store(nil)
 		close(gate)
 	}()
-	d.ends(t, pod, backup.ExitDone, d.outcome(t, "one", backup.ReasonCompleted, ""))
-	d.until(t, "one", mysqlv1.BackupCompleted, backup.ReasonCompleted)
+	d.ends(t, pod, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, ""))
+	d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
 }

@@ -20,9 +20,9 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupinstance"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"
@@ -202,7 +202,7 @@ func (d *depot) pod(t *testing.T, instance, what string) string {
 	t.Helper()
 	name := ""
 	soon(t, func(ctx context.Context) string {
-		found, err := d.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelBackup + "=" + instance})
+		found, err := d.of("pods").List(ctx, metav1.ListOptions{LabelSelector: transfer.Selector + "," + transfer.LabelBackup + "=" + instance})
 		if err != nil {
 			return err.Error()
 		}
@@ -271,11 +271,11 @@ func (d *depot) outcome(t *testing.T, name, reason, message string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := backup.Outcome{Reason: reason, Message: message}
-	if reason == backup.ReasonCompleted {
+	said := transfer.Outcome{Reason: reason, Message: message}
+	if reason == transfer.ReasonCompleted {
 		said.Source, said.ServerVersion, said.GTIDExecuted = "db-1", "9.7.4", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
 		said.Checksum, said.DataSize, said.Size, said.UID, said.Instance = "sha256:abc", 3<<30, 1<<30, string(instance.UID), name
-		said.Spent = &backup.Spent{Wait: 100, Copy: 2000, Finish: 300}
+		said.Spent = &transfer.Spent{Wait: 100, Copy: 2000, Finish: 300}
 	}
 	content, err := said.Encode()
 	if err != nil {
@@ -289,8 +289,8 @@ func (d *depot) succeeds(t *testing.T, name string) mysqlv1.MySQLBackupInstance 
 	t.Helper()
 	pod := d.pod(t, name, "backup")
 	d.runs(t, pod, "")
-	d.ends(t, pod, backup.ExitDone, d.outcome(t, name, backup.ReasonCompleted, ""))
-	return d.until(t, name, mysqlv1.BackupCompleted, backup.ReasonCompleted)
+	d.ends(t, pod, transfer.ExitDone, d.outcome(t, name, transfer.ReasonCompleted, ""))
+	return d.until(t, name, mysqlv1.BackupCompleted, transfer.ReasonCompleted)
 }
 
 // removes lets the Pod that deletes an instance's data end.
@@ -304,7 +304,7 @@ func (d *depot) removes(t *testing.T, name string, status int, message string) {
 // reporter answers for a Pod at work.
 type reporter struct {
 	address string
-	says    atomic.Pointer[backup.Progress]
+	says    atomic.Pointer[transfer.Progress]
 	asked   atomic.Int32
 }
 

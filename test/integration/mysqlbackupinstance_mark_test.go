@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -27,7 +27,7 @@ func (d *depot) expires(t *testing.T, name, schedule string) {
 	t.Helper()
 	uid := d.get(t, "mysqlbackupschedules", schedule).GetUID()
 	d.patch(t, "mysqlbackupinstances", name, fmt.Sprintf(`{"metadata":{"labels":{%q:%q},"annotations":{%q:%q},"finalizers":[%q]}}`,
-		mysqlv1.LabelBackupSchedule, schedule, backup.AnnotationExpired, uid, backup.FinalizerData))
+		mysqlv1.LabelBackupSchedule, schedule, transfer.AnnotationExpired, uid, transfer.FinalizerData))
 }
 
 // spared waits until an instance has neither the mark nor the finalizer.
@@ -38,7 +38,7 @@ func (d *depot) spared(t *testing.T, name string) {
 		if err != nil {
 			return err.Error()
 		}
-		if _, marked := backup.ExpiredBy(instance.Annotations); marked || len(instance.Finalizers) > 0 {
+		if _, marked := transfer.ExpiredBy(instance.Annotations); marked || len(instance.Finalizers) > 0 {
 			return fmt.Sprintf("%s is marked: %v %v", name, instance.Annotations, instance.Finalizers)
 		}
 		return ""
@@ -111,7 +111,7 @@ func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
 	d.schedule(t, "of-remade")
 	d.grant(t, instanceRules())
 
-	d.removes(t, "unsure", backup.ExitDone, "{}")
+	d.removes(t, "unsure", transfer.ExitDone, "{}")
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
 	}

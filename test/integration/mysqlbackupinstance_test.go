@@ -11,7 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -24,12 +24,12 @@ func TestBackupInstanceLife(t *testing.T) {
 	d := newDepot(t)
 	d.cluster(t, "db")
 	report := d.reporter(t, "db")
-	report.says.Store(&backup.Progress{Stage: "copying", Source: "db-1", Bytes: 42, TotalBytes: 100, BytesPerSecond: 7})
+	report.says.Store(&transfer.Progress{Stage: "copying", Source: "db-1", Bytes: 42, TotalBytes: 100, BytesPerSecond: 7})
 	o := d.operate(t, nil)
 	d.back(t, "one", "cluster: db")
 
 	pod := d.pod(t, "one", "backup")
-	before := d.until(t, "one", mysqlv1.BackupScheduled, backup.ReasonScheduled)
+	before := d.until(t, "one", mysqlv1.BackupScheduled, transfer.ReasonScheduled)
 	place := mysqlv1.BackupLocation{URL: "file:///" + d.namespace + "/db/one", Claim: "db-backups"}
 	if diff := cmp.Diff(&place, before.Status.Location); diff != "" || before.Status.StartTime == nil || before.Status.Cluster != "db" {
 		t.Errorf("unexpected status before the Pod starts: %+v", before.Status)
@@ -38,7 +38,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	d.checkJob(t, before)
 
 	d.runs(t, pod, report.address)
-	copying := d.until(t, "one", mysqlv1.BackupStarted, backup.ReasonCopying)
+	copying := d.until(t, "one", mysqlv1.BackupStarted, transfer.ReasonCopying)
 	soon(t, func(ctx context.Context) string {
 		copying, _ = d.instance(ctx, "one")
 		if copying.Status.Progress == nil {
@@ -64,7 +64,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	if now := o.wire.written(); len(now) != writes {
 		t.Errorf("the same progress was written again: %v", now[writes:])
 	}
-	report.says.Store(&backup.Progress{Stage: "finishing", Source: "db-1", Bytes: 100, TotalBytes: 100})
+	report.says.Store(&transfer.Progress{Stage: "finishing", Source: "db-1", Bytes: 100, TotalBytes: 100})
 	soon(t, func(ctx context.Context) string {
 		now, err := d.instance(ctx, "one")
 		if err != nil || now.Status.Progress.Percent != 99 {
@@ -73,8 +73,8 @@ func TestBackupInstanceLife(t *testing.T) {
 		return ""
 	})
 
-	d.ends(t, pod, backup.ExitDone, d.outcome(t, "one", backup.ReasonCompleted, ""))
-	done := d.until(t, "one", mysqlv1.BackupCompleted, backup.ReasonCompleted)
+	d.ends(t, pod, transfer.ExitDone, d.outcome(t, "one", transfer.ReasonCompleted, ""))
+	done := d.until(t, "one", mysqlv1.BackupCompleted, transfer.ReasonCompleted)
 	d.checkCompleted(t, done, place)
 	for _, event := range []string{"Normal Scheduled", "Normal Copying", "Normal Completed"} {
 		d.told(t, "one", event)
@@ -178,7 +178,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 			d.cluster(t, "scheduled")
 			d.make(t, "mysqlbackupschedules", "{apiVersion: "+group+"v1, kind: MySQLBackupSchedule, metadata: {name: weekly}, spec: {cluster: scheduled, time: '@weekly', storage: 5Gi, deletionPolicy: Delete}}")
 			done := d.succeeds(t, "unscheduled")
-			if done.Status.Location.Claim != "weekly" || done.Status.Cluster != "scheduled" || !slices.Contains(done.Finalizers, backup.FinalizerData) {
+			if done.Status.Location.Claim != "weekly" || done.Status.Cluster != "scheduled" || !slices.Contains(done.Finalizers, transfer.FinalizerData) {
 				t.Errorf("the schedule's settings do not apply: %+v %v", done.Status, done.Finalizers)
 			}
 			d.checkClaim(t, "weekly", "5Gi")
@@ -245,7 +245,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 		},
 		"as long as it may, and not longer": func(t *testing.T) {
 			d.back(t, "impatient", "cluster: never, activeDeadlineSeconds: 60")
-			failed := d.until(t, "impatient", mysqlv1.BackupFailed, backup.ReasonDeadlineExceeded)
+			failed := d.until(t, "impatient", mysqlv1.BackupFailed, transfer.ReasonDeadlineExceeded)
 			says(t, readyOf(failed).Message, "activeDeadlineSeconds (1m0s)", `"never" does not exist`)
 			if waited := failed.Status.CompletionTime.Sub(failed.CreationTimestamp.Time).Seconds(); waited < 60 {
 				t.Errorf("it failed after %v seconds", waited)

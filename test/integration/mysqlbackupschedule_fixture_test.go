@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlbackupschedule"
+	mysqlbackupschedule "github.com/mysql-operator/mysql-operator/reconcile/mysql/schedule"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -317,10 +317,10 @@ func (b *burials) round(ctx context.Context, d *diary) {
 	}
 	for _, item := range found.Items {
 		finalizers := item.GetFinalizers()
-		if item.GetDeletionTimestamp() == nil || !slices.Contains(finalizers, backup.FinalizerData) {
+		if item.GetDeletionTimestamp() == nil || !slices.Contains(finalizers, transfer.FinalizerData) {
 			continue
 		}
-		item.SetFinalizers(slices.DeleteFunc(finalizers, func(one string) bool { return one == backup.FinalizerData }))
+		item.SetFinalizers(slices.DeleteFunc(finalizers, func(one string) bool { return one == transfer.FinalizerData }))
 		b.bury(ctx, d, &item)
 	}
 }
@@ -332,7 +332,7 @@ func (b *burials) bury(ctx context.Context, d *diary, item *unstructured.Unstruc
 	if _, err := d.of("mysqlbackupinstances").Update(ctx, item, metav1.UpdateOptions{}); err != nil {
 		return
 	}
-	if _, expired := item.GetAnnotations()[backup.AnnotationExpired]; expired {
+	if _, expired := item.GetAnnotations()[transfer.AnnotationExpired]; expired {
 		b.expired = append(b.expired, item.GetName())
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -56,8 +56,8 @@ func TestBackupScheduleRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(first.Finalizers)
-	same(t, first.Finalizers, []string{backup.FinalizerData, "example.com/mine"})
-	same(t, first.Annotations[backup.AnnotationExpired], string(d.get(t, "mysqlbackupschedules", "nightly").GetUID()))
+	same(t, first.Finalizers, []string{transfer.FinalizerData, "example.com/mine"})
+	same(t, first.Annotations[transfer.AnnotationExpired], string(d.get(t, "mysqlbackupschedules", "nightly").GetUID()))
 	says(t, d.told(t, "nightly", "Normal Expired"), d.named(0), "with their data")
 	d.has(t, 0, 1, 2, 3)
 	d.is(t, "Scheduled", func(status mysqlv1.MySQLBackupScheduleStatus) bool { return status.Backups == 3 })
@@ -95,7 +95,7 @@ func TestBackupScheduleKeepsByAge(t *testing.T) {
 	graves := d.buries(t)
 	d.operate(t, nil)
 	d.complete(t, 0, 1, 2)
-	old := d.night(2).Add(12*time.Hour + backupTakes + backup.ClockTolerance)
+	old := d.night(2).Add(12*time.Hour + backupTakes + transfer.ClockTolerance)
 	d.strikes(t, old)
 	d.has(t, 0, 1, 2)
 	t.Log("sixty hours after it was complete, between two backups, and what clocks may differ by")
@@ -123,7 +123,7 @@ func TestBackupScheduleKeepsWhatOneClockCallsOld(t *testing.T) {
 	d.has(t, 0, 1, 2, wild)
 	for _, night := range []int{0, 1, 2} {
 		kept := d.get(t, "mysqlbackupinstances", d.named(night))
-		if _, marked := kept.GetAnnotations()[backup.AnnotationExpired]; marked || len(kept.GetFinalizers()) > 0 {
+		if _, marked := kept.GetAnnotations()[transfer.AnnotationExpired]; marked || len(kept.GetFinalizers()) > 0 {
 			t.Errorf("%s is marked: %v %v", kept.GetName(), kept.GetAnnotations(), kept.GetFinalizers())
 		}
 	}
@@ -133,7 +133,7 @@ func TestBackupScheduleKeepsWhatOneClockCallsOld(t *testing.T) {
 	d.strikes(t, d.night(2).Add(time.Hour))
 	d.is(t, "Scheduled", nil)
 	d.has(t, 0, 1, 2, wild)
-	d.strikes(t, d.night(2).Add(12*time.Hour+backupTakes+backup.ClockTolerance+time.Second))
+	d.strikes(t, d.night(2).Add(12*time.Hour+backupTakes+transfer.ClockTolerance+time.Second))
 	d.has(t, 1, 2, wild)
 	same(t, graves.all(), []string{d.named(0)})
 }
@@ -178,14 +178,14 @@ func TestBackupScheduleSparesWhatWasMarked(t *testing.T) {
 	d.complete(t, 0, 1)
 	d.considers(t)
 	o.finish(t)
-	d.patch(t, "mysqlbackupinstances", d.named(0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"finalizers":[%q]}}`, backup.AnnotationExpired, backup.FinalizerData))
+	d.patch(t, "mysqlbackupinstances", d.named(0), fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"},"finalizers":[%q]}}`, transfer.AnnotationExpired, transfer.FinalizerData))
 	d.operate(t, nil)
 	soon(t, func(ctx context.Context) string {
 		found, err := d.instance(ctx, d.named(0))
 		if err != nil {
 			return err.Error()
 		}
-		if _, marked := found.Annotations[backup.AnnotationExpired]; marked {
+		if _, marked := found.Annotations[transfer.AnnotationExpired]; marked {
 			return "it is still marked"
 		}
 		if len(found.Finalizers) > 0 {

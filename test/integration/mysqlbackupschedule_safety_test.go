@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -72,7 +72,7 @@ func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	o.restful(t)
 	kept := func(ctx context.Context) {
 		found, err := d.instance(ctx, d.named(0))
-		if err != nil || found.Annotations[backup.AnnotationExpired] != "" || found.DeletionTimestamp != nil {
+		if err != nil || found.Annotations[transfer.AnnotationExpired] != "" || found.DeletionTimestamp != nil {
 			t.Fatalf("a backup is deleted that the schedule keeps: %v %v", found.ObjectMeta, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -146,7 +146,7 @@ func TestBackupScheduleConcurrency(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			same(t, first.Annotations[backup.AnnotationReplaced], "true")
+			same(t, first.Annotations[transfer.AnnotationReplaced], "true")
 			d.told(t, "nightly", "Normal Replaced")
 			t.Log("that it fails then is no failure of the schedule")
 			d.fails(t, 0)

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/pki"
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 )
 
 // trusted is what clients of a cluster are to trust.

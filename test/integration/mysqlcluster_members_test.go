@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 // network is where the simulated members of a namespace meet. A member is the agent's protocol in front of a mysqld that exists as a

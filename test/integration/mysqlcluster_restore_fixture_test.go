@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/backup"
-	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -65,9 +65,9 @@ func told(image string) string {
 // toldOfSettings is what images say beside that when they are asked about settings.
 func toldOfSettings(pod corev1.Pod) string {
 	for _, variable := range pod.Spec.InitContainers[0].Env {
-		if variable.Name == backup.EnvSettings && strings.Contains(variable.Value, "no_such_setting") {
+		if variable.Name == transfer.EnvSettings && strings.Contains(variable.Value, "no_such_setting") {
 			return " refused no_such_setting " + theSecret
-		} else if variable.Name == backup.EnvSettings {
+		} else if variable.Name == transfer.EnvSettings {
 			return " accepted"
 		}
 	}
@@ -76,7 +76,7 @@ func toldOfSettings(pod corev1.Pod) string {
 
 // answers does what the Pods do that ask a cluster's image for its version.
 func (v *vault) answers(ctx context.Context) {
-	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelVersion})
+	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: transfer.Selector + "," + transfer.LabelVersion})
 	if err != nil {
 		return
 	}
@@ -87,11 +87,11 @@ func (v *vault) answers(ctx context.Context) {
 		}
 		image := pod.Spec.Containers[0].Image
 		if strings.HasPrefix(image, "broken:") {
-			ended := map[string]any{"terminated": map[string]any{"exitCode": backup.ExitRefused, "message": told(image)}}
-			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(backup.CommandVersion, ended))
+			ended := map[string]any{"terminated": map[string]any{"exitCode": transfer.ExitRefused, "message": told(image)}}
+			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(transfer.CommandVersion, ended))
 			continue
 		}
-		_ = v.succeeds(ctx, pod.Name, backup.CommandVersion, told(image)+toldOfSettings(pod))
+		_ = v.succeeds(ctx, pod.Name, transfer.CommandVersion, told(image)+toldOfSettings(pod))
 	}
 }
 
@@ -159,7 +159,7 @@ func (v *vault) nightly(t *testing.T) {
 
 // restorePods are the Pods that restore a cluster, oldest first.
 func (v *vault) restorePods(ctx context.Context, cluster string) ([]corev1.Pod, error) {
-	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: backup.Selector + "," + backup.LabelRestore + "=" + cluster + ",!" + backup.LabelVersion})
+	found, err := v.of("pods").List(ctx, metav1.ListOptions{LabelSelector: transfer.Selector + "," + transfer.LabelRestore + "=" + cluster + ",!" + transfer.LabelVersion})
 	if err != nil {
 		return nil, err
 	}
@@ -199,12 +199,12 @@ func (v *vault) pod(t *testing.T, cluster string, but ...string) string {
 // refuses ends a Pod with a reason not to try again.
 func (v *vault) refuses(t *testing.T, pod, reason, message string) {
 	t.Helper()
-	content, err := backup.Outcome{Reason: reason, Message: message}.Encode()
+	content, err := transfer.Outcome{Reason: reason, Message: message}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	v.depot.runs(t, pod, "")
-	v.depot.ends(t, pod, backup.ExitRefused, string(content))
+	v.depot.ends(t, pod, transfer.ExitRefused, string(content))
 }
 
 // restores does what the program in a Pod does: it looks at the volume first, and tells how that went.
@@ -220,12 +220,12 @@ func (v *vault) tryRestore(ctx context.Context, cluster, pod string) error {
 	if err != nil {
 		return err
 	}
-	said := backup.Outcome{Reason: backup.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4", GTIDExecuted: theGTIDs, Adopted: !v.putOn(claim.GetUID(), cluster+"-0")}
+	said := transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: theChecksum, ServerVersion: "9.7.4", GTIDExecuted: theGTIDs, Adopted: !v.putOn(claim.GetUID(), cluster+"-0")}
 	content, err := said.Encode()
 	if err != nil {
 		return err
 	}
-	return v.succeeds(ctx, pod, backup.CommandRestore, string(content))
+	return v.succeeds(ctx, pod, transfer.CommandRestore, string(content))
 }
 
 // putOn puts the backup on a volume, unless it is there already.

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
 )
 
 // primaryFirst is the condition, and the reason, of an update that is held back from the primary.

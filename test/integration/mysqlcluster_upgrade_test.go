@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysqlcluster"
-	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	mysqlcluster "github.com/mysql-operator/mysql-operator/reconcile/mysql/cluster"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 const upgradeBlocked = "UpgradeBlocked"

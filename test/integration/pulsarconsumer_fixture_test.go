@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/pulsarconsumer"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	pulsarv1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )

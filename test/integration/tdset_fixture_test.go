@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/tdset"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/tdset"
 	"github.com/mysql-operator/mysql-operator/schema"
 	schedulev1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )

@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup"
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vcenter"
-	"github.com/mysql-operator/mysql-operator/reconcile/vmgroup/vsphere"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vsphere"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 	"github.com/mysql-operator/mysql-operator/test/integration/internal/apiserver"

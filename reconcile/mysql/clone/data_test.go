@@ -14,7 +14,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
 // fill makes one of everything that a donor may have, with about so many MiB in the largest tables.

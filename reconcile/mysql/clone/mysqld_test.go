@@ -21,7 +21,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/mysql-operator/mysql-operator/pki"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
 // The tests against MySQL itself need its files: a folder with the root file system of an image that has mysqld, as in
@@ -42,7 +42,7 @@ type server struct {
 	db        *sql.DB
 }
 
-var cloneAccount = mysql.Account{User: "clone", Password: "clone me"} //nolint:gochecknoglobals // a constant, if structs could be
+var cloneAccount = mysqld.Account{User: "clone", Password: "clone me"} //nolint:gochecknoglobals // a constant, if structs could be
 
 // rootfs skips a test if there is no mysqld.
 func rootfs(t testing.TB) string {

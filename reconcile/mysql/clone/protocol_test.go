@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
 func unhex(t testing.TB, text string) []byte {
@@ -288,7 +288,7 @@ func TestInterrupt(t *testing.T) {
 // TestAnswer has the dialogues of a login.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
-	donor := Donor{Account: mysql.Account{User: "u", Password: "clone me"}}
+	donor := Donor{Account: mysqld.Account{User: "u", Password: "clone me"}}
 	tests := map[string]struct {
 		reply []byte
 		sent  string

@@ -3,7 +3,7 @@ package clone
 import (
 	"crypto/tls"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
 // File is one file of the copy.
@@ -35,7 +35,7 @@ type Donor struct {
 	Host string
 	Port int
 	// Account needs BACKUP_ADMIN (manual, "Cloning Remote Data") and logs in with caching_sha2_password.
-	Account mysql.Account
+	Account mysqld.Account
 	// TLS is required: the password and the data are never sent in the clear. The donor's certificate is verified for Host.
 	TLS *tls.Config
 }

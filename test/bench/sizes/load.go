@@ -12,7 +12,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
 const (

@@ -1,5 +1,5 @@
 // Command sizes starts real mysqlds in memory control groups and on volumes of different sizes, and has as many clients as they allow read and
-// write half as much again as their buffer pool holds. Each size is tried with the settings that members get (reconcile/sizing), and
+// write half as much again as their buffer pool holds. Each size is tried with the settings that members get (reconcile/mysql/sizing), and
 // with those that they got before. It needs root, and leaves nothing there. docs/benchmarks.md says what each figure means.
 package main
 
@@ -15,7 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	"github.com/mysql-operator/mysql-operator/test/bench/figure"
 	"github.com/mysql-operator/mysql-operator/test/bench/machine"
 	"github.com/mysql-operator/mysql-operator/test/program"

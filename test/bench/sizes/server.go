@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
-	"github.com/mysql-operator/mysql-operator/reconcile/sizing"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
 // group is the control group that a mysqld is in.

@@ -1,0 +1,111 @@
+package mycustomresource
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
+)
+
+// noon is when the tests' resources are first looked at.
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant, which a time cannot be
+
+func found() verdict   { return verdict{healthy: true, reason: reasonPodFound, message: "it exists"} }
+func missing() verdict { return verdict{reason: reasonPodNotFound, message: "it does not exist"} }
+func unknown() verdict {
+	return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: "nobody can tell"}
+}
+
+// after is a resource of which this was reported, one verdict after another, a minute apart.
+func after(verdicts ...verdict) v1.MyCustomResource {
+	resource := v1.MyCustomResource{}
+	resource.Generation = 2
+	for i, one := range verdicts {
+		resource.Status = reported(resource, one, noon.Add(time.Duration(i)*time.Minute))
+	}
+	return resource
+}
+
+func condition(name string, status metav1.ConditionStatus, from verdict, minutes time.Duration) metav1.Condition {
+	return metav1.Condition{
+		Type: name, Status: status, Reason: from.reason, Message: from.message, ObservedGeneration: 2,
+		LastTransitionTime: metav1.NewTime(noon.Add(minutes * time.Minute)),
+	}
+}
+
+func TestReported(t *testing.T) {
+	t.Parallel()
+	for story, test := range map[string]struct {
+		verdicts []verdict
+		want     v1.MyCustomResourceStatus
+	}{
+		"the Pod exists": {[]verdict{found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 0),
+		}}},
+		"it still does": {[]verdict{found(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 0),
+		}}},
+		"it is gone": {[]verdict{found(), missing()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
+			condition(v1.ConditionReady, metav1.ConditionFalse, missing(), 1),
+		}}},
+		"it is looked for where the operator does not work": {[]verdict{found(), unknown()}, v1.MyCustomResourceStatus{Conditions: []metav1.Condition{
+			condition(v1.ConditionReady, metav1.ConditionUnknown, unknown(), 1),
+			condition(v1.ConditionStalled, metav1.ConditionTrue, unknown(), 1),
+		}}},
+		"and then where it does": {[]verdict{unknown(), found()}, v1.MyCustomResourceStatus{Healthy: true, Conditions: []metav1.Condition{
+			condition(v1.ConditionReady, metav1.ConditionTrue, found(), 1),
+		}}},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			test.want.ObservedGeneration = 2
+			same(t, after(test.verdicts...).Status, test.want)
+		})
+	}
+}
+
+// Somebody else's condition stays.
+func TestReportedKeepsOtherConditions(t *testing.T) {
+	t.Parallel()
+	resource := after(missing())
+	resource.Status.Conditions = append(resource.Status.Conditions, metav1.Condition{Type: "Approved", Status: metav1.ConditionTrue, Reason: "Checked"})
+	if conditions := reported(resource, found(), noon).Conditions; len(conditions) != 2 || conditions[0].Type != "Approved" {
+		t.Errorf("the conditions are %+v", conditions)
+	}
+}
+
+func TestTell(t *testing.T) {
+	t.Parallel()
+	other := unknown()
+	other.message = "nobody can tell of another namespace"
+	for story, test := range map[string]struct {
+		before v1.MyCustomResource
+		now    verdict
+		want   int
+	}{
+		"the Pod came":                      {after(missing()), found(), 0},
+		"the Pod went":                      {after(found()), missing(), 0},
+		"nobody can tell":                   {after(), unknown(), 1},
+		"nobody can tell any more":          {after(found()), unknown(), 1},
+		"nobody could tell before either":   {after(unknown()), unknown(), 0},
+		"now nobody can tell of another":    {after(unknown()), other, 1},
+		"it is known again what there is":   {after(unknown()), missing(), 0},
+		"the resource is new, and all well": {after(), found(), 0},
+	} {
+		t.Run(story, func(t *testing.T) {
+			t.Parallel()
+			if events := tell(test.before.Status, test.now); len(events) != test.want {
+				t.Errorf("%d events, want %d: %+v", len(events), test.want, events)
+			}
+		})
+	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	reasons.Documented(t, "../../../docs/mycustomresource.md", reasons.Constants(t, ".", "reason"))
+}

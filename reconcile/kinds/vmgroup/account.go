@@ -1,0 +1,208 @@
+package vmgroup
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// SecretName is the Secret with the account: in the group's namespace, else, for namespaces that the operator lends its account to, in the
+// operator's. Where there is none the operator's environment has the same keys.
+const SecretName = "vc-creds"
+
+// The keys of the Secret.
+const (
+	keyHost        = "VC_HOST"
+	keyUser        = "VC_USER"
+	keyPassword    = "VC_PASS"
+	keyAuthorities = "VC_CA"
+	keyInsecure    = "VC_INSECURE"
+	keyDatacenter  = "VC_DATACENTER"
+	keyFolder      = "VC_FOLDER"
+	keyPool        = "VC_POOL"
+	keyDatastore   = "VC_DATASTORE"
+)
+
+// secretLife is for how long a Secret is taken for what it was: groups at rest ask for it twice a minute.
+const secretLife = time.Minute
+
+// access is an account, and where machines are made if the group does not say.
+type access struct {
+	account vcenter.Account
+	place   vcenter.Place
+}
+
+// known is what a Secret said.
+type known struct {
+	access
+	// from is the Secret's namespace; empty for the operator's environment.
+	from string
+	at   time.Time
+}
+
+// accessFrom reads an access; missing are the keys that are not there.
+func accessFrom(value func(key string) string) (found access, missing []string) {
+	get := func(key string) string { return strings.TrimSpace(value(key)) }
+	found.account = vcenter.Account{
+		Host: get(keyHost), User: get(keyUser), Password: strings.TrimRight(value(keyPassword), "\r\n"),
+		Authorities: get(keyAuthorities), Insecure: strings.EqualFold(get(keyInsecure), "true"),
+	}
+	found.place = vcenter.Place{Datacenter: get(keyDatacenter), Folder: get(keyFolder), ResourcePool: get(keyPool), Datastore: get(keyDatastore)}
+	for _, key := range []string{keyHost, keyUser, keyPassword} {
+		if value(key) == "" {
+			missing = append(missing, key)
+		}
+	}
+	return found, missing
+}
+
+// groupOf is what the vCenter is asked about.
+func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
+	spec, leaving := group.Spec, int32(0)
+	if group.DeletionTimestamp != nil {
+		leaving = max(spec.Replicas, 1)
+		if running := group.Status.CurrentReplicas; running != nil {
+			leaving = max(leaving, *running)
+		}
+	}
+	return vcenter.Group{
+		Account: found.account,
+		Place: vcenter.Place{
+			Datacenter: cmp.Or(spec.Datacenter, found.place.Datacenter), Folder: cmp.Or(spec.Folder, found.place.Folder),
+			ResourcePool: cmp.Or(spec.ResourcePool, found.place.ResourcePool), Datastore: cmp.Or(spec.Datastore, found.place.Datastore),
+		},
+		Folder: folderName(group.Namespace, group.Name), UID: string(group.UID), Template: spec.Template, Leaving: leaving,
+	}
+}
+
+// access finds the account for a group: what was found a moment ago, else by the Secrets, else by the environment.
+func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known, *problem, error) {
+	found, wrong, err := r.found(ctx, group.Namespace)
+	if group.DeletionTimestamp == nil || err != nil && !apierrors.IsForbidden(err) {
+		return found, wrong, err
+	}
+	var now *known
+	if wrong == nil && err == nil {
+		now = &found
+	}
+	if chosen := kept(group.Namespace, r.usedBy(keyOf(group)), now); chosen != nil {
+		return *chosen, nil, nil
+	}
+	return known{}, wrong, err
+}
+
+// kept is the account for a group that is being deleted: the one that its machines were seen with last, until the group's own namespace has another
+// Secret. With a namespace the Secret often goes first, and the account of the operator's, though there is one, is another. used and found are nil
+// for nothing.
+func kept(namespace string, used, found *known) *known {
+	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
+		return found
+	}
+	return used
+}
+
+// found finds the account for the groups of a namespace.
+func (r *reconciler) found(ctx context.Context, namespace string) (known, *problem, error) {
+	r.mu.Lock()
+	last, remembered := r.accounts[namespace]
+	r.mu.Unlock()
+	if remembered && r.now().Sub(last.at) < secretLife {
+		return last, nil, nil
+	}
+	found, wrong, err := r.look(ctx, namespace)
+	if wrong != nil || err != nil {
+		return known{}, wrong, err
+	}
+	found.at = r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accounts[namespace] = found
+	return found, nil, nil
+}
+
+// mistrust has the Secret read again: the vCenter does not accept what it said.
+func (r *reconciler) mistrust(namespace string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.accounts, namespace)
+}
+
+// use notes with which account a group's machines were seen.
+func (r *reconciler) use(key types.NamespacedName, found known) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used[key] = found
+}
+
+func (r *reconciler) usedBy(key types.NamespacedName) *known {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if used, is := r.used[key]; is {
+		return &used
+	}
+	return nil
+}
+
+func (r *reconciler) look(ctx context.Context, namespace string) (known, *problem, error) {
+	var hidden error
+	for _, place := range r.settings.places(namespace) {
+		found, missing, err := r.accountOf(ctx, place)
+		switch {
+		case apierrors.IsForbidden(err) && place != namespace:
+			hidden = err // rights may be for some namespaces only
+			continue
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil || missing != nil:
+			return known{}, missing, err
+		case place != r.settings.Namespace && !r.settings.mayReach(found.account.Host):
+			return known{}, strayed(namespace), nil
+		}
+		return known{access: found, from: place}, nil, nil
+	}
+	if !r.settings.lends(namespace) {
+		return known{}, unlent(namespace), nil
+	}
+	found, missing := accessFrom(r.settings.Environment)
+	if len(missing) > 0 {
+		return known{}, nowhere(namespace, r.settings.Namespace, hidden), nil
+	}
+	return known{access: found}, nil, nil
+}
+
+// accountOf reads the account that a namespace's Secret holds.
+func (r *reconciler) accountOf(ctx context.Context, place string) (access, *problem, error) {
+	object, err := r.api.Get(ctx, secrets(), place, SecretName)
+	if err != nil {
+		return access{}, nil, err
+	}
+	var secret corev1.Secret
+	if err := schema.Decode(object, &secret); err != nil {
+		return access{}, nil, err
+	}
+	found, missing := accessFrom(func(key string) string { return string(secret.Data[key]) })
+	if len(missing) > 0 {
+		return access{}, &problem{reasonCredentialsMissing, fmt.Sprintf("Secret %s in namespace %s has no %s: add it", SecretName, place, strings.Join(missing, ", "))}, nil
+	}
+	return found, nil, nil
+}
+
+// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there
+// is none.
+func nowhere(namespace, own string, hidden error) *problem {
+	command := creation(namespace)
+	if hidden != nil {
+		return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, and the operator may not read that of namespace %s (%v): apply what mysql-operator manifests rbac prints with the operator's --kinds and --namespaces, or: %s", SecretName, namespace, own, hidden, command)}
+	}
+	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s or the operator's: %s", SecretName, namespace, command)}
+}

@@ -1,0 +1,90 @@
+package vmgroup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// enough is how long after its beginning a pass still gives orders. It has a minute, and one order may take 25 seconds of it: what is left is for
+// the next pass, and the status tells of this one.
+const enough = 30 * time.Second
+
+// passing is a pass under way.
+type passing struct {
+	group v1alpha1.VmGroup
+	at    vcenter.Group
+	begun time.Time
+}
+
+// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass. An error that is about one
+// machine keeps no other from its order, and the first of them is returned; one that is about the vCenter ends the pass.
+func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reconcile.Event, error) {
+	log, done := logr.FromContextOrDiscard(ctx), []step{}
+	var first error
+	for _, next := range steps {
+		if r.now().Sub(one.begun) >= enough {
+			break
+		}
+		err := r.settings.VCenter.Do(ctx, orderOf(one, next))
+		var told *vcenter.Error
+		switch {
+		case err == nil:
+			log.Info("ordered", "op", string(next.verb), "machine", next.machine)
+			done = append(done, next)
+		case !errors.As(err, &told) || problem{reason: string(told.Reason)}.silent():
+			return ordered(done), err
+		case told.Reason == vcenter.Moved:
+			log.V(1).Info("not done", "op", string(next.verb), "machine", next.machine, "because", told.Message)
+		case first == nil:
+			first = err
+		}
+		if next.verb == vcenter.Shutdown && (err == nil || told.Reason == vcenter.Failed || told.Reason == vcenter.Forbidden) {
+			// A guest that will not be asked has its time, too, and is powered off then.
+			r.noteStopping(keyOf(one.group), next.id)
+		}
+	}
+	return ordered(done), first
+}
+
+// takesDown says whether steps take something down or away: they are not done for a spec that may be out of date.
+func takesDown(steps []step) bool {
+	return slices.ContainsFunc(steps, func(next step) bool {
+		switch next.verb {
+		case vcenter.Shutdown, vcenter.Stop, vcenter.Resize, vcenter.Destroy, vcenter.DeleteFolder:
+			return true
+		case vcenter.CreateFolder, vcenter.Clone, vcenter.Start, vcenter.Grow:
+		}
+		return false
+	})
+}
+
+func orderOf(one passing, next step) vcenter.Order {
+	return vcenter.Order{
+		Group: one.at, Verb: next.verb, Machine: next.machine, ID: next.id, Replaces: next.replaces,
+		CPU: one.group.Spec.CPU, MemoryMiB: memoryMiB(one.group),
+	}
+}
+
+// ordered are the events about what was ordered: one for each verb.
+func ordered(done []step) []reconcile.Event {
+	events := []reconcile.Event{}
+	for len(done) > 0 {
+		verb, machines := done[0].verb, []string{}
+		done = slices.DeleteFunc(slices.Clone(done), func(one step) bool {
+			if one.verb == verb {
+				machines = append(machines, one.machine)
+			}
+			return one.verb == verb
+		})
+		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: string(verb), Note: wordsFor(verb, machines)})
+	}
+	return events
+}

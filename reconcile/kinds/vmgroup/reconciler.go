@@ -1,0 +1,186 @@
+package vmgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// Reconcile makes one pass over one group.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var group v1alpha1.VmGroup
+	if err := schema.Decode(object, &group); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	held, ending := slices.Contains(group.Finalizers, v1alpha1.FinalizerMachines), group.DeletionTimestamp != nil
+	if ending && !held {
+		return reconcile.Outcome{}, nil
+	}
+	if ending && group.Annotations[v1alpha1.AnnotationAbandon] == "true" {
+		return r.release(ctx, object, group, abandoned(group))
+	}
+	found, wrong, err := r.access(ctx, group)
+	switch {
+	case apierrors.IsForbidden(err):
+		wrong = &problem{reasonForbidden, err.Error() + ": grant it to the operator: " + reconcile.RightsRemedy}
+	case err != nil:
+		return reconcile.Outcome{}, err
+	}
+	if wrong != nil {
+		return r.report(group, troubled(group, *wrong, r.now()), nil, r.settings.Pace.Help), nil
+	}
+	if !held {
+		return reconcile.Outcome{}, r.hold(ctx, object, true)
+	}
+	return r.pass(ctx, object, group, found)
+}
+
+// pass asks the vCenter, decides and acts.
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found known) (reconcile.Outcome, error) {
+	at, begun := groupOf(group, found.access), r.now()
+	inventory, err := r.settings.VCenter.Look(ctx, at)
+	if err != nil {
+		return r.failed(group, group.Status, err)
+	}
+	key := keyOf(group)
+	seen := look{now: r.now(), host: at.Account.Host, inventory: inventory, stopping: r.stoppingOf(key), ending: r.endingFor(group)}
+	next := decide(group, seen)
+	if group.DeletionTimestamp != nil {
+		next = decideEnd(group, seen)
+	}
+	if next.release {
+		return r.release(ctx, object, group, next.left)
+	}
+	r.stopsOnly(key, next.halting)
+	if !next.astray() {
+		r.use(key, found)
+	}
+	steps := orders(group, seen, next)
+	if takesDown(steps) {
+		if err := r.api.StillWanted(ctx, object); err != nil {
+			return reconcile.Outcome{}, err
+		}
+	}
+	events, err := r.act(ctx, passing{group, at, begun}, steps)
+	status := reported(group, seen, next)
+	if err != nil {
+		outcome, err := r.failed(group, status, err)
+		outcome.Events = append(events, outcome.Events...)
+		return outcome, err
+	}
+	again := r.settings.Pace.Step
+	switch {
+	case next.settled():
+		again = r.settings.Pace.Rest
+	case next.problem != nil && len(next.steps) == 0:
+		again = r.settings.Pace.Help
+	}
+	return r.report(group, status, events, again), nil
+}
+
+// failed reports an error of the vCenter's. Who is to wait comes again when the wait is over: it is no failure of the pass, which would be repeated
+// at once.
+func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, err error) (reconcile.Outcome, error) {
+	var told *vcenter.Error
+	if !errors.As(err, &told) {
+		return reconcile.Outcome{}, err
+	}
+	if told.Reason == vcenter.Moved {
+		return reconcile.Outcome{Again: r.settings.Pace.Step}, nil
+	}
+	again := max(told.After, r.settings.Pace.Help)
+	if told.Reason == vcenter.Refused || told.Reason == vcenter.Untrusted {
+		// The Secret is looked at soon. As long as it says the same, the vCenter is not asked.
+		r.mistrust(group.Namespace)
+		again = r.settings.Pace.Help
+	}
+	before := group.Status
+	group.Status = status
+	status = troubled(group, problem{string(told.Reason), told.Message}, r.now())
+	group.Status = before
+	return r.report(group, status, nil, again), nil
+}
+
+func (r *reconciler) report(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, events []reconcile.Event, again time.Duration) reconcile.Outcome {
+	return reconcile.Outcome{Status: status, Events: append(events, tell(group.Status, status)...), Again: again}
+}
+
+// stoppingOf returns since when machines are asked to shut down.
+func (r *reconciler) stoppingOf(key types.NamespacedName) map[string]time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.stopping[key])
+}
+
+// endingFor returns for how long this process has known that a group is being deleted: DeletionTimestamp is of another clock.
+func (r *reconciler) endingFor(group v1alpha1.VmGroup) time.Duration {
+	if group.DeletionTimestamp == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	since, found := r.ending[keyOf(group)]
+	if !found {
+		since = r.now()
+		r.ending[keyOf(group)] = since
+	}
+	return r.now().Sub(since)
+}
+
+// stopsOnly forgets the machines that were asked to shut down and are down, or need not be any more.
+func (r *reconciler) stopsOnly(key types.NamespacedName, halting []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.stopping[key], func(id string, _ time.Time) bool { return !slices.Contains(halting, id) })
+}
+
+// noteStopping notes that a machine is asked to shut down. That it is asked again changes nothing.
+func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping[key] == nil {
+		r.stopping[key] = map[string]time.Time{}
+	}
+	if _, asked := r.stopping[key][id]; !asked {
+		r.stopping[key][id] = r.now()
+	}
+}
+
+// hold puts the finalizer on or takes it off. It is on before anything is made in the vCenter.
+func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
+	finalizers := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == v1alpha1.FinalizerMachines })
+	if wanted {
+		finalizers = append(finalizers, v1alpha1.FinalizerMachines)
+	}
+	_, err := r.api.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": finalizers}})
+	return err
+}
+
+// release lets a group that is being deleted go, and tells what stays behind.
+func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, left string) (reconcile.Outcome, error) {
+	if left != "" {
+		logr.FromContextOrDiscard(ctx).Info("left in the vCenter", "op", "delete", "what", left)
+		// After the group is gone nobody would find it. A namespace that is being deleted takes no event any more.
+		told := reconcile.Event{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}
+		if err := r.api.Tell(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
+			return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
+		}
+	}
+	if err := r.hold(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
+		return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
+	}
+	return reconcile.Outcome{}, nil
+}

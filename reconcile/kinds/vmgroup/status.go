@@ -1,0 +1,218 @@
+package vmgroup
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+)
+
+// The reasons of the Ready condition, beside those of vcenter.Reason. Status, events and docs/vmgroup.md use the same words.
+const (
+	reasonRunning     = "Running"
+	reasonProgressing = "Progressing"
+	reasonDeleting    = "Deleting"
+	reasonAnswers     = "Answers"
+
+	reasonCredentialsMissing = "CredentialsMissing"
+	reasonForbidden          = "Forbidden"
+	reasonFolderOccupied     = "FolderOccupied"
+	reasonMachineOccupied    = "MachineOccupied"
+	reasonMachineBroken      = "MachineBroken"
+	reasonVCenterChanged     = "VCenterChanged"
+	// reasonMachinesLeft is the reason of an event only: the group is gone.
+	reasonMachinesLeft = "MachinesLeft"
+)
+
+// problem is something that keeps a group from what its spec says.
+type problem struct {
+	reason, message string
+}
+
+// passes says that a problem may pass by itself: nobody has to do anything.
+func (p problem) passes() bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Failed)}, p.reason)
+}
+
+// silent says that the vCenter was not heard.
+func (p problem) silent() bool {
+	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
+}
+
+// carried is the part of the status that stays as it is until something is known to be otherwise.
+func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
+	status := group.Status
+	status.ObservedGeneration, status.DesiredReplicas = group.Generation, group.Spec.Replicas
+	status.Conditions = slices.Clone(group.Status.Conditions)
+	return status
+}
+
+// reported is the status after a pass that the vCenter answered.
+func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStatus {
+	status := carried(group)
+	if !next.astray() {
+		status.VCenter = seen.host
+		if running := next.running; seen.inventory.Folder != "" || group.Status.Folder == "" {
+			// Of machines in a folder that is not to be seen nothing is known.
+			status.CurrentReplicas = &running
+		}
+		if seen.inventory.Folder != "" {
+			// Before there is a folder the group is nowhere, and may go to another place.
+			status.VCenterID, status.Folder = seen.inventory.VCenter, seen.inventory.Path
+		}
+	}
+	set(&status, seen.now, v1alpha1.ConditionVCenterReachable, true, problem{reasonAnswers, "vCenter " + seen.host + " answers"})
+	switch {
+	case next.problem != nil:
+		concern(&status, group, *next.problem, seen.now)
+	case group.DeletionTimestamp != nil:
+		moving(&status, v1alpha1.PhaseDeleting, problem{reasonDeleting, doing(next)}, seen.now)
+	case !next.settled():
+		moving(&status, v1alpha1.PhasePending, problem{reasonProgressing, doing(next)}, seen.now)
+	default:
+		status.Phase, status.LastMessage = v1alpha1.PhaseRunning, fmt.Sprintf("%s, each with %d CPU and %d GiB", count(next.running, "machine runs", "machines run"), group.Spec.CPU, group.Spec.Memory)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
+		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionReconciling)
+		set(&status, seen.now, v1alpha1.ConditionReady, true, problem{reasonRunning, status.LastMessage})
+	}
+	return status
+}
+
+// troubled is the status of a group with a problem, whose machines nobody could look at.
+func troubled(group v1alpha1.VmGroup, found problem, now time.Time) v1alpha1.VmGroupStatus {
+	status := carried(group)
+	if found.silent() {
+		set(&status, now, v1alpha1.ConditionVCenterReachable, false, found)
+	}
+	concern(&status, group, found, now)
+	return status
+}
+
+// concern sets the phase and conditions of a group with a problem.
+func concern(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found problem, now time.Time) {
+	status.Phase = v1alpha1.PhaseError
+	if group.DeletionTimestamp != nil {
+		status.Phase = v1alpha1.PhaseDeleting
+		found.message += orGo(group, "the vCenter")
+	}
+	status.LastMessage = found.message
+	set(status, now, v1alpha1.ConditionReady, false, found)
+	on, off := v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling
+	if found.passes() {
+		on, off = off, on
+	}
+	set(status, now, on, true, found)
+	meta.RemoveStatusCondition(&status.Conditions, off)
+}
+
+// orGo says how a group goes that is being deleted, where something is gone for good.
+func orGo(group v1alpha1.VmGroup, what string) string {
+	return fmt.Sprintf("; if %s is gone for good, this lets the VmGroup go and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
+}
+
+// moving sets the phase and conditions of a group on its way.
+func moving(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what problem, now time.Time) {
+	status.Phase, status.LastMessage = phase, what.message
+	set(status, now, v1alpha1.ConditionReady, false, what)
+	set(status, now, v1alpha1.ConditionReconciling, true, what)
+	meta.RemoveStatusCondition(&status.Conditions, v1alpha1.ConditionStalled)
+}
+
+func set(status *v1alpha1.VmGroupStatus, now time.Time, kind string, holds bool, because problem) {
+	value := metav1.ConditionFalse
+	if holds {
+		value = metav1.ConditionTrue
+	}
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: kind, Status: value, Reason: because.reason, Message: because.message,
+		ObservedGeneration: status.ObservedGeneration, LastTransitionTime: metav1.NewTime(now),
+	})
+}
+
+// doing says what a plan is about.
+func doing(next plan) string {
+	if len(next.steps) == 0 && len(next.waits) == 0 {
+		return "looks whether the machines are gone"
+	}
+	if len(next.steps) == 0 {
+		return "waits: " + next.waits[0]
+	}
+	verb, machines := next.steps[0].verb, []string{}
+	for _, one := range next.steps {
+		if one.verb == verb {
+			machines = append(machines, one.machine)
+		}
+	}
+	return wordsFor(verb, machines)
+}
+
+// wordsFor says what is done to machines.
+func wordsFor(verb vcenter.Verb, machines []string) string {
+	switch verb {
+	case vcenter.CreateFolder:
+		return "makes the group's folder"
+	case vcenter.DeleteFolder:
+		return "deletes the group's folder"
+	case vcenter.Clone:
+		return "clones " + some(machines)
+	case vcenter.Start:
+		return "powers on " + some(machines)
+	case vcenter.Shutdown:
+		return "shuts down " + some(machines)
+	case vcenter.Stop:
+		return "powers off " + some(machines)
+	case vcenter.Resize:
+		return "changes CPUs and memory of " + some(machines)
+	case vcenter.Grow:
+		return "gives more CPUs and memory to " + some(machines)
+	case vcenter.Destroy:
+		return "deletes " + some(machines)
+	}
+	return string(verb)
+}
+
+// maxNamed is how many names a sentence has.
+const maxNamed = 5
+
+func some(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(slices.Clone(names[:maxNamed]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+func count(number int32, one, several string) string {
+	if number == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", number, several)
+}
+
+// abandoned says what is left behind by a group that goes without its machines.
+func abandoned(group v1alpha1.VmGroup) string {
+	if group.Status.Folder == "" {
+		return "deleted without asking a vCenter, as the annotation says; nothing is known to be left there"
+	}
+	return fmt.Sprintf("deleted without asking the vCenter, as the annotation says: folder %s in %s, with its machines, is left; delete it there", group.Status.Folder, group.Status.VCenter)
+}
+
+// tell turns a change of the Ready condition into an event.
+func tell(before, after v1alpha1.VmGroupStatus) []reconcile.Event {
+	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if is == nil || is.Reason == reasonProgressing || is.Reason == reasonDeleting || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+		return nil
+	}
+	kind := reconcile.Warning
+	if is.Status == metav1.ConditionTrue {
+		kind = reconcile.Normal
+	}
+	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
+}

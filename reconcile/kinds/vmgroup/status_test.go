@@ -1,0 +1,123 @@
+package vmgroup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
+)
+
+// conditions are a status's conditions in few words.
+func conditions(status v1alpha1.VmGroupStatus) []string {
+	words := []string{string(status.Phase) + ": " + status.LastMessage}
+	for _, one := range status.Conditions {
+		words = append(words, one.Type+" "+string(one.Status)+" "+one.Reason)
+	}
+	return words
+}
+
+func told(events []reconcile.Event) []string {
+	words := []string{}
+	for _, one := range events {
+		words = append(words, one.Type+" "+one.Reason)
+	}
+	return words
+}
+
+// TestTheStoryOfAGroup follows a status from one pass to the next.
+func TestTheStoryOfAGroup(t *testing.T) {
+	t.Parallel()
+	group := web()
+	after := func(seen vcenter.Inventory, passed time.Duration) []string {
+		t.Helper()
+		here := look{now: noon.Add(passed), host: "vc.example.com", inventory: seen}
+		next := decide(group, here)
+		if group.DeletionTimestamp != nil {
+			next = decideEnd(group, here)
+		}
+		before := group.Status
+		group.Status = reported(group, here, next)
+		return append(conditions(group.Status), told(tell(before, group.Status))...)
+	}
+	want := func(got []string, lines ...string) {
+		t.Helper()
+		if diff := cmp.Diff(lines, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	answers := "VCenterReachable True Answers"
+	want(after(vcenter.Inventory{Path: "/DC0/vm/shop-web", VCenter: "vc1"}, 0), "PENDING: makes the group's folder", "Ready False Progressing", "Reconciling True Progressing", answers)
+	if group.Status.Folder != "" || group.Status.VCenterID != "" {
+		t.Errorf("it is said to be in %s before there is a folder", group.Status.Folder)
+	}
+	if first := decide(group, look{now: noon, inventory: folder()}); len(first.steps) == 0 || len(orders(group, look{inventory: folder()}, first)) > 0 {
+		t.Error("a machine is made before it is written down where")
+	}
+	want(after(folder(), 0), "PENDING: clones shop-web-0", "Ready False Progressing", "Reconciling True Progressing", answers)
+	if here := (look{now: noon, inventory: folder()}); len(orders(group, here, decide(group, here))) != 1 {
+		t.Error("no machine is made")
+	}
+	want(after(folder(machine(0)), time.Second), "PENDING: clones shop-web-1, shop-web-2", "Ready False Progressing", "Reconciling True Progressing", answers)
+	want(after(folder(machine(0), machine(1), machine(2)), time.Minute), "RUNNING: 3 machines run, each with 2 CPU and 1 GiB", "Ready True Running", answers, "Normal Running")
+
+	rested := group.Status
+	want(after(folder(machine(0), machine(1), machine(2)), time.Hour), "RUNNING: 3 machines run, each with 2 CPU and 1 GiB", "Ready True Running", answers)
+	if diff := cmp.Diff(rested, group.Status); diff != "" {
+		t.Errorf("at rest the status changes:\n%s", diff)
+	}
+
+	before := group.Status
+	group.Status = troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	want(append(conditions(group.Status), told(tell(before, group.Status))...), "ERROR: it cannot be reached", "Ready False VCenterUnreachable", "Reconciling True VCenterUnreachable", "VCenterReachable False VCenterUnreachable", "Warning VCenterUnreachable")
+	if *group.Status.CurrentReplicas != 3 {
+		t.Errorf("currentReplicas %d: what is not known to be otherwise has to stay", *group.Status.CurrentReplicas)
+	}
+	again := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon.Add(time.Hour))
+	if diff := cmp.Diff(group.Status, again); diff != "" {
+		t.Errorf("while the vCenter is away the status changes:\n%s", diff)
+	}
+	group.Status = troubled(group, problem{string(vcenter.Refused), "no"}, noon)
+	want(conditions(group.Status), "ERROR: no", "Ready False LoginRefused", "Stalled True LoginRefused", "VCenterReachable False LoginRefused")
+
+	deleted := metav1.NewTime(noon)
+	group.DeletionTimestamp = &deleted
+	want(after(folder(machine(0, off), machine(1, off)), 0), "DELETING: deletes shop-web-1, shop-web-0", "Ready False Deleting", "Reconciling True Deleting", answers)
+	status := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
+	if status.Phase != v1alpha1.PhaseDeleting || !strings.Contains(status.LastMessage, "kubectl -n shop annotate vmgroup web vm.codeconnect.vmworld.com/abandon=true") {
+		t.Errorf("%s: %s", status.Phase, status.LastMessage)
+	}
+	if left := abandoned(group); !strings.Contains(left, "/DC0/vm/shop-web in vc.example.com") {
+		t.Errorf("left: %s", left)
+	}
+}
+
+// TestNothingIsKnownOfAFolderUnseen: how many machines ran when they were seen last is what is told of a group that goes without them.
+func TestNothingIsKnownOfAFolderUnseen(t *testing.T) {
+	t.Parallel()
+	group := web(was("/DC0/vm/shop-web", 3))
+	unseen := look{now: noon, inventory: vcenter.Inventory{Path: "/DC0/vm/shop-web"}}
+	status := reported(group, unseen, decide(group, unseen))
+	if status.CurrentReplicas == nil || *status.CurrentReplicas != 3 {
+		t.Errorf("of machines in a folder that is not to be seen it says that %v run", status.CurrentReplicas)
+	}
+}
+
+// What people meet in a status, they find in the document.
+func TestReasonsAreDocumented(t *testing.T) {
+	t.Parallel()
+	words := reasons.Constants(t, ".", "reason")
+	for name, word := range reasons.Constants(t, "vcenter", "") {
+		// The reasons and verbs of a vCenter: Power is told nowhere, and Moved nobody.
+		if strings.ToLower(word) != word && name != "Moved" && name != "Program" {
+			words[name] = word
+		}
+	}
+	reasons.Documented(t, "../../../docs/vmgroup.md", words)
+}

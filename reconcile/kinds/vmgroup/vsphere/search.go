@@ -1,0 +1,84 @@
+//go:build !without_vcenter
+
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+)
+
+const (
+	// searchesAtOnce is how many machines are looked for at once in one vCenter, by all groups together.
+	searchesAtOnce = 8
+	// searchLife is for how long a machine of a group that is being deleted is taken for gone: what is not in the group's folder nobody can move
+	// out of it. So a search that takes longer than a question may, is gone on with by the next.
+	searchLife = 5 * time.Minute
+)
+
+// elsewhere finds a machine of the group's wherever it is in the vCenter, and returns its path: the first, which a group has that has any; of a
+// group that is being deleted any there may be. It is asked where none of them was recognised in the group's folder.
+func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
+	s.forgetSearches()
+	found := make([]string, max(1, group.Leaving))
+	questions, ctx := errgroup.WithContext(ctx)
+	questions.SetLimit(searchesAtOnce)
+	for number := range found {
+		slot := fmt.Sprintf("%s-%d", group.Folder, number)
+		if group.Leaving > 0 && s.searched(subject{group.UID, slot}) {
+			continue
+		}
+		questions.Go(func() (err error) {
+			if found[number], err = s.search(ctx, group.UID, slot); err == nil && found[number] == "" {
+				s.notFound(subject{group.UID, slot})
+			}
+			return err
+		})
+	}
+	if err := questions.Wait(); err != nil {
+		return "", err
+	}
+	return cmp.Or(found...), nil
+}
+
+// search is the path of the machine that was made for a slot, wherever in the vCenter it is; empty if there is none.
+func (s bound) search(ctx context.Context, uid, slot string) (string, error) {
+	select {
+	case s.searches <- struct{}{}:
+		defer func() { <-s.searches }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	found, err := object.NewSearchIndex(s.client).FindByUuid(ctx, nil, instanceOf(uid, slot), true, new(true))
+	if err != nil || found == nil {
+		return "", err
+	}
+	return find.InventoryPath(ctx, s.client, found.Reference())
+}
+
+// searched says that a machine was looked for a while ago, and not found.
+func (s *session) searched(about subject) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missing[about].After(s.now())
+}
+
+func (s *session) notFound(about subject) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.missing[about] = s.now().Add(searchLife)
+}
+
+func (s *session) forgetSearches() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.missing, func(_ subject, until time.Time) bool { return !until.After(s.now()) })
+}

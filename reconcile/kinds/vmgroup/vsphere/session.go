@@ -1,0 +1,240 @@
+//go:build !without_vcenter
+
+package vsphere
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vmware/govmomi/fault"
+	govsession "github.com/vmware/govmomi/session"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+)
+
+// The pauses after failures, doubled with every one. A vCenter locks an account after five wrong passwords in three minutes
+// (vSphere documentation, "vCenter Single Sign-On Lockout Policy"): the pause after one is longer.
+const (
+	pauseFirst        = time.Second
+	pauseCap          = time.Minute
+	pauseRefusedFirst = time.Minute
+	pauseRefusedCap   = 10 * time.Minute
+)
+
+// session is one account's use of its vCenter.
+type session struct {
+	account vcenter.Account
+	now     func() time.Time
+	lastUse atomic.Int64
+	// requests is full while as many questions are asked as the vCenter gets at once.
+	requests chan struct{}
+	// opening is held by who opens the session.
+	opening chan struct{}
+	// searches is full while as many machines are looked for as the vCenter is asked for at once.
+	searches chan struct{}
+
+	mu       sync.Mutex
+	client   *vim25.Client
+	failures int
+	// last is what the vCenter said last, and until when that is good enough for an answer.
+	last  *vcenter.Error
+	until time.Time
+	// places are what was found of the groups' places, by place.
+	places map[vcenter.Place]*site
+	// templates are those that spellings mean.
+	templates map[spelling]identified
+	// tasks are those under way, and failed those that failed last.
+	tasks  map[subject]begun
+	failed map[trouble]failure
+	// missing are machines of groups that are being deleted, which the vCenter does not have, and until when that is believed.
+	missing map[subject]time.Time
+}
+
+// bound is a session while a question is asked: the client stays the same, whatever others find out meanwhile.
+type bound struct {
+	*session
+	client *vim25.Client
+}
+
+func newSession(account vcenter.Account, now func() time.Time) *session {
+	return &session{
+		account: account, now: now, requests: make(chan struct{}, maxRequests), opening: make(chan struct{}, 1), searches: make(chan struct{}, searchesAtOnce),
+		places: map[vcenter.Place]*site{}, templates: map[spelling]identified{}, tasks: map[subject]begun{}, failed: map[trouble]failure{}, missing: map[subject]time.Time{},
+	}
+}
+
+// ask asks something, after its turn has come.
+func (s *session) ask(ctx context.Context, what func(context.Context, bound) error) error {
+	if err := s.resting(); err != nil {
+		return err
+	}
+	select {
+	case s.requests <- struct{}{}:
+		defer func() { <-s.requests }()
+	case <-ctx.Done():
+		return s.judged(ctx, ctx.Err())
+	}
+	for attempt := 0; ; attempt++ {
+		client, err := s.open(ctx)
+		if err != nil {
+			return err
+		}
+		err = what(ctx, bound{session: s, client: client})
+		if attempt == 0 && fault.Is(err, &types.NotAuthenticated{}) {
+			s.forget(client)
+			continue
+		}
+		return s.judged(ctx, err)
+	}
+}
+
+// resting returns what the vCenter said last while it is left in peace.
+func (s *session) resting() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if left := s.until.Sub(s.now()); s.last != nil && left > 0 {
+		return &vcenter.Error{Reason: s.last.Reason, Message: s.last.Message, After: left}
+	}
+	return nil
+}
+
+// judged turns an error into what it means. What concerns the vCenter as a whole lets everybody pause.
+func (s *session) judged(ctx context.Context, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.failures, s.last = 0, nil
+		return nil
+	}
+	if errors.Is(context.Cause(ctx), context.Canceled) {
+		return ctx.Err()
+	}
+	meant := meaningOf(err, s.account)
+	first, limit := pauseFirst, pauseCap
+	switch meant.Reason {
+	case vcenter.Unreachable:
+	case vcenter.Refused:
+		first, limit = pauseRefusedFirst, pauseRefusedCap
+	case vcenter.Untrusted:
+		limit = 5 * pauseCap
+	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
+		s.failures, s.last = 0, nil // the vCenter answered
+		return meant
+	}
+	if s.last != nil && s.until.After(s.now()) {
+		return meant // somebody else has found out already
+	}
+	meant.After = min(first<<min(s.failures, 10), limit)
+	s.failures++
+	s.last, s.until = meant, s.now().Add(meant.After)
+	return meant
+}
+
+// open returns the client of an open session. Its error has been judged before anybody else may try: a second wrong password is not sent.
+func (s *session) open(ctx context.Context) (*vim25.Client, error) {
+	select {
+	case s.opening <- struct{}{}:
+		defer func() { <-s.opening }()
+	case <-ctx.Done():
+		return nil, s.judged(ctx, ctx.Err())
+	}
+	if client := s.current(); client != nil {
+		return client, nil
+	}
+	if err := s.resting(); err != nil {
+		return nil, err
+	}
+	client, err := login(ctx, s.account)
+	if err != nil {
+		return nil, s.judged(ctx, loginMeaning(err, s.account))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client = client
+	return client, nil
+}
+
+func (s *session) current() *vim25.Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client
+}
+
+// forget forgets a client whose session has ended.
+func (s *session) forget(client *vim25.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == client {
+		s.client = nil
+	}
+}
+
+func (s *session) logout(ctx context.Context) {
+	if client := s.current(); client != nil {
+		// One that is not ended now the vCenter ends by itself.
+		_ = govsession.NewManager(client).Logout(ctx)
+		client.CloseIdleConnections()
+	}
+}
+
+func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) {
+	endpoint, err := endpointOf(account.Host)
+	if err != nil {
+		return nil, err
+	}
+	wire := soap.NewClient(endpoint, account.Insecure)
+	wire.Timeout = requestTime
+	wire.UserAgent = "mysql-operator"
+	wire.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	if account.Authorities != "" {
+		trusted := x509.NewCertPool()
+		if !trusted.AppendCertsFromPEM([]byte(account.Authorities)) {
+			return nil, &vcenter.Error{Reason: vcenter.Untrusted, Message: "VC_CA of the Secret vc-creds has no certificate in PEM: put the vCenter's authority there (https://" + account.Host + "/certs/download.zip has it)"}
+		}
+		wire.DefaultTransport().TLSClientConfig.RootCAs = trusted
+	}
+	wire.DefaultTransport().TLSClientConfig.MinVersion = tls.VersionTLS12
+	client, err := vim25.NewClient(ctx, wire)
+	if err != nil {
+		return nil, err
+	}
+	if !client.IsVC() {
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: account.Host + " is a host and no vCenter, and cannot clone: name the vCenter in VC_HOST"}
+	}
+	if err := govsession.NewManager(client).Login(ctx, url.UserPassword(account.User, account.Password)); err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// endpointOf is where a vCenter's API is: VC_HOST is a name, an address, either with a port, or the whole URL.
+func endpointOf(host string) (*url.URL, error) {
+	if strings.Contains(host, "@") {
+		// It is not printed: there may be a password in it.
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: "VC_HOST has a user or a password in it: put them into VC_USER and VC_PASS, and write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443"}
+	}
+	given := host
+	if !strings.Contains(host, "://") {
+		given = "https://" + host
+	}
+	endpoint, err := url.Parse(given)
+	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" {
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("VC_HOST %q is no name or address of a vCenter: write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443", host)}
+	}
+	if endpoint.Path == "" || endpoint.Path == "/" {
+		endpoint.Path = "/sdk"
+	}
+	return endpoint, nil
+}

@@ -1,0 +1,239 @@
+//go:build !without_vcenter
+
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/fault"
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/task"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+)
+
+// The pauses before a machine is tried again for which a task failed, doubled with every failure.
+const (
+	retryFirst = 5 * time.Second
+	retryCap   = 10 * time.Minute
+	// retryResize is the first for a machine that was shut down to be resized, and runs again: it is not to be shut down all the time.
+	retryResize = retryCap
+	// retryAway is the longest for a machine that was moved: somebody may delete it where it is.
+	retryAway = time.Minute
+)
+
+// failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
+const failureLife = retryCap
+
+// subject is what a task is about: a machine of a group; with an empty name the group's folder.
+type subject struct {
+	uid, machine string
+}
+
+func (s subject) String() string { return cmp.Or(s.machine, "the group's folder") }
+
+// attempt is what is to be done to a machine, and for what size where it is about that.
+type attempt struct {
+	verb   vcenter.Verb
+	cpu    int32
+	memory int64
+}
+
+func attemptOf(order vcenter.Order) attempt {
+	one := attempt{verb: order.Verb}
+	if aboutSize(order.Verb) {
+		one.cpu, one.memory = order.CPU, order.MemoryMiB
+	}
+	return one
+}
+
+func aboutSize(verb vcenter.Verb) bool { return verb == vcenter.Resize || verb == vcenter.Grow }
+
+// begun is a task under way.
+type begun struct {
+	attempt
+	reference types.ManagedObjectReference
+}
+
+// trouble is what failures are known by: a machine that could not be resized may be started meanwhile.
+type trouble struct {
+	subject
+	verb vcenter.Verb
+}
+
+// failure is a task that failed, and how often in a row.
+type failure struct {
+	vcenter.Failure
+	times int
+	until time.Time
+}
+
+// of says that a failure is of the very thing that is to be tried.
+func (f failure) of(one attempt) bool {
+	return f.Verb == one.verb && f.CPU == one.cpu && f.MemoryMiB == one.memory
+}
+
+// settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
+func (s bound) settle(ctx context.Context) error {
+	s.mu.Lock()
+	open := maps.Clone(s.tasks)
+	s.mu.Unlock()
+	references := make([]types.ManagedObjectReference, 0, len(open))
+	for _, one := range open {
+		references = append(references, one.reference)
+	}
+	seen, err := s.states(ctx, references)
+	if err != nil {
+		return err
+	}
+	for about, one := range open {
+		info, known := seen[one.reference]
+		switch {
+		case !known, info.State == types.TaskInfoStateSuccess:
+			s.over(about, one, nil)
+		case info.State == types.TaskInfoStateError:
+			s.over(about, one, failureOf(info.Error))
+		}
+	}
+	return nil
+}
+
+// states asks for all tasks in one question. A vCenter that knows one of them no longer answers for none: then each is asked for alone.
+func (s bound) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
+	found := map[types.ManagedObjectReference]types.TaskInfo{}
+	if len(references) == 0 {
+		return found, nil
+	}
+	var tasks []mo.Task
+	err := property.DefaultCollector(s.client).Retrieve(ctx, references, []string{"info.state", "info.error"}, &tasks)
+	switch {
+	case isGone(err) && len(references) == 1:
+		return found, nil
+	case isGone(err):
+		for i := range references {
+			one, err := s.states(ctx, references[i:i+1])
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(found, one)
+		}
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	for _, one := range tasks {
+		found[one.Self] = one.Info
+	}
+	return found, nil
+}
+
+// over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the next
+// look will show it.
+func (s *session) over(about subject, one begun, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tasks[about] == one {
+		delete(s.tasks, about)
+	}
+	if err == nil {
+		s.passed(about, one.verb)
+		return
+	}
+	s.note(about, one.attempt, err)
+}
+
+// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make its size
+// any easier to change.
+func (s *session) passed(about subject, verb vcenter.Verb) {
+	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
+		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
+	})
+}
+
+// note notes a failure; s.mu is held.
+func (s *session) note(about subject, of attempt, err error) {
+	times, at := 1, trouble{about, of.verb}
+	if last := s.failed[at]; last.of(of) {
+		times += last.times
+	}
+	meant := meaningOf(err, s.account)
+	message := fmt.Sprintf("%s of %s: %s", of.verb, about, meant.Message)
+	first, limit := retryFirst, retryCap
+	if of.verb == vcenter.Resize && meant.Reason != vcenter.Moved {
+		first = retryResize
+	}
+	if fault.Is(err, &types.DuplicateName{}) {
+		meant.Reason, message = vcenter.Moved, about.String()+" is being made already: waits for it"
+	}
+	if meant.Reason == vcenter.Away {
+		message, limit = meant.Message, retryAway
+	}
+	s.failed[at] = failure{
+		Failure: vcenter.Failure{Machine: about.machine, Verb: of.verb, CPU: of.cpu, MemoryMiB: of.memory, Reason: meant.Reason, Message: message, Times: times},
+		times:   times, until: s.now().Add(min(first<<min(times-1, 10), limit)),
+	}
+}
+
+func failureOf(told *types.LocalizedMethodFault) error {
+	if told == nil {
+		told = &types.LocalizedMethodFault{LocalizedMessage: "no reason given"}
+	}
+	return task.Error{LocalizedMethodFault: told}
+}
+
+// underway tells a group's machines that are being made, those that something else is being done to, and its failures.
+func (s *session) underway(group vcenter.Group) (cloning, worked []string, failures []vcenter.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cloning = []string{}
+	for about, one := range s.tasks {
+		switch {
+		case about.uid != group.UID:
+		case one.verb == vcenter.Clone:
+			cloning = append(cloning, about.machine)
+		default:
+			worked = append(worked, about.machine)
+		}
+	}
+	maps.DeleteFunc(s.failed, func(_ trouble, one failure) bool { return s.now().Sub(one.until) > failureLife })
+	for about, one := range s.failed {
+		if about.uid == group.UID {
+			one.Resting = one.until.After(s.now())
+			failures = append(failures, one.Failure)
+		}
+	}
+	slices.Sort(cloning)
+	slices.SortFunc(failures, func(a, b vcenter.Failure) int {
+		return cmp.Or(cmp.Compare(a.Machine, b.Machine), cmp.Compare(a.Verb, b.Verb))
+	})
+	return cloning, worked, failures
+}
+
+// busy says why a task must not begin now; nil if it may.
+func (s *session) busy(about subject, next attempt) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, is := s.tasks[about]; is {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is busy"}
+	}
+	if last := s.failed[trouble{about, next.verb}]; last.of(next) && last.until.After(s.now()) {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: about.String() + " is not tried again yet"}
+	}
+	clones := 0
+	for _, one := range s.tasks {
+		if one.verb == vcenter.Clone {
+			clones++
+		}
+	}
+	if next.verb == vcenter.Clone && clones >= maxClones {
+		return &vcenter.Error{Reason: vcenter.Moved, Message: "other machines are being made"}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+//go:build !without_vcenter
+
+package vsphere
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/property"
+	"github.com/vmware/govmomi/view"
+	"github.com/vmware/govmomi/vim25/mo"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
+)
+
+// identityLife is for how long a name of a template is taken for the same template.
+const identityLife = time.Minute
+
+// spelling is a template as somebody wrote it.
+type spelling struct {
+	place vcenter.Place
+	name  string
+}
+
+// identified is which template that was; an empty identity is one of no template.
+type identified struct {
+	identity string
+	until    time.Time
+}
+
+// respell has machines that were made of the group's template tell its spelling of now. Templates are only looked for while there is another
+// spelling than that.
+func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machines []vcenter.Machine) error {
+	for i, one := range machines {
+		if one.Owner != group.UID || one.Making || one.Template == group.Template {
+			continue
+		}
+		wanted, err := s.identityOf(ctx, at, spelling{group.Place, group.Template}, false)
+		if err != nil || wanted == "" {
+			return err
+		}
+		source := one.Source
+		if source == "" { // its mark has the spelling only
+			if source, err = s.identityOf(ctx, at, spelling{group.Place, one.Template}, true); err != nil {
+				return err
+			}
+		}
+		if source == wanted {
+			machines[i].Template = group.Template
+		}
+	}
+	return nil
+}
+
+// identityOf tells which template a spelling means; empty if there is none of it. lasting says that the answer that there is none is good for a
+// while, too.
+func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bool) (string, error) {
+	s.mu.Lock()
+	known, is := s.templates[of]
+	s.mu.Unlock()
+	if is && known.until.After(s.now()) {
+		return known.identity, nil
+	}
+	identity := ""
+	found, err := s.template(ctx, at, of.name)
+	if err == nil {
+		identity, err = s.identity(ctx, found)
+	}
+	if err != nil {
+		if meant := meaningOf(err, s.account).Reason; meant != vcenter.NoTemplate && meant != vcenter.NoPlace {
+			return "", err
+		}
+	}
+	if identity != "" || lasting {
+		s.identified(of, identity)
+	}
+	return identity, nil
+}
+
+func (s *session) identified(of spelling, identity string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for one, known := range s.templates {
+		if known.until.Before(s.now()) {
+			delete(s.templates, one)
+		}
+	}
+	s.templates[of] = identified{identity, s.now().Add(identityLife)}
+}
+
+// identity tells a template from all others, whatever it is called and wherever it is (vSphere Web Services API,
+// VirtualMachineConfigInfo.instanceUuid).
+func (s bound) identity(ctx context.Context, template *object.VirtualMachine) (string, error) {
+	var seen mo.VirtualMachine
+	if err := property.DefaultCollector(s.client).RetrieveOne(ctx, template.Reference(), []string{"config.instanceUuid"}, &seen); err != nil {
+		return "", err
+	}
+	if seen.Config == nil {
+		return template.Reference().Value, nil
+	}
+	return cmp.Or(seen.Config.InstanceUuid, template.Reference().Value), nil
+}
+
+// template finds a virtual machine by its path, or by its name anywhere in the datacenter.
+func (s bound) template(ctx context.Context, at *site, name string) (*object.VirtualMachine, error) {
+	datacenter := s.datacenter(at)
+	full := path.Join(datacenter.InventoryPath, "vm", name)
+	if strings.HasPrefix(name, "/") {
+		full = name
+	}
+	found, err := find.NewFinder(s.client).SetDatacenter(datacenter).VirtualMachine(ctx, full)
+	if _, missing := errors.AsType[*find.NotFoundError](err); !missing {
+		return found, err
+	}
+	wrong := func(format string) error {
+		return &vcenter.Error{Reason: vcenter.NoTemplate, Message: fmt.Sprintf("spec.template: "+format, name, datacenter.Name())}
+	}
+	if strings.Contains(name, "/") {
+		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the path")
+	}
+	all, err := view.NewManager(s.client).CreateContainerView(ctx, datacenter.Reference(), []string{kindMachine}, true)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = all.Destroy(context.WithoutCancel(ctx)) }()
+	matches, err := all.Find(ctx, []string{kindMachine}, property.Match{nameProperty: name})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(matches) == 0:
+		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the name")
+	case len(matches) > 1:
+		return nil, wrong("there are several virtual machines %q in datacenter %s: give the path below its folder of machines")
+	}
+	return object.NewVirtualMachine(s.client, matches[0]), nil
+}

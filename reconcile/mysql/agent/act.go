@@ -1,0 +1,327 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// act carries one step out.
+func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Local) error {
+	if step.Verb == replication.VerbClone {
+		return a.clone(ctx, *local.Assignment)
+	}
+	bounded, cancel := context.WithTimeout(ctx, verbTimeout)
+	defer cancel()
+	if step.Verb == replication.VerbAcceptWrites {
+		return a.acceptWrites(bounded, local.Assignment.Acks)
+	}
+	if step.Verb == replication.VerbPointToSource {
+		return a.pointToSource(bounded, *local.Assignment)
+	}
+	if step.Verb == replication.VerbEnforceAcks {
+		return a.local.EnforceAcks(bounded, local.Assignment.Acks)
+	}
+	if step.Verb == replication.VerbStartReplica || step.Verb == replication.VerbRestartReceiver {
+		return a.startReceiving(bounded, step.Verb)
+	}
+	speak, known := a.plainVerbs()[step.Verb]
+	if !known {
+		return fmt.Errorf("verb %q is not known", step.Verb)
+	}
+	return speak(bounded)
+}
+
+// plainVerbs are those that need nothing but to be spoken.
+func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
+	return map[replication.Verb]func(context.Context) error{
+		replication.VerbSetReadOnly:        a.setReadOnly,
+		replication.VerbStopReplica:        a.local.StopReplica,
+		replication.VerbStopReceiver:       a.local.StopReceiver,
+		replication.VerbApplyReceived:      a.applyReceived,
+		replication.VerbForgetSource:       a.local.ForgetSource,
+		replication.VerbStopEnforcingAcks:  a.local.StopEnforcingAcks,
+		replication.VerbStartAcknowledging: a.local.StartAcknowledging,
+		replication.VerbStopAcknowledging:  a.local.StopAcknowledging,
+	}
+}
+
+// startReceiving starts the receiver with the password that the cluster's Secret has now; mysqld does not store it.
+func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error {
+	account, err := a.layout.readAccount(mysqld.ReplicationUser)
+	if err != nil {
+		return err
+	}
+	if verb == replication.VerbRestartReceiver {
+		return a.local.RestartReceiver(ctx, account)
+	}
+	if err := a.liftTransactionLimit(ctx); err != nil {
+		return err
+	}
+	return a.local.StartReplica(ctx, account)
+}
+
+// acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken
+// for an empty one.
+func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
+	if err := a.keepOrigin(replication.OriginMember); err != nil {
+		return err
+	}
+	if err := a.limitTransactions(ctx); err != nil {
+		return err
+	}
+	return a.local.AcceptWrites(ctx, acks)
+}
+
+func (a *Agent) keepOrigin(origin replication.Origin) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept.Data == origin && !a.kept.IsCopied {
+		return nil
+	}
+	kept := a.kept
+	kept.Data, kept.IsCopied = origin, false
+	if origin == replication.OriginFresh {
+		kept.Lacking = nil
+	}
+	return a.keep(kept)
+}
+
+// keep writes the state to the volume; the caller holds the lock.
+func (a *Agent) keep(kept state) error {
+	if err := saveState(a.layout.stateFile(), kept); err != nil {
+		return err
+	}
+	a.kept = kept
+	a.reportKept()
+	return nil
+}
+
+func (a *Agent) source(assignment replication.Assignment, user string) (mysqld.Source, error) {
+	account, err := a.layout.readAccount(user)
+	if err != nil {
+		return mysqld.Source{}, err
+	}
+	return mysqld.Source{
+		Host: assignment.SourceHost, Port: assignment.SourcePort, Account: account,
+		Certificates: mysqld.Certificates{CA: a.layout.caFile(), Certificate: a.layout.certFile(), Key: a.layout.keyFile()},
+	}, nil
+}
+
+func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assignment) error {
+	source, err := a.source(assignment, mysqld.ReplicationUser)
+	if err != nil {
+		return err
+	}
+	if err := a.local.PointToSource(ctx, source); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.pointed = true
+	return nil
+}
+
+// clone replaces the data by a copy of the primary's. NextStep has just found, from the primary itself, that nothing here is
+// missing there; from now on what is here counts as nothing, so that an interrupted copy is simply made again.
+func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
+	if err := a.keepOrigin(replication.OriginFresh); err != nil {
+		return err
+	}
+	if err := a.copies.wait(time.Now(), assignment.SourceHost); err != nil {
+		return err
+	}
+	a.begins()
+	donor, err := a.source(assignment, mysqld.CloneUser)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.watchCopy(watching)
+	}()
+	err = a.local.Clone(ctx, donor, cmp.Or(assignment.CopyLimit, replication.DefaultCopyLimit))
+	stop()
+	<-done
+	if mysqld.IsDonorBusy(err) {
+		return fmt.Errorf("the primary gives a copy to another member; waits for its turn")
+	}
+	return a.copies.ended(time.Now(), err)
+}
+
+// settleData notes the end of what has begun: mysqld answers, so --initialize is through; a copy is complete, so the data is a
+// member's.
+func (a *Agent) settleData(ctx context.Context) error {
+	a.mu.Lock()
+	data, isCopied := a.kept.Data, a.kept.IsCopied
+	a.mu.Unlock()
+	switch data {
+	case replication.OriginInitializing:
+		if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
+			return err
+		}
+		return a.keepOrigin(replication.OriginFresh)
+	case replication.OriginFresh:
+		bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+		defer cancel()
+		if !isCopied {
+			complete, err := a.local.CopyCompleted(bounded)
+			if err != nil || !complete {
+				return err
+			}
+		}
+		return a.keepCopied(ctx)
+	case replication.OriginMember:
+		if err := a.settleBootstrap(); err != nil {
+			return err
+		}
+		return a.settleTables(ctx)
+	}
+	return nil
+}
+
+// unsettled notes that mysqld answers, and why the member does not go on all the same. It tries again: neither mysqld nor the agent is to be restarted for it.
+func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
+	message := replication.AnswersBut + " it cannot be recorded how this member came by its data: " + cause.Error()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.looked = time.Now()
+	if !observed.LockedOut {
+		a.answered, a.hung = a.looked, time.Time{}
+	}
+	if a.failure != cause.Error() && !errors.Is(cause, context.Canceled) {
+		a.log.Error(cause, "cannot record how this member came by its data, will try again")
+	}
+	a.failure = cause.Error()
+	if a.status.State == replication.StateStarting {
+		a.status.Message = message
+	}
+}
+
+// settleBootstrap takes what is for restored data's first start out of the file for the next ones: mysqld answers, so it is done, and the account may be
+// dropped by then.
+func (a *Agent) settleBootstrap() error {
+	if a.isSettled || !a.wasRestored() {
+		return nil
+	}
+	if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
+		return err
+	}
+	a.isSettled = true
+	return nil
+}
+
+func (a *Agent) wasRestored() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.kept.RestoredFrom != nil
+}
+
+// maintain keeps what has nothing to do with the role: passwords on the primary, the certificates, room on the volume, and what is looked at
+// once in a while.
+func (a *Agent) maintain(ctx context.Context, where replication.State, observed mysqld.Observed) {
+	a.maintainPasswords(ctx, where, observed.EnoughAcknowledge())
+	a.maintainCertificates(ctx)
+	a.maintainDisk(ctx, observed.AckClients)
+	a.maintainSurvey(ctx)
+	a.maintainMeasures(ctx)
+	a.maintainTables(ctx, where)
+}
+
+func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, mayCommit bool) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := a.refreshPasswords(bounded, permissionOf(where, mayCommit)); err != nil {
+		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
+	}
+	if where == replication.StateWriting && !a.root.absent {
+		problem := ""
+		if err := a.root.enforce(bounded, a.local, mayCommit); err != nil {
+			problem = err.Error()
+		}
+		a.mu.Lock()
+		if problem != a.status.RootError && problem != "" {
+			a.log.Info("the root password is not in force", "error", problem)
+		}
+		a.status.RootError = problem
+		a.mu.Unlock()
+	} else {
+		a.root.forget()
+	}
+}
+
+func (a *Agent) maintainCertificates(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if !a.tls.changed() {
+		return
+	}
+	if err := a.local.ReloadTLS(bounded); err != nil {
+		a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
+		return
+	}
+	a.mu.Lock()
+	a.status.TLS = a.tls.taken()
+	a.mu.Unlock()
+	a.log.Info("mysqld took the new certificates")
+}
+
+// rootPassword keeps root's password equal to the user's Secret, on the primary, whence it replicates.
+type rootPassword struct {
+	layout Layout
+	// absent says that it is left alone.
+	absent bool
+	// inForce is what mysqld took last, refused what it did not: trying that again and again would lock an account that has a limit.
+	inForce, refused string
+}
+
+func (r *rootPassword) forget() { r.inForce, r.refused = "", "" }
+
+// enforce tries the password that the Secret holds, and sets it where mysqld refuses it.
+func (r *rootPassword) enforce(ctx context.Context, local *mysqld.Server, mayCommit bool) error {
+	password, err := r.layout.readRootPassword()
+	if err != nil {
+		return err
+	}
+	if password == r.inForce {
+		return nil
+	}
+	if password != r.refused {
+		err := r.try(ctx, password)
+		if err == nil || !mysqld.IsAccessDenied(err) {
+			return err
+		}
+		r.refused = password
+	}
+	if !mayCommit {
+		return errors.New("mysqld gets it when enough replicas acknowledge commits")
+	}
+	if err := local.SetPassword(ctx, "root", "%", password); err != nil {
+		if ctx.Err() != nil {
+			r.refused = "" // it may be in force by the next look
+		}
+		return err
+	}
+	r.inForce, r.refused = password, ""
+	return nil
+}
+
+func (r *rootPassword) try(ctx context.Context, password string) error {
+	trial, err := mysqld.Local(r.layout.socket(), mysqld.Account{User: "root", Password: password})
+	if err != nil {
+		return err
+	}
+	defer trial.Close()
+	if err := trial.Ping(ctx); err != nil {
+		return err
+	}
+	r.inForce, r.refused = password, ""
+	return nil
+}

@@ -1,0 +1,425 @@
+package agent
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+func assignment(epoch int64, primary string) replication.Assignment {
+	return replication.Assignment{Record: replication.Record{Epoch: epoch, Primary: primary, InSync: []string{primary}}, Role: replication.RoleReplica, SourceHost: primary + ".pods", SourcePort: 3306}
+}
+
+func TestStateSurvivesACrashWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	want := state{Data: replication.OriginMember, Held: replication.Record{Epoch: 7, Primary: "db-2", InSync: []string{"db-0", "db-2"}, RequiredAcks: 1}, HeldRole: replication.RoleReplica}
+	if err := saveState(layout.stateFile(), want); err != nil {
+		t.Fatal(err)
+	}
+	write(t, layout.stateFile()+".new", `{"data":"Fre`) // a crash before the rename leaves this
+	if diff := cmp.Diff(want, stateOf(t, layout)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want.Held.Epoch = 8
+	if err := saveState(layout.stateFile(), want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, stateOf(t, layout)); diff != "" {
+		t.Errorf("the next write (-want +got):\n%s", diff)
+	}
+}
+
+func TestStateIsAbsentOrAnError(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	if _, found, err := loadState(layout.stateFile()); found || err != nil {
+		t.Errorf("a new volume: found %t, %v", found, err)
+	}
+	if err := saveState(layout.stateFile()+"/nowhere/member.json", memberState()); err == nil {
+		t.Error("a state that could not be written was taken for written")
+	}
+	write(t, layout.stateFile(), "")
+	if _, _, err := loadState(layout.stateFile()); err == nil {
+		t.Error("an empty file was taken for a state")
+	}
+}
+
+func TestAssignRefusesWhatIsStale(t *testing.T) {
+	t.Parallel()
+	held := replication.Record{Epoch: 3, Primary: "db-0", InSync: []string{"db-0"}}
+	tests := map[string]struct {
+		held    replication.Record
+		offered replication.Assignment
+		refused bool
+	}{
+		"the first one ever":                {replication.Record{}, assignment(1, "db-0"), false},
+		"the same again":                    {held, assignment(3, "db-0"), false},
+		"a later epoch":                     {held, assignment(4, "db-1"), false},
+		"an earlier epoch":                  {held, assignment(2, "db-0"), true},
+		"an earlier epoch, another primary": {held, assignment(2, "db-1"), true},
+		"this epoch, another primary":       {held, assignment(3, "db-1"), true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			layout := newLayout(t)
+			member := newAgent(t, layout, state{Data: replication.OriginMember, Held: test.held})
+			err := member.Assign(test.offered)
+			var stale *replication.StaleError
+			if errors.As(err, &stale) != test.refused || (err != nil) != test.refused {
+				t.Fatalf("got %v, want a refusal: %t", err, test.refused)
+			}
+			want := test.offered.Record
+			if test.refused {
+				want = test.held
+			}
+			if got := stateOf(t, layout).Held; !got.Equal(want) {
+				t.Errorf("it holds %+v, want %+v", got, want)
+			}
+			if taken := member.Status().Assignment != nil; taken == test.refused {
+				t.Errorf("it works to the assignment: %t, want %t", taken, !test.refused)
+			}
+		})
+	}
+}
+
+func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, memberState())
+	if err := os.RemoveAll(layout.Volume); err != nil {
+		t.Fatal(err)
+	}
+	err := member.Assign(assignment(1, "db-0"))
+	var stale *replication.StaleError
+	if err == nil || errors.As(err, &stale) {
+		t.Fatalf("got %v, want that the volume cannot be written", err)
+	}
+	if status := member.Status(); status.Assignment != nil || status.Held.Epoch != 0 {
+		t.Errorf("it follows what it could not keep: %+v", status)
+	}
+}
+
+// counted is an assignment of this release, for the member's start of mysqld.
+func counted(revision int64, acks int, boot string) replication.Assignment {
+	return replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}},
+		Role: replication.RolePrimary, Boot: boot, Acks: acks,
+	}
+}
+
+func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, memberState())
+	boot := func() string { return member.Status().Boot }
+	if err := member.Assign(counted(7, 1, boot())); err != nil {
+		t.Fatal(err)
+	}
+	late := map[string]func() replication.Assignment{
+		"of an earlier revision":           func() replication.Assignment { return counted(6, 1, boot()) },
+		"of this one, and says otherwise":  func() replication.Assignment { return counted(7, 0, boot()) },
+		"meant for another start":          func() replication.Assignment { return counted(8, 1, "another") },
+		"of an operator that counts not":   func() replication.Assignment { a := counted(0, 0, boot()); a.Protocol = 0; return a },
+		"of an operator that counts wrong": func() replication.Assignment { return counted(0, 0, boot()) },
+	}
+	for _, life := range []string{"before", "after"} {
+		for name, assignment := range late {
+			var stale *replication.StaleError
+			if err := member.Assign(assignment()); !errors.As(err, &stale) {
+				t.Errorf("%s the restart, an assignment %s: got %v, want a refusal", life, name, err)
+			}
+		}
+		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
+			t.Errorf("%s the restart it reports %+v", life, status)
+		}
+		restarted, err := New(layout, false, member.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = restarted.local.Close() })
+		member = restarted
+	}
+	if err := member.Assign(counted(7, 1, boot())); err != nil {
+		t.Errorf("the same for the new start: %v", err)
+	}
+}
+
+func TestStateOfAnEarlierReleaseIsRead(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	newAgent(t, layout, memberState())
+	write(t, layout.stateFile(), `{"data":"Member","held":{"epoch":2,"primary":"db-0","inSync":["db-0"],"requiredAcks":0},"heldRole":"Primary"}`)
+	member, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = member.local.Close() })
+	next := counted(1, 0, member.Status().Boot)
+	next.Record.Epoch = 2
+	if err := member.Assign(next); err != nil {
+		t.Errorf("the first record that counts is refused: %v", err)
+	}
+}
+
+func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), state{Data: replication.OriginMember, Held: counted(7, 1, "").Record})
+	look := func() string {
+		observed := someObservation()
+		local := member.localView(observed)
+		member.publish(observed, local, replication.NextStep(local), nil)
+		return member.Status().Message
+	}
+	older := counted(0, 1, member.Status().Boot)
+	older.Protocol = 0
+	if err := member.Assign(older); err == nil {
+		t.Fatal("an operator that does not count its records was obeyed")
+	}
+	if message := look(); !strings.Contains(message, "older release") || !strings.Contains(message, "Pod is replaced") {
+		t.Errorf("it says %q", message)
+	}
+	if err := member.Assign(counted(8, 1, member.Status().Boot)); err != nil {
+		t.Fatal(err)
+	}
+	if message := look(); strings.Contains(message, "refuse") {
+		t.Errorf("it goes on complaining: %q", message)
+	}
+	if protocol := member.Status().Protocol; protocol != replication.Protocol {
+		t.Errorf("it says that it speaks protocol %d", protocol)
+	}
+}
+
+func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	told := assignment(1, "db-0")
+	if err := member.Assign(told); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.Channel = replication.Channel{Configured: true, SourceHost: told.SourceHost, SourcePort: told.SourcePort, IO: "Yes", SQL: "Yes"}
+	own, err := replication.ParseGTIDSet(observed.Server.ServerUUID + ":1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(at *replication.Source) replication.Local {
+		local := member.localView(observed)
+		local.Source = at
+		member.learn(local, replication.NextStep(local))
+		return member.localView(observed)
+	}
+	if !replication.NeedsSource(member.localView(observed)) {
+		t.Error("an agent that knows nothing of the primary does not look")
+	}
+	if replication.NeedsSource(look(&replication.Source{ServerUUID: "primary"})) {
+		t.Error("it looks again although nothing here is new")
+	}
+	observed.Server.Executed = own
+	if !replication.NeedsSource(member.localView(observed)) {
+		t.Error("something was written here, and it does not look whether the primary has it")
+	}
+	if local := look(&replication.Source{ServerUUID: "primary"}); !local.Errant.Equal(own) {
+		t.Errorf("it found %q, and remembers %q", own, local.Errant)
+	}
+	if local := look(&replication.Source{Err: "no route"}); !local.Errant.Equal(own) {
+		t.Error("a look that failed made it forget")
+	}
+	if err := member.Assign(assignment(2, "db-2")); err != nil {
+		t.Fatal(err)
+	}
+	if local := member.localView(observed); local.Known != nil || !local.Errant.Empty() {
+		t.Error("it judges by what another primary had")
+	}
+}
+
+func TestAssignWakesTheLoopOnce(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	for range 3 {
+		if err := member.Assign(assignment(1, "db-0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-member.wake:
+	default:
+		t.Fatal("the loop is not woken")
+	}
+	select {
+	case <-member.wake:
+		t.Error("the loop is woken twice for what one look sees")
+	default:
+	}
+}
+
+func TestNewNeedsThePreparedVolume(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	if _, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log); err == nil {
+		t.Error("an agent began beside a volume that nobody prepared")
+	}
+}
+
+func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	boot := func() string { return member.Status().Boot }
+	writing := someObservation()
+	writing.Server.SuperReadOnly = false
+	see := func() {
+		observed := writing
+		local := member.localView(observed)
+		member.publish(observed, local, replication.NextStep(local), nil)
+	}
+
+	first := boot()
+	see()
+	if boot() != first {
+		t.Error("a look at a healthy mysqld changed the token")
+	}
+	member.unanswered(errors.New("connection refused"))
+	gone := boot()
+	if gone == first {
+		t.Error("mysqld went away and the old confirmation is still good")
+	}
+	member.unanswered(errors.New("connection refused"))
+	if boot() != gone {
+		t.Error("the token changes while nothing happens")
+	}
+	if status := member.Status(); status.State != replication.StateStarting || status.Writable || status.Serves() {
+		t.Errorf("it reports %+v for a mysqld that does not answer", status)
+	}
+	see()
+	if local := member.localView(someObservation()); local.Boot == gone {
+		t.Error("mysqld restarted between two looks and the old confirmation is still good")
+	}
+}
+
+func TestPublishReportsWhatIsCertain(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	primary := replication.Assignment{Record: replication.Record{Epoch: 1, Primary: "db-0"}, Role: replication.RolePrimary, Acks: 0, Silent: []string{"db-2"}}
+	silentBefore := member.silent()
+	if err := member.Assign(primary); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.SuperReadOnly, observed.Server.SourceAcks = false, 1
+	local := member.localView(observed)
+	step := replication.NextStep(local)
+	if step.Verb != replication.VerbStopEnforcingAcks {
+		t.Fatalf("the step is %s", step.Verb)
+	}
+	member.publish(observed, local, step, silentBefore)
+	if status := member.Status(); status.AcksEnforced != 0 || status.Silent != nil {
+		t.Errorf("it reports %d acknowledgements and the silent %v, though it is about to ask for none and looked before it was told", status.AcksEnforced, status.Silent)
+	}
+	member.publish(observed, local, step, member.silent())
+	if diff := cmp.Diff([]string{"db-2"}, member.Status().Silent); diff != "" {
+		t.Errorf("what it was told before its next look (-want +got):\n%s", diff)
+	}
+}
+
+func TestPublishReportsWhetherAReplicaMayStillAcknowledge(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		on, active bool
+		io         string
+		want       bool
+	}{
+		"on and connected":              {true, true, "Yes", true},
+		"on, and about to connect":      {true, false, "Connecting", true},
+		"on, with no receiver":          {true, false, "No", false},
+		"off":                           {false, false, "Yes", false},
+		"off, but the connection lasts": {false, true, "Yes", true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			member := newAgent(t, newLayout(t), memberState())
+			observed := someObservation()
+			observed.Server.ReplicaAcks, observed.Server.Channel = test.on, replication.Channel{Configured: true, IO: test.io, SQL: "Yes", AckActive: test.active}
+			local := member.localView(observed)
+			member.publish(observed, local, replication.NextStep(local), nil)
+			if got := member.Status().Acknowledging; got != test.want {
+				t.Errorf("got %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAcksShortCountsFromTheFirstLookThatFoundTooFew(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	begin := time.Unix(1000, 0)
+	observed := someObservation()
+	observed.Server.SourceAcks = 2
+	for _, look := range []struct {
+		after time.Duration
+		there int
+		want  int
+	}{{0, 2, 0}, {time.Second, 1, 0}, {4 * time.Second, 1, 3}, {9 * time.Second, 0, 8}, {10 * time.Second, 2, 0}, {11 * time.Second, 1, 0}} {
+		observed.AckClients = look.there
+		if got := member.acksShort(begin.Add(look.after), observed); got != look.want {
+			t.Errorf("after %s: %d seconds, want %d", look.after, got, look.want)
+		}
+	}
+}
+
+func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, state{Data: replication.OriginFresh})
+	if err := member.acceptWrites(t.Context(), 0); err == nil {
+		t.Fatal("there is no mysqld, and it took writes")
+	}
+	if got := stateOf(t, layout).Data; got != replication.OriginMember {
+		t.Errorf("the data would still pass for %s after the first write", got)
+	}
+	if got := member.Status().Origin; got != replication.OriginMember {
+		t.Errorf("it reports %s", got)
+	}
+}
+
+// TestAReplicaTakesNoPasswordsThatItHas: it led before, and let members in with others. The agent has nothing to try, and so needs no mysqld here.
+func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	member.strayed = true
+	if err := member.refreshPasswords(t.Context(), mayTry); err != nil {
+		t.Error(err)
+	}
+	if err := member.refreshPasswords(t.Context(), maySet); err == nil {
+		t.Error("as the primary it sets none for all members, or there is a mysqld, so that this test shows nothing")
+	}
+}
+
+// TestTheFirstStartOfRestoredDataIsSettled: the file for mysqld's next start makes root no more, also while the operator assigns something.
+func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	member := newAgent(t, layout, state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
+	if err := prepareBootstrap(layout, false, false); err != nil || !strings.Contains(read(t, layout.bootstrapFile()), "has_root") {
+		t.Fatalf("mysqld's first start does not make root (%v), so that this test shows nothing", err)
+	}
+	assigned := make(chan error, 1)
+	go func() { assigned <- member.Assign(assignment(1, "db-0")) }() // the race detector watches
+	if err := member.settleBootstrap(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-assigned; err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, layout.bootstrapFile()); strings.Contains(got, "has_root") || !strings.Contains(got, mysqld.AgentUser) {
+		t.Errorf("mysqld's next start does:\n%s", got)
+	}
+}

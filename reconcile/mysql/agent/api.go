@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/listen"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+const (
+	statusPath     = "/v1/status"
+	assignmentPath = "/v1/assignment"
+
+	// hungAfter is for how long mysqld may accept connections without answering before kubelet is asked to restart it.
+	hungAfter = 2 * time.Minute
+	// stuckAfter is for how long the agent's own loop may stand still before kubelet is asked to restart the agent.
+	stuckAfter = 3 * time.Minute
+
+	maxBody = 1 << 20
+)
+
+// Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ demand the operator's certificate.
+func (a *Agent) Serve(ctx context.Context, address string) error {
+	var sockets net.ListenConfig
+	listener, err := sockets.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listen.Server{Handler: a.Handler(), TLS: a.tls.server(), Trusted: IsOperator, Log: a.log}.Serve(ctx, listener)
+}
+
+// Handler is the agent's routes.
+func (a *Agent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /startupz", a.probe(func(time.Time) error { return a.started() }))
+	mux.HandleFunc("GET /livez", a.probe(a.alive))
+	mux.HandleFunc("GET /readyz", a.probe(func(time.Time) error { return a.ready() }))
+	mux.HandleFunc("GET /healthz", a.probe(a.turning))
+	mux.Handle("GET /metrics", a.metricsHandler())
+	mux.HandleFunc("GET "+statusPath, a.operatorOnly(a.getStatus))
+	mux.HandleFunc("PUT "+assignmentPath, a.operatorOnly(a.putAssignment))
+	mux.HandleFunc("PUT "+hollowPath, a.operatorOnly(a.putHollow))
+	return mux
+}
+
+// IsOperator says whether a client has shown the operator's certificate.
+func IsOperator(state tls.ConnectionState) bool {
+	return len(state.VerifiedChains) > 0 && state.PeerCertificates[0].Subject.CommonName == OperatorName
+}
+
+func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil || !IsOperator(*r.TLS) {
+			http.Error(w, "only the operator may ask this: show its client certificate", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// operatorOnly also holds the certificate of a connection that was kept against the CAs of now.
+func (a *Agent) operatorOnly(next http.HandlerFunc) http.HandlerFunc {
+	return operatorOnly(func(w http.ResponseWriter, r *http.Request) {
+		if err := a.tls.verify(r.TLS.PeerCertificates[0]); err != nil {
+			http.Error(w, "only the operator may ask this: its certificate is not trusted any more", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	})
+}
+
+func (a *Agent) getStatus(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, a.Status())
+}
+
+func (a *Agent) putAssignment(w http.ResponseWriter, r *http.Request) {
+	var assignment replication.Assignment
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&assignment); err != nil {
+		http.Error(w, "read assignment: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	err := a.Assign(assignment)
+	var stale *replication.StaleError
+	switch {
+	case errors.As(err, &stale):
+		held := a.Status().Held
+		writeJSON(w, http.StatusConflict, refused{Epoch: held.Epoch, Revision: held.Revision})
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", jsonType)
+	w.WriteHeader(code)
+	_, _ = w.Write(content) // the peer is gone when this fails; nobody is left to tell
+}
+
+// probe answers anybody, in one word: what MySQL says, and its data, are for the operator.
+func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := check(time.Now()); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte("ok\n"))
+	}
+}
+
+// started: mysqld has answered since it listens. Until then it may be recovering, which takes as long as it takes.
+func (a *Agent) started() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.answered.IsZero() {
+		return errors.New("starting")
+	}
+	return nil
+}
+
+// alive: mysqld is not hung.
+func (a *Agent) alive(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	since := a.answered
+	if since.IsZero() {
+		since = a.hung
+	}
+	if !since.IsZero() && now.Sub(since) > hungAfter && now.Sub(a.looked) < hungAfter {
+		return errors.New("hung")
+	}
+	return nil
+}
+
+// turning: the agent itself is not stuck.
+func (a *Agent) turning(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.looked.IsZero() && now.Sub(a.looked) > stuckAfter {
+		return errors.New("stuck")
+	}
+	return nil
+}
+
+// ready: clients may be sent here.
+func (a *Agent) ready() error {
+	status := a.Status()
+	if !status.Serves() {
+		return errors.New(string(status.State))
+	}
+	return nil
+}

@@ -1,0 +1,375 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+const memberHost = "db-0.db-pods.shop.svc"
+
+// served is an agent that answers on a loopback address of its own.
+type served struct {
+	agent   *Agent
+	layout  Layout
+	ca      authority
+	address string
+}
+
+func serve(t *testing.T) served {
+	t.Helper()
+	layout, ca := newLayout(t), newAuthority(t)
+	ca.install(layout, 2, memberHost)
+	member := newAgent(t, layout, memberState())
+	address := freeAddress(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		defer close(ended)
+		if err := member.Serve(ctx, net.JoinHostPort(address, fmt.Sprint(Port))); err != nil {
+			ended <- err
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		for err := range ended {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	s := served{agent: member, layout: layout, ca: ca, address: address}
+	for attempt := 0; ; attempt++ {
+		connection, err := net.DialTimeout("tcp", net.JoinHostPort(address, fmt.Sprint(Port)), time.Second)
+		if err == nil {
+			_ = connection.Close()
+			return s
+		}
+		if attempt == 100 {
+			t.Fatalf("the server does not listen: %v", err)
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the server ended before it listened: %v", err)
+		case <-time.After(20 * time.Millisecond): // the listener opens in its own goroutine and has no other way to tell
+		}
+	}
+}
+
+// freeAddress finds a loopback address on which nobody uses the agents' port: clients know no other port.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for a := 1; a < 255; a++ {
+		address := fmt.Sprintf("127.94.%d.1", a)
+		// Held until the test ends, and taken before the agents' port is tried: the
+		// other tests do not even try the port of an address that is taken.
+		guard, err := net.Listen("tcp", net.JoinHostPort(address, "9444"))
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = guard.Close() })
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, fmt.Sprint(Port)))
+		if err != nil {
+			continue
+		}
+		_ = listener.Close()
+		return address
+	}
+	t.Skip("this machine has no loopback addresses beside 127.0.0.1")
+	return ""
+}
+
+func (s served) ask(t *testing.T, security *tls.Config, method, path string) (int, string, error) {
+	t.Helper()
+	security = security.Clone()
+	security.ServerName = memberHost
+	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+net.JoinHostPort(s.address, fmt.Sprint(Port))+path, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := (&http.Client{Transport: transport, Timeout: 5 * time.Second}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(body), err
+}
+
+func TestOnlyTheOperatorMayAsk(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	stranger := newAuthorityOf(t, s.ca.cert.Subject) // with a CA of another name, the client would not even show its certificate
+	strangersCard := s.ca.client("")
+	strangersCard.Certificates = stranger.client(OperatorName).Certificates
+	tests := map[string]struct {
+		security *tls.Config
+		status   int
+		assigns  int
+		matches  int // it is no primary, and refuses
+	}{
+		"the operator":                                     {s.ca.client(OperatorName), http.StatusOK, http.StatusNoContent, http.StatusConflict},
+		"nobody in particular":                             {s.ca.client(""), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"another member":                                   {s.ca.client("db.shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"a name that only begins like it":                  {s.ca.client(OperatorName + ".shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"the operator of another cluster, with another CA": {strangersCard, 0, 0, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for path, want := range map[string]int{"GET " + statusPath: test.status, "PUT " + assignmentPath: test.assigns, "PUT " + hollowPath: test.matches} {
+				method, route, _ := strings.Cut(path, " ")
+				got, body, err := s.ask(t, test.security, method, route)
+				if got != want || (err != nil) != (want == 0) {
+					t.Errorf("%s: got %d %q (%v), want %d", path, got, body, err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestProbesNeedNoCertificate(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for path, want := range map[string]int{
+		"/startupz": http.StatusServiceUnavailable, // mysqld has never answered
+		"/readyz":   http.StatusServiceUnavailable,
+		"/livez":    http.StatusOK, // it may be recovering
+		"/healthz":  http.StatusOK,
+		"/metrics":  http.StatusOK,
+		"/":         http.StatusNotFound,
+	} {
+		got, body, err := s.ask(t, s.ca.client(""), http.MethodGet, path)
+		if err != nil || got != want {
+			t.Errorf("%s: got %d %q (%v), want %d", path, got, body, err, want)
+		}
+		if path == "/metrics" && !strings.Contains(body, `mysql_operator_member_state{state="Starting"} 1`) {
+			t.Errorf("the metrics do not tell the state:\n%s", body)
+		}
+	}
+}
+
+// TestAnAgentThatBeganWhileMysqldHung: it has never been answered, and yet mysqld is not starting.
+func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	hangs := fmt.Errorf("log in: %w", context.DeadlineExceeded)
+	member.unanswered(hangs)
+	later := time.Now().Add(hungAfter + time.Second)
+	member.unanswered(hangs)
+	member.looked = later
+	if err := member.alive(later); err == nil {
+		t.Error("mysqld lets nobody log in for too long and is alive")
+	}
+	member.unanswered(errors.New("access denied"))
+	member.looked = later
+	if err := member.alive(later); err != nil {
+		t.Errorf("mysqld answers: %v", err)
+	}
+}
+
+func TestProbesTellTheTruth(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	now := time.Now()
+	if err := member.started(); err == nil {
+		t.Error("started before mysqld ever answered")
+	}
+	observed := someObservation()
+	observed.Server.SuperReadOnly = false
+	local := member.localView(observed)
+	member.publish(observed, local, replication.NextStep(local), nil)
+	for what, err := range map[string]error{"started": member.started(), "alive": member.alive(now), "turning": member.turning(now), "ready": member.ready()} {
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	observed.LockedOut = true
+	member.answered = now.Add(-hungAfter - time.Second)
+	member.publish(observed, local, replication.NextStep(local), nil)
+	if err := member.alive(now); err == nil {
+		t.Error("mysqld lets nobody log in for too long and is alive")
+	}
+	member.answered = now
+	member.unanswered(errors.New("hangs"))
+	later := now.Add(hungAfter + 2*time.Second)
+	if err := member.ready(); err == nil {
+		t.Error("ready without mysqld")
+	}
+	if err := member.alive(now.Add(time.Second)); err != nil {
+		t.Errorf("mysqld is given up after a second: %v", err)
+	}
+	member.mu.Lock()
+	member.looked = later
+	member.mu.Unlock()
+	if err := member.alive(later); err == nil {
+		t.Error("mysqld has not answered for too long and is alive")
+	}
+	if err := member.turning(later); err != nil {
+		t.Errorf("the loop has just turned: %v", err)
+	}
+	if err := member.turning(later.Add(stuckAfter + time.Second)); err == nil {
+		t.Error("the loop stands still and nobody notices")
+	}
+	if err := member.alive(later.Add(stuckAfter)); err != nil {
+		t.Errorf("mysqld is blamed while the agent itself stands still: %v", err)
+	}
+}
+
+func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
+	t.Parallel()
+	member := newAgent(t, newLayout(t), memberState())
+	observed := someObservation()
+	local := member.localView(observed)
+	member.publish(observed, local, replication.NextStep(local), nil)
+	_, err := member.look(t.Context())
+	if err == nil {
+		t.Fatal("there is no mysqld, and it answered")
+	}
+	member.unanswered(err)
+	later := time.Now().Add(hungAfter + time.Minute)
+	member.mu.Lock()
+	member.looked = later
+	member.mu.Unlock()
+	if err := member.alive(later); err != nil {
+		t.Errorf("mysqld does not listen, it recovers or stops, and kubelet would kill it: %v", err)
+	}
+	if err := member.started(); err == nil {
+		t.Error("mysqld starts anew and has not answered, and kubelet would take its start for over")
+	}
+}
+
+func TestClientSpeaksToTheAgent(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
+	target := Target{Address: s.address, Host: memberHost}
+	want := assignment(5, "db-1")
+	if err := operator.Assign(t.Context(), target, want); err != nil {
+		t.Fatal(err)
+	}
+	status, err := operator.Status(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(&want, status.Assignment); diff != "" {
+		t.Errorf("the member works to another assignment (-want +got):\n%s", diff)
+	}
+	if !status.Held.Equal(want.Record) || status.Origin != replication.OriginMember || status.Boot == "" {
+		t.Errorf("it reports %+v", status)
+	}
+	err = operator.Assign(t.Context(), target, assignment(4, "db-0"))
+	if err == nil || !strings.Contains(err.Error(), "409") || !strings.Contains(err.Error(), "epoch 5") {
+		t.Errorf("got %v, want a refusal that tells what the member holds", err)
+	}
+}
+
+// TestAPrimaryIsAskedToMatch: it takes the request that is meant for it, and leaves the commits to its next look.
+func TestAPrimaryIsAskedToMatch(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	operator, target := NewClient(s.ca.client(OperatorName), 5*time.Second), Target{Address: s.address, Host: memberHost}
+	order := assignment(5, "db-0")
+	order.Role, order.Boot = replication.RolePrimary, s.agent.Status().Boot
+	if err := operator.Assign(t.Context(), target, order); err != nil {
+		t.Fatal(err)
+	}
+	observed := someObservation()
+	observed.Server.SuperReadOnly = false
+	local := s.agent.localView(observed)
+	s.agent.publish(observed, local, replication.NextStep(local), nil)
+	asked := replication.Matching{Epoch: 5, Primary: "db-0", Boot: order.Boot}
+	if err := asked.GTIDs.UnmarshalText([]byte("4e11fa47-71ca-11e1-9e33-c80aa9429562:1-3")); err != nil {
+		t.Fatal(err)
+	}
+	if err := operator.Match(t.Context(), target, asked); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.agent.matching; got == nil || !got.GTIDs.Equal(asked.GTIDs) || got.Boot != order.Boot {
+		t.Errorf("it was asked for %+v and knows %+v", asked, got)
+	}
+	asked.Boot = "an earlier one"
+	if err := operator.Match(t.Context(), target, asked); err == nil || !strings.Contains(err.Error(), "409") {
+		t.Errorf("got %v, want a refusal", err)
+	}
+}
+
+func TestClientTrustsNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	target := Target{Address: s.address, Host: memberHost}
+	if _, err := NewClient(newAuthority(t).client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
+		t.Error("it trusts a member of another CA")
+	}
+	target.Host = "db-9.db-pods.shop.svc"
+	if _, err := NewClient(s.ca.client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
+		t.Error("it takes one member for another")
+	}
+}
+
+func TestClientGivesUpOnAnAgentThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	mute, err := net.Listen("tcp", net.JoinHostPort(address, fmt.Sprint(Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	_, err = NewClient(newAuthority(t).client(OperatorName), 50*time.Millisecond).Status(t.Context(), Target{Address: address, Host: memberHost})
+	if err == nil || !strings.Contains(err.Error(), memberHost) {
+		t.Errorf("got %v, want an error that names the member", err)
+	}
+}
+
+func TestRenewedCertificatesAreInForceAtOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	serial := func() int64 {
+		security := s.ca.client("")
+		security.ServerName = memberHost
+		connection, err := (&tls.Dialer{Config: security}).DialContext(t.Context(), "tcp", net.JoinHostPort(s.address, fmt.Sprint(Port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+		secure, ok := connection.(*tls.Conn)
+		if !ok {
+			t.Fatalf("not a TLS connection: %T", connection)
+		}
+		return secure.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	}
+	if got := serial(); got != 2 {
+		t.Fatalf("it shows certificate %d", got)
+	}
+	if !s.agent.tls.changed() {
+		t.Error("an agent that has just started takes mysqld to use the certificate that is there now; it may have been renewed while no agent ran")
+	}
+	s.agent.tls.taken()
+	if s.agent.tls.changed() {
+		t.Error("mysqld would reload what it has just read")
+	}
+	s.ca.install(s.layout, 3, memberHost)
+	if got := serial(); got != 3 {
+		t.Errorf("it still shows certificate %d", got)
+	}
+	for range 2 {
+		if !s.agent.tls.changed() {
+			t.Error("mysqld is not told of the new certificate until it has taken it")
+		}
+	}
+	s.agent.tls.taken()
+	if s.agent.tls.changed() {
+		t.Error("mysqld is told again")
+	}
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// TestACopyWithoutPerformanceSchemaMysqld: a cluster of before it was refused may have it OFF. MySQL does not tell then that a copy is complete, and a member
+// that waits for that copies for ever.
+func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
+	primary.leads(t, 1, 0)
+	execute(t, primary.open(t, "root", "root's", nil, ca), "CREATE DATABASE shop", "CREATE TABLE shop.log (id INT) ENGINE=MyISAM")
+	replica.until(t, "the replica is made", func() bool { return replica.agent.Status().Origin == replication.OriginFresh })
+	write(t, replica.layout.serverConfig(), read(t, replica.layout.serverConfig())+"performance_schema = OFF\n")
+	replica.restarts(t)
+	primary.admits(t, ca, replica)
+	replica.follow(t, primary, 1)
+	replica.until(t, "it is copied", func() bool {
+		return stateOf(t, replica.layout).IsCopied && strings.Contains(replica.agent.Status().Message, "does not answer")
+	})
+	replica.comesBack(t)
+	replica.follow(t, primary, 2)
+	replica.until(t, "it replicates", func() bool {
+		if !replica.saysSoFirst() {
+			t.Fatal("it replicates, and has not said what it lacks")
+		}
+		return replica.agent.Status().State == replication.StateReplicating
+	})
+	if kept := stateOf(t, replica.layout); kept.Data != replication.OriginMember || kept.IsCopied || kept.Lacking.Tables.Count() != 1 {
+		t.Errorf("the volume says %+v", kept)
+	}
+}
+
+// TestACopyTakesThePlaceOfDataMysqld: the primary has purged what a replica lacks. CLONE drops the tables there first, which super_read_only forbids.
+func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
+	primary.leads(t, 1, 0)
+	root := primary.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)")
+	primary.admits(t, ca, replica)
+	revision := int64(0)
+	copied := func() {
+		t.Helper()
+		revision++
+		replica.follow(t, primary, revision)
+		replica.until(t, "it is copied", func() bool { return stateOf(t, replica.layout).IsCopied })
+		replica.comesBack(t)
+		revision++
+		replica.follow(t, primary, revision)
+		replica.until(t, "it replicates", func() bool { return replica.agent.Status().State == replication.StateReplicating })
+	}
+	copied()
+	_ = replica.mysqld.Process.Kill()
+	_ = replica.mysqld.Wait()
+	replica.until(t, "the agent has noticed", func() bool { return replica.agent.Status().State == replication.StateStarting })
+	execute(t, root, "INSERT INTO shop.orders VALUES (7)", "FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+	replica.start(t)
+	copied()
+	var rows int
+	if err := replica.open(t, "root", "root's", nil, ca).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&rows); err != nil || rows != 1 {
+		t.Errorf("the copy has %d rows: %v", rows, err)
+	}
+	if status := replica.agent.Status(); status.Writable {
+		t.Errorf("it takes writes: %+v", status)
+	}
+}

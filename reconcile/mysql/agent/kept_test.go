@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// callers notes over which connections a server was asked.
+type callers struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (c *callers) note(r *http.Request) (connections, requests int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, r.RemoteAddr)
+	different := map[string]bool{}
+	for _, one := range c.seen {
+		different[one] = true
+	}
+	return len(different), len(c.seen)
+}
+
+func answerStatus(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", jsonType)
+	_, _ = w.Write([]byte(`{"state":"Writing","boot":"b"}`))
+}
+
+func TestOneConnectionIsKeptForEachMember(t *testing.T) {
+	t.Parallel()
+	var from callers
+	var connections atomic.Int32
+	client, target := impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		count, _ := from.note(r)
+		connections.Store(int32(count))
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		answerStatus(w)
+	})
+	for range 3 {
+		if _, err := client.Status(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.Assign(t.Context(), target, replication.Assignment{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if connections.Load() != 1 {
+		t.Errorf("6 questions took %d connections, want 1", connections.Load())
+	}
+	client.Close()
+	if _, err := client.Status(t.Context(), target); err != nil || connections.Load() != 2 {
+		t.Errorf("after all were closed: %v, over connection number %d", err, connections.Load())
+	}
+}
+
+// TestAKeptConnectionThatIsForgottenHidesNobody: something between operator and member may drop what it does not know any more.
+func TestAKeptConnectionThatIsForgottenHidesNobody(t *testing.T) {
+	t.Parallel()
+	var from callers
+	client, target := impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		if connections, requests := from.note(r); requests == 2 && connections == 1 {
+			<-r.Context().Done() // nothing comes back over the first connection any more
+			return
+		}
+		answerStatus(w)
+	})
+	client.timeout = 2 * time.Second
+	for question := range 3 {
+		if _, err := client.Status(t.Context(), target); err != nil {
+			t.Errorf("question %d: %v", question, err)
+		}
+	}
+}
+
+// TestASilentMemberIsFoundInTime: a kept connection does not make the time longer that a member has to answer.
+func TestASilentMemberIsFoundInTime(t *testing.T) {
+	t.Parallel()
+	var from callers
+	client, target := impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, requests := from.note(r); requests > 1 {
+			<-r.Context().Done()
+			return
+		}
+		answerStatus(w)
+	})
+	if _, err := client.Status(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	client.timeout = 200 * time.Millisecond
+	began := time.Now()
+	if _, err := client.Status(t.Context(), target); err == nil {
+		t.Error("a member that does not answer was heard")
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %s to find that a member does not answer", took)
+	}
+}
+
+// TestNothingIsLeftOfQuestionsThatHadNoAnswer: what accepts connections and says nothing, such as an agent that is frozen, is asked every second.
+func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
+	t.Parallel()
+	address := freeAddress(t)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, fmt.Sprint(Port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	const questions = 20
+	ended := make(chan struct{}, 2*questions)
+	go func() {
+		for {
+			accepted, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(io.Discard, accepted) // until the operator ends the connection
+				ended <- struct{}{}
+			}()
+		}
+	}()
+	client := NewClient(newAuthority(t).client(OperatorName), 20*time.Millisecond)
+	for range questions {
+		if _, err := client.Status(t.Context(), Target{Address: address, Host: memberHost}); err == nil {
+			t.Fatal("it was heard")
+		}
+	}
+	late := time.NewTimer(5 * time.Second)
+	defer late.Stop()
+	for number := range questions {
+		select {
+		case <-ended:
+		case <-late.C:
+			t.Fatalf("only %d of %d connections have ended", number, questions)
+		}
+	}
+}
+
+func TestOfAMemberThatMovedNothingIsKept(t *testing.T) {
+	t.Parallel()
+	here, there := Target{Address: "192.0.2.1", Host: memberHost}, Target{Address: "192.0.2.2", Host: memberHost}
+	other := Target{Address: here.Address, Host: "db-9.db-pods.shop.svc"}
+	for name, story := range map[string]struct {
+		asked             Target
+		after             time.Duration
+		isKept, isStillUp bool
+	}{
+		"the same":              {here, 0, true, true},
+		"it moved":              {there, 0, false, false},
+		"another one":           {other, 0, false, true},
+		"nobody asked for long": {here, keptFor, false, false},
+		"another, after long":   {other, keptFor, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				near, far := net.Pipe()
+				defer far.Close()
+				kept := tls.Client(near, &tls.Config{ServerName: memberHost, MinVersion: tls.VersionTLS12})
+				l := &lines{}
+				l.keep(here, kept)
+				<-time.After(story.after)
+				if got := l.take(story.asked) == kept; got != story.isKept {
+					t.Errorf("the connection is used: %t, want %t", got, story.isKept)
+				}
+				if isStillUp := near.SetDeadline(time.Time{}) == nil; isStillUp != story.isStillUp {
+					t.Errorf("the connection is open: %t, want %t", isStillUp, story.isStillUp)
+				}
+				near.Close()
+			})
+		})
+	}
+}

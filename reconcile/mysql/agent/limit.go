@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+)
+
+// limitTransactions bounds what one transaction may hold, on a member that is to take writes: a larger one would hold up every other commit while it is
+// shipped. What the user chose stays.
+func (a *Agent) limitTransactions(ctx context.Context) error {
+	a.mu.Lock()
+	limit := sizing.TransactionLimit(a.status.Disk.Size)
+	a.mu.Unlock()
+	if limit == 0 {
+		return nil
+	}
+	return a.setTransactionLimit(ctx, limit)
+}
+
+// liftTransactionLimit is for a member that applies: its primary may have had a higher limit, or none, and an applier that obeys a lower one stops for good.
+func (a *Agent) liftTransactionLimit(ctx context.Context) error {
+	return a.setTransactionLimit(ctx, 0)
+}
+
+func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
+	config, err := os.ReadFile(a.layout.serverConfig())
+	if err != nil {
+		return fmt.Errorf("look for the user's max_binlog_cache_size: %w", err)
+	}
+	if sizing.Names(string(config), "max_binlog_cache_size") {
+		return nil
+	}
+	return a.local.LimitTransactions(ctx, limit)
+}
+
+// setReadOnly refuses writes. The limit goes with them.
+func (a *Agent) setReadOnly(ctx context.Context) error {
+	if err := a.local.SetReadOnly(ctx); err != nil {
+		return err
+	}
+	return a.liftTransactionLimit(ctx)
+}
+
+func (a *Agent) applyReceived(ctx context.Context) error {
+	if err := a.liftTransactionLimit(ctx); err != nil {
+		return err
+	}
+	return a.local.ApplyReceived(ctx)
+}

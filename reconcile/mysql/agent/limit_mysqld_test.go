@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+)
+
+// noLimit is MySQL's own max_binlog_cache_size.
+const noLimit = 18446744073709547520
+
+// TestThePrimaryAloneLimitsTransactionsMysqld: from its first write on, and no longer once it is a replica.
+func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	m := startRealMember(t, ca)
+	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	db := m.open(t, "root", "root's", nil, ca)
+	limit := func() (found uint64) {
+		if err := db.QueryRowContext(t.Context(), "SELECT @@GLOBAL.max_binlog_cache_size").Scan(&found); err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if got := limit(); got != noLimit {
+		t.Errorf("mysqld starts with a limit of %d", got)
+	}
+	m.leads(t, 1, 0)
+	if got, want := limit(), uint64(sizing.TransactionLimit(m.agent.Status().Disk.Size)); got != want || want == 0 {
+		t.Errorf("the primary's limit is %d, want %d", got, want)
+	}
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 2, Revision: 2, Primary: "db-1"},
+		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "localhost", SourcePort: freePort(t),
+	}
+	if err := m.agent.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "it is a replica without a limit", func() bool { return !m.agent.Status().Writable && limit() == noLimit })
+}

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// maxScrapes is how many requests for metrics are answered at once; anybody may ask.
+const maxScrapes = 4
+
+// metricsHandler serves what the member's report says, and what was measured, as it stands when it is asked.
+func (a *Agent) metricsHandler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector{
+		agent:  a,
+		state:  prometheus.NewDesc(prefix+"state", "1 for the state that the member is in.", []string{"state"}, nil),
+		files:  prometheus.NewDesc(prefix+"disk_used_bytes", "What files of the data directory take of the volume, by what they are for, once a minute.", []string{"kind"}, nil),
+		gauges: gauges(),
+	})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: maxScrapes})
+}
+
+// prefix is what the names of all of an agent's metrics begin with.
+const prefix = "mysql_operator_member_"
+
+// known is what gauges tell.
+type known struct {
+	replication.Status
+	measured
+}
+
+type gauge struct {
+	desc  *prometheus.Desc
+	value func(known) float64
+}
+
+func gauges() []gauge {
+	describe := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc(prefix+name, help, nil, nil)
+	}
+	return []gauge{
+		{describe("writable", "1 while clients can write here."), func(s known) float64 { return oneIf(s.Writable) }},
+		{describe("acknowledging", "1 while this replica acknowledges commits."), func(s known) float64 { return oneIf(s.Acknowledging) }},
+		{describe("acks_enforced", "Acknowledgements that a commit waits for; 0 waits for none."), func(s known) float64 { return float64(s.AcksEnforced) }},
+		{describe("ack_clients", "Replicas connected that acknowledge commits."), func(s known) float64 { return float64(s.AckClients) }},
+		{describe("epoch", "Epoch of the record that the member holds."), func(s known) float64 { return float64(s.Held.Epoch) }},
+		{describe("unapplied_transactions", "Transactions received and not yet applied."), func(s known) float64 { return float64(s.Received.Subtract(s.Executed).Count()) }},
+		{describe("disk_size_bytes", "Size of the member's volume; 0 while it is not known."), func(s known) float64 { return float64(s.Disk.Size) }},
+		{describe("disk_free_bytes", "Free bytes on the member's volume."), func(s known) float64 { return float64(s.Disk.Free) }},
+		{describe("prepared_transactions", "Transactions in the state of XA PREPARE, once a minute."), func(s known) float64 { return float64(s.Transactions.Prepared) }},
+		{describe("oldest_transaction_seconds", "For how long the oldest transaction has been open, once a minute."), func(s known) float64 { return float64(s.Transactions.OldestSeconds) }},
+		{describe("commit_wait_seconds", "For how long nothing has been committed while sessions wait to commit, every five seconds."), func(s known) float64 { return float64(s.Transactions.CommitWaitSeconds) }},
+		{describe("history_list_length", "Undo logs that InnoDB has yet to purge, once a minute."), func(s known) float64 { return float64(s.Transactions.History) }},
+		{describe("lag_seconds", "Seconds behind the primary; -1 when MySQL does not know."), lagValue},
+		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where nobody has counted."), otherEngines},
+		{describe("tables_without_rows", "Tables that the member came without the rows of; -1 where nobody has looked."), tablesWithoutRows},
+		{describe("tables_without_primary_key", "Tables of the primary without a primary key, or a unique one without NULL, once an hour; -1 where nobody has counted."), tablesWithoutKey},
+		{describe("memory_budget_bytes", "Memory that mysqld's container has, by which its sizes were chosen; 0 where neither a limit nor a request tells."), func(s known) float64 { return float64(s.budget) }},
+		{describe("memory_used_bytes", "Memory that mysqld has allocated, as far as its instruments count, once a minute; 0 while it is not known."), func(s known) float64 { return float64(s.mysqld.Memory) }},
+		{describe("open_files_limit", "Files that mysqld may have open; 0 while it is not known."), func(s known) float64 { return float64(s.mysqld.OpenFiles) }},
+		{describe("open_files_wanted", "Files that mysqld asks to be able to open; with fewer it makes max_connections and table_open_cache smaller."), func(s known) float64 { return float64(s.wantedFiles) }},
+	}
+}
+
+func otherEngines(s known) float64 {
+	if s.OtherEngines == nil {
+		return -1
+	}
+	return float64(s.OtherEngines.Count())
+}
+
+func tablesWithoutKey(s known) float64 {
+	if s.keyless == nil {
+		return -1
+	}
+	return float64(*s.keyless)
+}
+
+func tablesWithoutRows(s known) float64 {
+	if s.Lacking == nil {
+		return -1
+	}
+	return float64(s.Lacking.Count())
+}
+
+func lagValue(s known) float64 {
+	if s.LagSeconds == nil {
+		return -1
+	}
+	return float64(*s.LagSeconds)
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+type collector struct {
+	agent  *Agent
+	state  *prometheus.Desc
+	files  *prometheus.Desc
+	gauges []gauge
+}
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- c.state
+	descs <- c.files
+	for _, gauge := range c.gauges {
+		descs <- gauge.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(metrics chan<- prometheus.Metric) {
+	now := known{c.agent.Status(), c.agent.measures()}
+	metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, 1, string(now.State))
+	for kind, bytes := range now.files {
+		metrics <- prometheus.MustNewConstMetric(c.files, prometheus.GaugeValue, float64(bytes), string(kind))
+	}
+	for _, gauge := range c.gauges {
+		metrics <- prometheus.MustNewConstMetric(gauge.desc, prometheus.GaugeValue, gauge.value(now))
+	}
+}

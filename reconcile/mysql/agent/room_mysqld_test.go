@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary waits for. The replica says that its relay log is full and
+// acknowledges no more, so that the primary knows; once the lock is gone it acknowledges again.
+func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
+	leader.leads(t, 1, 0)
+	leader.admits(t, ca, replica)
+	db := leader.open(t, "root", "root's", nil, ca)
+	execute(t, db, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY AUTO_INCREMENT, filler LONGTEXT)")
+	replica.follows(t, leader)
+	order := *replica.agent.Status().Assignment
+	order.Acknowledge, order.InSync, order.Record.Revision = true, true, 2
+	if err := replica.agent.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+	leader.leads(t, 2, 1)
+	acknowledges := func(is bool) func() bool {
+		return func() bool {
+			return replica.agent.Status().Acknowledging == is && (leader.agent.Status().AckClients == 1) == is
+		}
+	}
+	leader.until(t, "the replica acknowledges", acknowledges(true))
+
+	t.Log("somebody locks a table on the replica, and the primary is written to")
+	there := replica.open(t, "root", "root's", nil, ca)
+	lock, err := there.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := lock.ExecContext(t.Context(), "LOCK TABLES shop.orders READ"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		done := 0
+		for ctx.Err() == nil {
+			if _, err := db.ExecContext(ctx, "INSERT INTO shop.orders (filler) VALUES (REPEAT('x', 4000000))"); err == nil {
+				done++
+			}
+		}
+		ended <- done
+	}()
+	replica.until(t, "the replica stops acknowledging", acknowledges(false))
+	told := func() string { return replica.agent.Status().Message }
+	replica.until(t, "it says why", func() bool { return strings.Contains(told(), "relay log is full") })
+	filled := time.Now()
+
+	t.Log("the lock goes")
+	if _, err := lock.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	replica.until(t, "the replica acknowledges again", acknowledges(true))
+	t.Logf("it did after %s", time.Since(filled).Round(time.Millisecond))
+	stop()
+	if written := <-ended; written < 10 {
+		t.Errorf("%d rows were written", written)
+	}
+	replica.until(t, "the replica has all", func() bool {
+		status := replica.agent.Status()
+		return status.State == replication.StateReplicating && status.Executed.Contains(leader.agent.Status().Executed)
+	})
+}

@@ -1,0 +1,314 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	driver "github.com/go-sql-driver/mysql"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// rootfsVariable names the root file system of an image that has mysqld, for tests against MySQL itself; without it they are skipped:
+//
+//	MYSQLD_ROOTFS=/path/to/rootfs go test ./reconcile/mysql/agent
+const rootfsVariable = "MYSQLD_ROOTFS"
+
+// realMember is a mysqld with its agent, prepared as in a Pod.
+type realMember struct {
+	layout Layout
+	agent  *Agent
+	port   int
+	mysqld *exec.Cmd
+}
+
+func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
+	t.Helper()
+	rootfs := os.Getenv(rootfsVariable)
+	if rootfs == "" {
+		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", rootfsVariable)
+	}
+	m := &realMember{layout: newLayout(t), port: freePort(t)}
+	for _, prepare := range before {
+		prepare(m.layout)
+	}
+	short, err := os.MkdirTemp("", "m") //nolint:usetesting // the path of a socket has 107 characters at most
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(short) })
+	m.layout.Run = short
+	ca.install(m.layout, 2, "localhost")
+	settings := fmt.Sprintf("[mysqld]\nport = %d\nbind_address = 127.0.0.1\nmysqlx = OFF\nskip_name_resolve = ON\npersisted_globals_load = OFF\nauto_generate_certs = OFF\n"+
+		"gtid_mode = ON\nenforce_gtid_consistency = ON\nlog_bin = binlog\nrelay_log = relay\nskip_replica_start = ON\nsuper_read_only = ON\nlog_error = %s\nsecure_file_priv = NULL\n"+
+		"loose_rpl_semi_sync_source_timeout = 4233600000\nplugin_load_add = semisync_source.so\nplugin_load_add = semisync_replica.so\nplugin_load_add = mysql_clone.so\n", m.port, m.log())
+	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings, Given: smallest()}); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := mysqldCommand(t.Context(), rootfs, m.layout.initConfig()).CombinedOutput(); err != nil {
+		t.Fatalf("initialize: %v\n%s\n%s", err, output, m.messages())
+	}
+	m.start(t)
+	if m.agent, err = New(m.layout, false, logr.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- m.agent.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+		_ = m.mysqld.Process.Signal(syscall.SIGTERM)
+		_ = m.mysqld.Wait()
+	})
+	return m
+}
+
+func (m *realMember) start(t *testing.T) {
+	t.Helper()
+	m.mysqld = mysqldCommand(context.WithoutCancel(t.Context()), os.Getenv(rootfsVariable), m.layout.serverConfig())
+	m.mysqld.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := m.mysqld.Start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crashes kills a primary's mysqld, and starts it as kubelet does. The agent always notices: the new one is super_read_only.
+func (m *realMember) crashes(t *testing.T) {
+	t.Helper()
+	boot := m.agent.Status().Boot
+	_ = m.mysqld.Process.Kill()
+	_ = m.mysqld.Wait()
+	m.start(t)
+	m.until(t, "the agent has noticed", func() bool { return m.agent.Status().Boot != boot })
+}
+
+// mysqldCommand is mysqld of a root file system with its own loader and libraries.
+func mysqldCommand(ctx context.Context, rootfs, config string) *exec.Cmd {
+	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
+	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, rootfs+"/usr/sbin/mysqld",
+		"--defaults-file="+config, "--user=root", "--basedir="+rootfs+"/usr", "--plugin-dir="+rootfs+"/usr/lib/mysql/plugin",
+		"--lc-messages-dir="+rootfs+"/usr/share/mysql", "--character-sets-dir="+rootfs+"/usr/share/mysql/charsets")
+}
+
+func (m *realMember) log() string { return filepath.Join(m.layout.Temp, "error.log") }
+
+func (m *realMember) messages() string {
+	text, err := os.ReadFile(m.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// until waits until something is so.
+func (m *realMember) until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("two minutes passed before this was so: %s; the member says %+v\n%s", what, m.agent.Status(), m.messages())
+		case <-time.After(20 * time.Millisecond): // mysqld tells nobody when it is ready
+		}
+	}
+}
+
+// leads makes the member the primary, whose commits wait for so many acknowledgements.
+func (m *realMember) leads(t *testing.T, revision int64, acks int) {
+	t.Helper()
+	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
+		Role: replication.RolePrimary, Boot: m.agent.Status().Boot, Acks: acks,
+	}
+	if err := m.agent.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "the member takes writes", func() bool {
+		status := m.agent.Status()
+		return status.State == replication.StateWriting && status.AcksEnforced == acks
+	})
+}
+
+// takes waits until mysqld uses what is mounted now.
+func (m *realMember) takes(t *testing.T) {
+	t.Helper()
+	wanted := TLSDigest([]byte(read(t, m.layout.caFile())), []byte(read(t, m.layout.certFile())))
+	m.until(t, "mysqld takes the files", func() bool { return m.agent.Status().TLS == wanted })
+}
+
+// open returns a client that trusts these CAs.
+func (m *realMember) open(t *testing.T, user, password string, own []tls.Certificate, trusted ...authority) *sql.DB {
+	t.Helper()
+	config := driver.NewConfig()
+	config.User, config.Passwd, config.Net, config.Addr = user, password, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(m.port))
+	config.Timeout, config.Logger = 5*time.Second, &driver.NopLogger{}
+	pool := x509.NewCertPool()
+	for _, one := range trusted {
+		pool.AddCert(one.cert)
+	}
+	config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "localhost", Certificates: own}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxIdleConns(0) // every statement over a connection of its own
+	return db
+}
+
+// card is the member's certificate as another member would show it.
+func (m *realMember) card(t *testing.T) []tls.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(m.layout.certFile(), m.layout.keyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []tls.Certificate{pair}
+}
+
+func uptime(t *testing.T, db *sql.DB) int {
+	t.Helper()
+	var name string
+	var seconds int
+	if err := db.QueryRowContext(t.Context(), "SHOW GLOBAL STATUS LIKE 'Uptime'").Scan(&name, &seconds); err != nil {
+		t.Fatal(err)
+	}
+	return seconds
+}
+
+// writer writes over new connections, and over one that it keeps, until it is stopped.
+type writer struct {
+	rows  atomic.Int64
+	fault atomic.Pointer[error]
+	stop  context.CancelFunc
+	ended chan struct{}
+}
+
+func startWriter(t *testing.T, fresh *sql.DB) *writer {
+	t.Helper()
+	kept, err := fresh.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	w := &writer{stop: stop, ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		defer kept.Close()
+		for ctx.Err() == nil {
+			_, first := fresh.ExecContext(ctx, "INSERT INTO shop.orders VALUES ()")
+			_, second := kept.ExecContext(ctx, "INSERT INTO shop.orders VALUES ()")
+			if err := errors.Join(first, second); err != nil {
+				if ctx.Err() == nil {
+					w.fault.Store(&err)
+				}
+				return
+			}
+			w.rows.Add(2)
+		}
+	}()
+	return w
+}
+
+func (w *writer) end(t *testing.T) {
+	t.Helper()
+	w.stop()
+	<-w.ended
+	if fault := w.fault.Load(); fault != nil {
+		t.Errorf("after %d rows a write failed: %v", w.rows.Load(), *fault)
+	}
+}
+
+// TestCARotatesUnderAMysqldThatIsWrittenTo: a client that has both CAs in time writes all the while, over new connections and over one of
+// before; nobody loses a write, and mysqld does not start anew.
+func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	old, next := newAuthority(t), newAuthority(t)
+	m := startRealMember(t, old)
+	m.leads(t, 1, 0)
+	m.takes(t)
+	former := m.open(t, "root", "root's", nil, old)
+	for _, statement := range []string{"CREATE DATABASE shop", "CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)"} {
+		if _, err := former.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began, boot := time.Now(), m.agent.Status().Boot
+	writing := startWriter(t, m.open(t, "root", "root's", nil, next, old))
+	more := func() {
+		t.Helper()
+		from := writing.rows.Load()
+		m.until(t, "the client goes on", func() bool { return writing.rows.Load() >= from+20 || writing.fault.Load() != nil })
+	}
+	more()
+	before := m.card(t)
+
+	t.Log("the new CA is brought: clients that know the old one only still verify")
+	trust(t, m.layout, next, old)
+	m.takes(t)
+	more()
+	if err := former.PingContext(t.Context()); err != nil {
+		t.Errorf("a client of the old CA is refused in the overlap: %v", err)
+	}
+
+	t.Log("the members get certificates of the new CA; one that still shows the old is let in")
+	next.install(m.layout, 3, "localhost")
+	trust(t, m.layout, next, old)
+	m.takes(t)
+	more()
+	for what, shown := range map[string][]tls.Certificate{"old": before, "new": m.card(t)} {
+		if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", shown, next).PingContext(t.Context()); err != nil {
+			t.Errorf("a member that shows a certificate of the %s CA is refused: %v", what, err)
+		}
+	}
+	if err := former.PingContext(t.Context()); err == nil {
+		t.Error("the certificate is not that of the new CA")
+	}
+
+	t.Log("the old CA is forgotten")
+	trust(t, m.layout, next)
+	m.takes(t)
+	more()
+	writing.end(t)
+	if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", before, next).PingContext(t.Context()); err == nil {
+		t.Error("a member that shows a certificate of the old CA is let in")
+	}
+	latest := m.open(t, "root", "root's", nil, next)
+	var count int64
+	if err := latest.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop.orders").Scan(&count); err != nil || count < writing.rows.Load() {
+		t.Errorf("%d rows were acknowledged, there are %d: %v", writing.rows.Load(), count, err)
+	}
+	if up := uptime(t, latest); time.Duration(up)*time.Second < time.Since(began)-2*time.Second || m.agent.Status().Boot != boot {
+		t.Errorf("mysqld is up for %d s, the test began %s ago", up, time.Since(began))
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}

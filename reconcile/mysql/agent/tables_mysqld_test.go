@@ -1,0 +1,227 @@
+package agent
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// follow makes the member a replica of another one.
+func (m *realMember) follow(t *testing.T, primary *realMember, revision int64) {
+	t.Helper()
+	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
+	order := replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0"},
+		Role: replication.RoleReplica, Boot: m.agent.Status().Boot, SourceHost: "127.0.0.1", SourcePort: primary.port,
+	}
+	if err := m.agent.Assign(order); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// admits gives the account for replication a password of at most 32 characters, which is what a replica can use, and waits until this primary takes it.
+func (m *realMember) admits(t *testing.T, ca authority, replica *realMember) {
+	t.Helper()
+	const short = "at most 32 characters"
+	for _, one := range []*realMember{m, replica} {
+		write(t, one.layout.account(mysqld.ReplicationUser), short)
+	}
+	db := m.open(t, mysqld.ReplicationUser, short, m.card(t), ca)
+	m.until(t, "the primary takes the password", func() bool { return db.PingContext(t.Context()) == nil })
+}
+
+// comesBack starts mysqld again once it has ended by itself, as kubelet does after a copy.
+func (m *realMember) comesBack(t *testing.T) {
+	t.Helper()
+	_ = m.mysqld.Wait() // a copy ends it with a status of its own
+	m.start(t)
+}
+
+// saysSoFirst is false of a member that replicates and says nothing of tables that it lacks.
+func (m *realMember) saysSoFirst() bool {
+	status := m.agent.Status()
+	return status.State != replication.StateReplicating || !status.LackingTables().Empty()
+}
+
+func execute(t *testing.T, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// lookAgain lets the agent look at tables now.
+func (m *realMember) lookAgain() {
+	m.agent.mu.Lock()
+	defer m.agent.mu.Unlock()
+	m.agent.tables.due = m.agent.looked
+}
+
+// looks waits until the agent has looked at tables once more.
+func (m *realMember) looks(t *testing.T) {
+	t.Helper()
+	m.lookAgain()
+	m.until(t, "the agent has looked", func() bool {
+		m.agent.mu.Lock()
+		defer m.agent.mu.Unlock()
+		return !m.agent.tables.busy && m.agent.tables.due.After(m.agent.looked)
+	})
+}
+
+// TestACopyLacksRowsMysqld: a replica is made while the primary has tables of other engines. It says so before it replicates, and as long as it is so.
+func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	primary := startRealMember(t, ca)
+	primary.leads(t, 1, 0)
+	root := primary.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)")
+	primary.lookAgain()
+	primary.until(t, "the primary has counted none", func() bool { other := primary.agent.Status().OtherEngines; return other != nil && other.Empty() })
+	for _, engine := range []string{"MyISAM", "CSV", "ARCHIVE", "MEMORY"} {
+		execute(t, root, fmt.Sprintf("CREATE TABLE shop.of_%s (id INT NOT NULL) ENGINE=%s", engine, engine), fmt.Sprintf("INSERT INTO shop.of_%s VALUES (1), (2)", engine))
+	}
+	primary.lookAgain()
+	primary.until(t, "the primary names them", func() bool { other := primary.agent.Status().OtherEngines; return other != nil && other.Count() == 4 })
+	if lacks := primary.agent.Status().LackingTables(); !lacks.Empty() {
+		t.Errorf("the primary lacks %s", lacks)
+	}
+
+	replica := startRealMember(t, ca)
+	primary.admits(t, ca, replica)
+	replica.follow(t, primary, 1)
+	replica.until(t, "it is copied", func() bool { return strings.Contains(replica.agent.Status().Message, "does not answer") })
+	replica.comesBack(t)
+	replica.follow(t, primary, 2)
+	replica.until(t, "it replicates", func() bool {
+		if !replica.saysSoFirst() {
+			t.Fatal("it replicates, and has not said what it lacks")
+		}
+		return replica.agent.Status().State == replication.StateReplicating
+	})
+	lacks := func(want string) {
+		t.Helper()
+		replica.lookAgain()
+		replica.until(t, "it lacks "+want, func() bool {
+			replica.lookAgain()
+			var names []string
+			for _, table := range replica.agent.Status().LackingTables().Named {
+				names = append(names, table.Name)
+			}
+			return strings.Join(names, " ") == want
+		})
+	}
+	lacks("of_ARCHIVE of_CSV of_MyISAM")
+	copied := replica.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE TABLE shop.later (id INT) ENGINE=MyISAM")
+	replica.until(t, "the table is there", func() bool {
+		_, err := copied.ExecContext(t.Context(), "DO (SELECT COUNT(*) FROM shop.later)")
+		return err == nil
+	})
+	lacks("of_ARCHIVE of_CSV of_MyISAM")
+	t.Log("an agent of before did not note it: MySQL tells that it is a copy, and nobody tells which tables are older")
+	forgets := func(found *lacking) {
+		replica.agent.mu.Lock()
+		defer replica.agent.mu.Unlock()
+		replica.agent.kept.Lacking = found
+		replica.agent.reportKept()
+	}
+	noted := stateOf(t, replica.layout).Lacking
+	forgets(nil)
+	lacks("later of_ARCHIVE of_CSV of_MyISAM")
+	forgets(noted)
+	lacks("of_ARCHIVE of_CSV of_MyISAM")
+	for table, want := range map[string]int{"orders": 1, "of_MyISAM": 0, "of_CSV": 0} {
+		var rows int
+		if err := copied.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM shop."+table).Scan(&rows); err != nil || rows != want {
+			t.Errorf("the copy has %d rows of %s, %v; want %d", rows, table, err, want)
+		}
+	}
+
+	if _, err := copied.ExecContext(t.Context(), "SELECT * FROM shop.of_ARCHIVE"); err == nil {
+		t.Error("a copy has files of ARCHIVE: docs/clusters.md says that it has not")
+	}
+
+	replica.looks(t)
+	execute(t, root, "DROP TABLE shop.of_CSV")
+	lacks("of_ARCHIVE of_MyISAM")
+	t.Log("it is InnoDB from now on, on the replica without the rows of before")
+	execute(t, root, "ALTER TABLE shop.of_MyISAM ENGINE=InnoDB")
+	lacks("of_ARCHIVE of_MyISAM")
+	execute(t, root, "RENAME TABLE shop.of_ARCHIVE TO shop.renamed")
+	replica.until(t, "the table has another name", func() bool {
+		_, err := copied.ExecContext(t.Context(), "SELECT * FROM shop.renamed")
+		return err != nil && strings.Contains(err.Error(), "1017")
+	})
+	for range 3 {
+		replica.looks(t)
+	}
+	lacks("of_ARCHIVE of_MyISAM")
+	t.Log("a row that is not there is changed")
+	execute(t, root, "UPDATE shop.of_MyISAM SET id = 3 WHERE id = 1")
+	replica.until(t, "it says why it cannot go on", func() bool {
+		status := replica.agent.Status()
+		return status.State == replication.StateBroken && strings.Contains(status.Message, "1032") && strings.Contains(status.Message, `"shop"."of_MyISAM" (MyISAM), which are not InnoDB`)
+	})
+	byHand := func(statement string) {
+		t.Helper()
+		replica.until(t, statement, func() bool { // the agent makes it read-only again
+			_, opened := copied.ExecContext(t.Context(), "SET GLOBAL super_read_only = OFF")
+			_, err := copied.ExecContext(t.Context(), statement)
+			return opened == nil && err == nil
+		})
+	}
+	byHand("STOP REPLICA")
+	byHand("DROP TABLE shop.of_MyISAM")
+	lacks("of_ARCHIVE")
+	t.Log("what has another name is not known to be dropped, until it is made and dropped by its own")
+	byHand("DROP TABLE IF EXISTS shop.renamed")
+	byHand("CREATE TABLE shop.of_ARCHIVE (id INT)")
+	for range 3 {
+		replica.looks(t)
+	}
+	byHand("DROP TABLE shop.of_ARCHIVE")
+	lacks("")
+	if kept := stateOf(t, replica.layout).Lacking; kept == nil || !kept.Tables.Empty() {
+		t.Errorf("the volume says %+v", kept)
+	}
+}
+
+// TestARestoredMemberLacksRowsMysqld: what is on the volume began as a backup. Tables that are made later have their rows.
+func TestARestoredMemberLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
+	ca := newAuthority(t)
+	m := startRealMember(t, ca)
+	m.leads(t, 1, 0)
+	root := m.open(t, "root", "root's", nil, ca)
+	execute(t, root, "CREATE DATABASE shop", "CREATE TABLE shop.log (id INT) ENGINE=MyISAM")
+	m.agent.mu.Lock()
+	kept := m.agent.kept
+	kept.Lacking, kept.Held, kept.RestoredFrom = nil, replication.Record{}, &RestoredFrom{UID: "1"}
+	err := m.agent.keep(kept)
+	m.agent.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.until(t, "it says what it lacks", func() bool { return m.agent.Status().LackingTables().Count() == 1 })
+	m.leads(t, 2, 0)
+	execute(t, root, "DO SLEEP(1.1)", "CREATE TABLE shop.later (id INT) ENGINE=MyISAM", "RENAME TABLE shop.log TO shop.former")
+	m.lookAgain()
+	m.until(t, "it finds the table under its new name", func() bool {
+		m.lookAgain()
+		lacks := m.agent.Status().LackingTables()
+		return lacks.Count() == 1 && lacks.Named[0].Name == "former"
+	})
+	t.Log("what the primary has is what its cluster has")
+	execute(t, root, "ALTER TABLE shop.former ENGINE=InnoDB")
+	m.until(t, "it lacks nothing", func() bool { m.lookAgain(); return m.agent.Status().LackingTables().Empty() })
+	m.until(t, "it names what is left", func() bool {
+		m.lookAgain()
+		other := m.agent.Status().OtherEngines
+		return other != nil && other.Count() == 1 && other.Named[0].Name == "later"
+	})
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// tablesAt are tables of the schema shop, such as "orders:MyISAM" or, made at another time, "orders:MyISAM:later".
+func tablesAt(texts ...string) nameSet {
+	all := nameSet{}
+	for _, text := range texts {
+		parts := append(strings.Split(text, ":"), "InnoDB", "")
+		all.add(replication.Table{Schema: "shop", Name: parts[0], Engine: parts[1]}, parts[2])
+	}
+	return all
+}
+
+func lackingTables(names ...string) *lacking {
+	found := &lacking{Until: "2026-11-24 12:00:00"}
+	for _, name := range names {
+		found.Tables.Named = append(found.Tables.Named, replication.Table{Schema: "shop", Name: name, Engine: "MyISAM"})
+	}
+	return found
+}
+
+// TestALookThatIsOvertakenChangesNothing: while it was under way the member was copied over, and lacks again what was dropped before.
+func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
+	t.Parallel()
+	layout, before := newLayout(t), lackingTables("log", "visits")
+	a := newAgent(t, layout, state{Data: replication.OriginMember, Lacking: before})
+	known := a.kept.Lacking
+	if err := a.keepLacking(known, lackingTables("visits")); err != nil {
+		t.Fatal(err)
+	}
+	if kept := stateOf(t, layout).Lacking; kept.Tables.Count() != 1 || a.Status().LackingTables().Count() != 1 {
+		t.Errorf("the volume says %+v, the report %s", kept, a.Status().Lacking)
+	}
+	known = a.kept.Lacking
+	if err := a.keepOrigin(replication.OriginFresh); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.keepLacking(known, lackingTables()); err != nil {
+		t.Fatal(err)
+	}
+	if kept := stateOf(t, layout); kept.Lacking != nil || kept.Data != replication.OriginFresh {
+		t.Errorf("while a copy is made the volume says %+v", kept)
+	}
+	a.kept.Data, a.kept.Lacking = replication.OriginMember, lackingTables("visits")
+	if err := a.keepLacking(known, lackingTables()); err != nil {
+		t.Fatal(err)
+	}
+	if a.kept.Lacking.Tables.Count() != 1 {
+		t.Error("a look of before the copy has changed what was found after it")
+	}
+}
+
+// TestWhenTablesAreLookedAt: at the beginning of a term, from time to time after that, and one look at a time.
+func TestWhenTablesAreLookedAt(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, HeldRole: replication.RoleReplica, Lacking: &lacking{}})
+	due := func(leads bool, at time.Time) bool {
+		t.Helper()
+		_, isDue := a.dueTables(leads, at)
+		return isDue
+	}
+	ended := func(next time.Time) { a.tables.busy, a.tables.due = false, next }
+	if due(false, now) {
+		t.Error("a replica that lacks nothing looks")
+	}
+	if due(true, now) {
+		t.Error("a replica that somebody has opened by hand looks as a primary")
+	}
+	a.kept.Lacking = lackingTables("log")
+	if !due(false, now) || due(false, now) {
+		t.Error("a replica that lacks something does not look, or twice at once")
+	}
+	ended(now.Add(tablesSoon))
+	a.kept.HeldRole = replication.RolePrimary
+	if !due(true, now) {
+		t.Error("a term begins, and nobody looks")
+	}
+	ended(now.Add(tablesEvery))
+	if due(true, now.Add(tablesEvery-time.Second)) || !due(true, now.Add(tablesEvery)) {
+		t.Error("it looks too often, or not at all")
+	}
+	ended(now.Add(tablesEvery))
+	a.status.OtherEngines = &replication.Tables{}
+	due(false, now)
+	if a.Status().OtherEngines != nil {
+		t.Error("what a primary has counted counts after its term")
+	}
+	a.kept.Data = replication.OriginFresh
+	if due(true, now) {
+		t.Error("it looks at data that nobody has used")
+	}
+}
+
+// TestWhatIsNewAmongTables: what is gone was dropped for certain only where nothing is new.
+func TestWhatIsNewAmongTables(t *testing.T) {
+	t.Parallel()
+	set := tablesAt
+	for name, test := range map[string]struct {
+		before, now nameSet
+		want        bool
+	}{
+		"the same":               {set("a", "b"), set("b", "a"), true},
+		"one is gone":            {set("a", "b"), set("b"), true},
+		"one is new":             {set("a"), set("a", "b"), false},
+		"one has another name":   {set("a", "b"), set("a", "c"), false},
+		"one has another's name": {set("a", "b:InnoDB:later"), set("a:InnoDB:later"), false},
+		"one has another engine": {set("a"), set("a:MyISAM"), false},
+		"nobody looked before":   {nil, set("a"), false},
+		"there is none any more": {set("a"), set(), true},
+	} {
+		if got := test.now.isWithin(test.before); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	many := nameSet{}
+	for number := range maxNames + 1 {
+		many[uint64(number)] = 1
+	}
+	if many.isWithin(many) {
+		t.Error("it is known of more tables than are read which are new")
+	}
+	if hash("a", "bc") == hash("ab", "c") {
+		t.Error("two names look alike")
+	}
+}
+
+// TestATableThatTakesAnothersPlaceIsNotDropped: DROP TABLE orders; RENAME TABLE orders_new TO orders. The one without rows is there under the other's name.
+func TestATableThatTakesAnothersPlaceIsNotDropped(t *testing.T) {
+	t.Parallel()
+	lacks := lackingTables("orders_new").Tables
+	before := tablesAt("orders:MyISAM:long ago", "orders_new:MyISAM:tonight", "visits")
+	for name, test := range map[string]struct {
+		now  nameSet
+		want int
+	}{
+		"it took the other's place":                {tablesAt("orders:MyISAM:tonight", "visits"), 1},
+		"it did, and is InnoDB now":                {tablesAt("orders:InnoDB:right now", "visits"), 1},
+		"it was dropped":                           {tablesAt("orders:MyISAM:long ago", "visits"), 0},
+		"both were dropped":                        {tablesAt("visits"), 0},
+		"it is there":                              {before, 1},
+		"it was dropped, and another one was made": {tablesAt("orders:MyISAM:long ago", "visits", "more"), 1},
+	} {
+		left := lacks.StillLacking(replication.Present{Dropped: test.now.dropped(before)}, false)
+		if left.Count() != test.want {
+			t.Errorf("%s: it lacks rows of %d tables, want %d", name, left.Count(), test.want)
+		}
+	}
+}
+
+// TestACopyIsKeptThoughItsTablesCannotBeLookedAt: it is a member's data all the same, and what it lacks is found out later.
+func TestACopyIsKeptThoughItsTablesCannotBeLookedAt(t *testing.T) {
+	t.Parallel()
+	layout := newLayout(t)
+	a := newAgent(t, layout, state{Data: replication.OriginFresh})
+	a.tables.due = time.Now().Add(tablesEvery)
+	if err := a.keepCopied(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if kept := stateOf(t, layout); kept.Data != replication.OriginMember || kept.Lacking != nil || a.Status().Lacking != nil {
+		t.Errorf("the volume says %+v, the report %v", kept, a.Status().Lacking)
+	}
+	if task, isDue := a.dueTables(false, time.Now()); !isDue || task.lacking != nil {
+		t.Errorf("nobody looks again: %+v", task)
+	}
+}
+
+// TestARestoredBackupWaitsUntilItIsKnownWhatItLacks: once somebody has written nobody can tell. The report has the reason, and nobody restarts anything for it.
+func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
+	for range 2 {
+		err := a.settleTables(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "tables") {
+			t.Fatalf("it goes on: %v", err)
+		}
+		a.looked = time.Now().Add(-2 * stuckAfter)
+		a.unsettled(someObservation(), err)
+	}
+	now, status := time.Now(), a.Status()
+	if status.State != replication.StateStarting || !strings.Contains(status.Message, "mysqld answers") || !strings.Contains(status.Message, "tables") {
+		t.Errorf("it is %s: %s", status.State, status.Message)
+	}
+	if err := errors.Join(a.turning(now), a.alive(now), a.started()); err != nil {
+		t.Errorf("kubelet restarts something: %v", err)
+	}
+}

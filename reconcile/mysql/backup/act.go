@@ -1,0 +1,176 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// managerStorage owns the size of claims that have grown.
+const managerStorage = reconcile.ManagerChildren + "-storage"
+
+// act does what was decided, and returns the status that follows.
+func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight, decided decision) (v1.MySQLBackupInstanceStatus, error) {
+	switch decided.step {
+	case stepBegin:
+		if err := r.provide(ctx, instance, seen); err != nil {
+			return v1.MySQLBackupInstanceStatus{}, err
+		}
+		return begun(instance, seen), nil
+	case stepStart:
+		if err := r.provide(ctx, instance, seen); err != nil {
+			return v1.MySQLBackupInstanceStatus{}, err
+		}
+		return waiting(instance, seen, starting()), r.start(ctx, owner, instance, seen)
+	case stepAsk:
+		status := waiting(instance, seen, decided.why)
+		status.Attempts = max(status.Attempts, 1) // by which the next Job is known not to be the first
+		return status, r.stop(ctx, instance)
+	case stepStop:
+		return waiting(instance, seen, decided.why), r.stop(ctx, instance)
+	case stepFollow:
+		return followed(instance, seen), nil
+	case stepComplete:
+		return completed(instance, seen), nil
+	case stepFail:
+		return failed(instance, seen, decided.why), nil
+	case stepWait:
+	}
+	return waiting(instance, seen, decided.why), nil
+}
+
+// provide makes the claim that the operator has to make, and lets one that is there grow to what is asked for. The claim belongs to
+// nobody: backups outlive their schedule, their cluster and their instances.
+func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstance, seen sight) error {
+	if seen.location.Claim == "" || !isDefaultClaim(seen) {
+		return nil
+	}
+	if seen.claim != nil {
+		return r.expand(ctx, seen)
+	}
+	_, err := r.api.Create(ctx, nil, claimFor(instance.Namespace, seen))
+	if apierrors.IsAlreadyExists(err) {
+		return nil // by another backup, a moment ago; whose it is is looked at in the next pass
+	}
+	if err == nil {
+		logr.FromContextOrDiscard(ctx).Info("claim created", "op", "provide", "claim", seen.location.Claim)
+	}
+	return err
+}
+
+// claimFor is the volume for backups as the operator makes it.
+func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	spec := corev1ac.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: seen.settings.Storage}))
+	if seen.settings.StorageClassName != nil {
+		spec.WithStorageClassName(*seen.settings.StorageClassName)
+	}
+	return corev1ac.PersistentVolumeClaim(seen.location.Claim, namespace).WithLabels(transfer.ClaimLabels()).WithSpec(spec)
+}
+
+// expand asks for a larger volume where the settings do; a volume is never made smaller. That the StorageClass refuses it keeps no backup
+// from being tried: there may be room.
+func (r *reconciler) expand(ctx context.Context, seen sight) error {
+	asked, wanted := seen.claim.Spec.Resources.Requests[corev1.ResourceStorage], seen.settings.Storage
+	if seen.claim.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 {
+		return nil
+	}
+	claim := corev1ac.PersistentVolumeClaim(seen.claim.Name, seen.claim.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
+	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+	if err != nil && problemOf(err) != nil {
+		logr.FromContextOrDiscard(ctx).Info("claim cannot grow, going on with what it has", "op", "expand", "claim", seen.claim.Name, "reason", err.Error())
+		return nil
+	}
+	return err
+}
+
+// start makes the Job, unless the API server knows of a Pod of a former one that the cache does not: two would write to one place.
+func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight) error {
+	left, err := r.podsOf(ctx, instance, true)
+	if err != nil || countWriting(left) > 0 {
+		return err
+	}
+	job := transfer.BackupJob(transfer.BackupOrder{
+		Namespace: instance.Namespace, Cluster: seen.name, Instance: instance.Name, UID: string(instance.UID),
+		Port: seen.cluster.Spec.Port, Location: seen.location, EncryptionKey: keyFor(seen.key), BandwidthLimit: seen.settings.BandwidthLimit.Value(),
+		Deadline: int64(math.Ceil(timeLeft(instance, seen).Seconds())), Image: r.image,
+	})
+	if former := instance.Status.Attempts; former > 0 {
+		job.WithAnnotations(map[string]string{transfer.AnnotationAttempts: strconv.Itoa(int(former))})
+	}
+	_, err = r.api.Create(ctx, owner, job)
+	if apierrors.IsAlreadyExists(err) {
+		return r.refuseForeignJob(ctx, owner, *job.Name)
+	}
+	if err == nil {
+		logr.FromContextOrDiscard(ctx).Info("job created", "op", "start", "job", *job.Name, "cluster", seen.name, "url", seen.location.URL)
+	}
+	return err
+}
+
+// refuseForeignJob looks whose a Job is that exists already. The instance's own is no error: it was made by a pass that did not live to
+// hear of it.
+func (r *reconciler) refuseForeignJob(ctx context.Context, owner *unstructured.Unstructured, name string) error {
+	job, err := r.api.Get(ctx, jobs(), owner.GetNamespace(), name)
+	if apierrors.IsNotFound(err) {
+		return nil // gone since; the next pass makes one
+	}
+	if err != nil {
+		return err
+	}
+	return reconcile.Claim(owner, job, jobs(), nil)
+}
+
+// stop deletes the backup's Job, as the API server has it now.
+func (r *reconciler) stop(ctx context.Context, instance v1.MySQLBackupInstance) error {
+	job, err := r.ownJob(ctx, instance, true)
+	if job == nil || err != nil || job.GetDeletionTimestamp() != nil {
+		return err
+	}
+	if err := r.api.Delete(ctx, jobs(), job); err != nil {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Info("job deleted", "op", "stop", "job", job.GetName())
+	return nil
+}
+
+// again is when to look again at a backup that is not over.
+func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.Duration {
+	switch decided.step {
+	case stepComplete, stepFail:
+		if seen.job != nil && !isFinished(*seen.job) {
+			return time.Second // it may have to be deleted
+		}
+		return 0
+	case stepFollow:
+		return pollEvery
+	case stepWait, stepBegin, stepStart, stepStop, stepAsk:
+	}
+	return max(time.Second, min(helpEvery, timeLeft(instance, seen)))
+}
+
+func starting() problem {
+	return problem{transfer.ReasonScheduled, "its Job is made", false}
+}
+
+// where says in words where the data of an instance is.
+func where(location v1.BackupLocation) string {
+	if location.Claim != "" {
+		return fmt.Sprintf("%s in the volume of claim %s", location.URL, location.Claim)
+	}
+	return location.URL
+}

@@ -1,0 +1,140 @@
+package backup
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
+	keyAuthorities = "ca.crt"
+	// keyEndpoint is the key with the server that the credentials may go to, see archive.CheckEndpoint.
+	keyEndpoint = "endpoint"
+	// keyAzureAccount is the key with the name of Azure's storage account.
+	keyAzureAccount = "AZURE_STORAGE_ACCOUNT"
+)
+
+// storeKeys are the keys that the Secret for a kind of store can have.
+type storeKeys struct {
+	// sets are those that say who one is: one of them whole is enough.
+	sets [][]string
+	// beside are keys that are enough, too, where none of the others is there: the identity is then the Pod's.
+	beside []string
+}
+
+// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to it.
+func keysOf(destination *url.URL) storeKeys {
+	switch destination.Scheme {
+	case "s3":
+		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities, keyEndpoint}}
+	case "gs":
+		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities, keyEndpoint}}
+	case "azblob":
+		key, signature := []string{keyAzureAccount, "AZURE_STORAGE_KEY"}, []string{keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}
+		if options := destination.Query(); options.Get("storage_account") != "" {
+			key = key[1:]
+			if options.Get("endpoint") != "" {
+				signature = signature[1:] // archive.CheckEndpoint knows whether this server may see it
+			}
+		}
+		return storeKeys{sets: [][]string{key, signature}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
+	}
+	return storeKeys{}
+}
+
+// areIn says whether a Secret has enough of them. Half of a set is not: somebody has forgotten the rest.
+func (k storeKeys) areIn(data map[string][]byte) bool {
+	has := func(key string) bool { return len(data[key]) > 0 }
+	for _, set := range k.sets {
+		if !slices.ContainsFunc(set, func(key string) bool { return !has(key) }) {
+			return true
+		}
+	}
+	for _, key := range slices.Concat(k.sets...) {
+		if has(key) && !slices.Contains(k.beside, key) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(k.beside, has)
+}
+
+// String is for people.
+func (k storeKeys) String() string {
+	wanted := make([]string, 0, len(k.sets)+1)
+	for _, set := range k.sets {
+		wanted = append(wanted, strings.Join(set, " and "))
+	}
+	return strings.Join(append(wanted, strings.Join(k.beside, " or ")+" alone to use the identity of the Pod"), ", or ")
+}
+
+// credentialsObstacle looks at the Secret for the destination, and at where its credentials, or the identity of the Pod, would go.
+func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+	name := seen.location.Secret
+	if name == "" {
+		return endpointObstacle(seen)
+	}
+	if !seen.credentials.found {
+		return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q does not exist in namespace %q; create it with the credentials for %s", name, instance.Namespace, seen.location.URL), true}
+	}
+	parsed, err := url.Parse(seen.location.URL)
+	if err != nil {
+		return nil // LocationOf made it
+	}
+	keys := keysOf(parsed)
+	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
+		return endpointObstacle(seen)
+	}
+	return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
+}
+
+// endpointObstacle looks whether credentials may go where the URL says.
+func endpointObstacle(seen sight) *problem {
+	err := endpointRefused(seen.location.URL, seen.credentials.data)
+	if err == nil {
+		return nil
+	}
+	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("destination.url: %v", err), true}
+}
+
+// endpointRefused says why credentials may not go where a URL says; nil if they may. What else is wrong with a URL, the Pod says.
+func endpointRefused(destination string, credentials map[string][]byte) error {
+	err := archive.CheckEndpoint(destination, credentials)
+	if store, ok := errors.AsType[*archive.StoreError](err); ok && store.Kind == archive.KindEndpoint {
+		return err
+	}
+	return nil
+}
+
+// keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.
+func keyFor(key secret) string {
+	if _, err := archive.ParseKeys(key.data[transfer.KeyRecipient], nil); err != nil && len(key.data[transfer.KeyIdentity]) > 0 {
+		return transfer.KeyIdentity
+	}
+	return transfer.KeyRecipient
+}
+
+// keyObstacle looks at the Secret with the encryption key.
+func keyObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
+	name := seen.location.EncryptionSecret
+	if name == "" {
+		return nil
+	}
+	recipient, identity := seen.key.data[transfer.KeyRecipient], seen.key.data[transfer.KeyIdentity]
+	switch {
+	case !seen.key.found:
+		return &problem{transfer.ReasonEncryptionKeyNotFound, fmt.Sprintf("encryption.secret: Secret %q does not exist in namespace %q; create it with an age public key under %q", name, instance.Namespace, transfer.KeyRecipient), true}
+	case len(recipient) == 0 && len(identity) == 0:
+		return &problem{transfer.ReasonEncryptionKeyNotFound, fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, transfer.KeyRecipient, transfer.KeyIdentity), true}
+	}
+	if _, err := archive.ParseKeys(recipient, identity); err != nil {
+		return &problem{transfer.ReasonEncryptionKeyInvalid, fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), true}
+	}
+	return nil
+}

@@ -1,0 +1,393 @@
+package backup
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// story is one pass over a backup that is not over.
+type story struct {
+	instance v1.MySQLBackupInstance
+	seen     sight
+	want     step
+	// reason and says are what a wait or a failure gives; stalled that somebody has to help.
+	reason  string
+	stalled bool
+	says    []string
+}
+
+func (s story) check(t *testing.T) {
+	t.Helper()
+	got := decide(s.instance, s.seen)
+	if got.step != s.want || got.why.reason != s.reason || got.why.stalled != s.stalled {
+		t.Fatalf("decided to %s because of %+v, want to %s because of %s (stalled %t)", got.step, got.why, s.want, s.reason, s.stalled)
+	}
+	for _, words := range s.says {
+		if !strings.Contains(got.why.message, words) {
+			t.Errorf("the message %q does not say %q", got.why.message, words)
+		}
+	}
+}
+
+func runStories(t *testing.T, stories map[string]story) {
+	t.Helper()
+	for name, one := range stories {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			one.check(t)
+		})
+	}
+}
+
+func TestABackupBeginsWhenNothingIsMissing(t *testing.T) {
+	t.Parallel()
+	ours := transfer.ClaimLabels()
+	runStories(t, map[string]story{
+		"the location goes on record before anything else": {instance: fresh(), seen: calm(), want: stepBegin},
+		"then the Job is made":                             {instance: fresh(begins), seen: calm(), want: stepStart},
+		"into a volume that was made for another cluster's backups": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimBound) }), want: stepBegin,
+		},
+		"a claim without a volume is no obstacle: a Pod may have to come first": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimPending) }), want: stepBegin,
+		},
+		"a claim that the user names may be anybody's": {instance: fresh(), seen: calm(func(s *sight) {
+			s.settings.Destination = &v1.BackupDestination{Claim: "nas"}
+			s.location.Claim, s.claim = "nas", claimNamed("nas", nil, corev1.ClaimBound)
+		}), want: stepBegin},
+		"one replica serves and the primary does not": {instance: fresh(), seen: calm(func(s *sight) {
+			s.cluster.Status = v1.MySQLClusterStatus{Phase: v1.PhaseFailed, Primary: "db-0", ReadyReplicas: 1}
+		}), want: stepBegin},
+		"a schedule that is gone is no obstacle where the cluster is named": {
+			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "nightly" }), seen: calm(func(s *sight) { s.scheduleMissing = true }), want: stepBegin,
+		},
+	})
+}
+
+func TestABackupWaitsForWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s3 := func(data map[string][]byte, found bool) sight {
+		return calm(func(s *sight) {
+			s.location = v1.BackupLocation{URL: "s3://bucket/shop/db/nightly-1", Secret: "s3"}
+			s.credentials = secret{found: found, data: data}
+		})
+	}
+	elsewhere := func(endpoint string) sight {
+		return calm(func(s *sight) {
+			s.location = v1.BackupLocation{URL: "s3://bucket/shop?endpoint=https://store.example", Secret: "s3"}
+			keys := map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "AWS_SECRET_ACCESS_KEY": []byte("b"), keyEndpoint: []byte(endpoint)}
+			s.credentials = secret{found: true, data: keys}
+		})
+	}
+	encrypted := func(data map[string][]byte, found bool) sight {
+		return calm(func(s *sight) { s.location.EncryptionSecret, s.key = "age", secret{found: found, data: data} })
+	}
+	runStories(t, map[string]story{
+		"a schedule that does not exist, and no cluster named": {
+			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec = v1.MySQLBackupInstanceSpec{Schedule: "nightly"} }),
+			seen:     calm(func(s *sight) { s.name, s.cluster, s.scheduleMissing = "", nil, true }),
+			want:     stepWait, reason: reasonScheduleNotFound, says: []string{`"nightly" does not exist in namespace "shop"`, "spec.cluster"},
+		},
+		"a cluster that does not exist, was renamed, or is in another namespace": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster = nil }),
+			want: stepWait, reason: transfer.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
+		},
+		"a cluster that goes": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"is being deleted"},
+		},
+		"a cluster that is being made": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status = v1.MySQLClusterStatus{} }),
+			want: stepWait, reason: transfer.ReasonWaitingForCluster, says: []string{"has no members yet"},
+		},
+		"a cluster of which nothing serves": {
+			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status.ReadyReplicas = 0 }),
+			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
+		},
+		"a URL that makes no sense": {
+			instance: fresh(), seen: calm(func(s *sight) { s.urlFault = errors.New("read destination.url: odd") }),
+			want: stepWait, reason: reasonURLInvalid, stalled: true, says: []string{"destination.url: odd"},
+		},
+		"a Secret that does not exist": {
+			instance: fresh(), seen: s3(nil, false), want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true,
+			says: []string{`Secret "s3" does not exist in namespace "shop"`, "s3://bucket/"},
+		},
+		"a Secret with half of the credentials": {
+			instance: fresh(), seen: s3(map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "ca.crt": []byte("c")}, true),
+			want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" lacks keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+		},
+		"a Secret that does not name the endpoint": {
+			instance: fresh(), seen: elsewhere(""), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
+			says: []string{"destination.url", "endpoint=https://store.example", `add the key "endpoint" with its URL to the destination's Secret`},
+		},
+		"the identity of a Pod, and an endpoint": {
+			instance: fresh(), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
+			seen: calm(func(s *sight) {
+				s.location = v1.BackupLocation{URL: "gs://bucket/shop?endpoint=https://store.example", ServiceAccountName: "cloudy"}
+			}),
+			says: []string{"endpoint=https://store.example"},
+		},
+		"a Secret that names the endpoint": {instance: fresh(), seen: elsewhere("https://store.example"), want: stepBegin},
+		"a key that does not exist": {
+			instance: fresh(), seen: encrypted(nil, false), want: stepWait, reason: transfer.ReasonEncryptionKeyNotFound, stalled: true,
+			says: []string{`Secret "age" does not exist`, "recipient"},
+		},
+		"a Secret without a key": {
+			instance: fresh(), seen: encrypted(map[string][]byte{"key": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyNotFound, stalled: true,
+			says: []string{`neither "recipient"`, `nor "identity"`},
+		},
+		"a key that is none": {
+			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyInvalid, stalled: true,
+			says: []string{`Secret "age"`},
+		},
+		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *sight) {
+			s.settings.Destination, s.location.Claim = &v1.BackupDestination{Claim: "nas"}, "nas"
+		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
+		"a claim of that name that is somebody else's": {
+			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
+			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
+		},
+		"a claim that goes": {instance: fresh(), seen: calm(func(s *sight) {
+			s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimBound)
+			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
+		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
+		"also when only the Job is still to be made": {
+			instance: fresh(begins), seen: calm(func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+		},
+	})
+}
+
+func TestABackupHasItsTime(t *testing.T) {
+	t.Parallel()
+	late := waited(24 * time.Hour)
+	runStories(t, map[string]story{
+		"a moment before the deadline it still waits": {
+			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
+		},
+		"at the deadline it has failed, and says what it waited for": {
+			instance: fresh(), seen: calm(late, func(s *sight) { s.cluster = nil }), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
+			says: []string{"activeDeadlineSeconds (24h0m0s)", `"db" does not exist`},
+		},
+		"also with all it needs: the deadline is the user's word": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
+		"a Job that is there is Kubernetes' to end":               {instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running})), want: stepFollow},
+		"but its Pods may not end: the node is gone": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is told to end"}), due(3600, time.Hour+patience+time.Second)),
+			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is told to end"},
+		},
+		"which they are given time for": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Hour+patience)), want: stepFollow,
+		},
+		"nor a Job that somebody deletes and somebody else holds": {
+			instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Pending}), due(3600, time.Hour+patience+time.Second)),
+			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
+		},
+		"one that failed says why itself": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonCopyFailed}), due(3600, 24*time.Hour)),
+			want: stepFail, reason: transfer.ReasonCopyFailed, stalled: true,
+		},
+		"however far ahead of the API server's the clock is": {
+			instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running}), due(3600, time.Second)), want: stepFollow,
+		},
+		"Kubernetes ends it, and its Pods have yet to end": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience }), want: stepFollow,
+		},
+		"Kubernetes ends it, and its Pods do not end": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience + time.Second }),
+			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"node of its Pod gone"},
+		},
+		"and one that succeeded has":   {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
+		"what is complete is complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
+	})
+}
+
+func TestABackupIsFollowed(t *testing.T) {
+	t.Parallel()
+	runStories(t, map[string]story{
+		"its Pod is at work": {instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running})), want: stepFollow},
+		"no node takes it": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonUnschedulable, Message: "Pod x waits for a node: none"})),
+			want: stepWait, reason: transfer.ReasonUnschedulable, says: []string{"none"},
+		},
+		"its volume has no class": {
+			instance: fresh(begins), want: stepWait, reason: reasonNoStorageClass, stalled: true, says: []string{"no default StorageClass"},
+			seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonVolumePending}), func(s *sight) {
+				s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimPending)
+			}),
+		},
+		"its image is not to be had, in words that do not alternate": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Pod: "x", Reason: transfer.ReasonImagePullFailed, Message: "ImagePullBackOff: now"})),
+			want: stepWait, reason: transfer.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
+		},
+		"Kubernetes refuses its Pod": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.refused = "exceeded quota" }),
+			want: stepWait, reason: reasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
+		},
+		"an attempt failed, another one is made": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"})),
+			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"made again", "db-1 gives a copy"},
+		},
+		"its cluster goes before its Pod could start": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is being started"}), func(s *sight) { s.cluster = nil }),
+			want: stepWait, reason: transfer.ReasonClusterNotFound,
+		},
+		"somebody deletes its Job": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: transfer.ReasonScheduled, says: []string{"another one is made"},
+		},
+		"but not beside a Pod of it, which may still write": {
+			instance: fresh(begins), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"has not ended"},
+		},
+		"and another one is made": {instance: fresh(begins), seen: calm(), want: stepStart},
+		"it was refused": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 1, Reason: transfer.ReasonDestinationOccupied, Message: "holds another backup"})),
+			want: stepFail, reason: transfer.ReasonDestinationOccupied, stalled: true, says: []string{"holds another backup"},
+		},
+		"its Pods failed and did not say why": {
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), want: stepFail, reason: transfer.ReasonPodsFailed, stalled: true,
+		},
+	})
+}
+
+// TestABackupsTimeIsMeasuredByOneClock: the operator's clock is not that of the API server, which says when an instance was made.
+func TestABackupsTimeIsMeasuredByOneClock(t *testing.T) {
+	t.Parallel()
+	hour := func(clock, known time.Duration) func(*sight) {
+		return func(s *sight) {
+			seconds := int64(3600)
+			s.settings.ActiveDeadlineSeconds, s.now, s.waited = &seconds, after(clock), known
+		}
+	}
+	for name, test := range map[string]struct {
+		clock, known, want time.Duration
+	}{
+		"both clocks are right":                      {clock: 20 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"the operator's is ten minutes ahead":        {clock: 30 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ten minutes behind":                   {clock: 10 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is a day behind":                         {clock: -24 * time.Hour, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ahead at the end":                     {clock: 70 * time.Minute, known: time.Hour},
+		"an operator took over, and counts anew":     {clock: 50 * time.Minute, want: time.Hour},
+		"the instance is older than it may be by it": {clock: 70 * time.Minute, want: time.Hour},
+		"operators took over from each other":        {clock: 2*time.Hour + transfer.ClockTolerance, want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := timeLeft(fresh(), calm(hour(test.clock, test.known))); got != test.want {
+				t.Errorf("%s are left, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
+	t.Parallel()
+	unproven := func(state transfer.State, change ...func(*story)) story {
+		told := story{
+			instance: fresh(begins), seen: calm(working(state)), want: stepFail, reason: transfer.ReasonPodsFailed, stalled: true,
+			says: []string{"there may be a good backup", "backup verify --from file:///shop/db/nightly-1 (in the volume of claim db-backups)"},
+		}
+		for _, one := range change {
+			one(&told)
+		}
+		return told
+	}
+	gone := transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "its Pod is gone"}
+	runStories(t, map[string]story{
+		"it says all": {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
+		"it says nothing: another Pod looks": {
+			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: transfer.ReasonScheduled, says: []string{"its Pod is gone", "looks at the destination"},
+		},
+		"which says nothing either":    unproven(gone, func(s *story) { s.seen.former = 1 }),
+		"and there is no time to look": unproven(gone, func(s *story) { waited(24 * time.Hour)(&s.seen) }),
+		"and its cluster is gone":      unproven(gone, func(s *story) { s.seen.cluster = nil }),
+		"and its time has passed":      unproven(gone, func(s *story) { isReplaced(&s.instance) }),
+		"it says no checksum":          unproven(succeeded(func(o *transfer.Outcome) { o.Checksum = "" })),
+		"it says no size":              unproven(succeeded(func(o *transfer.Outcome) { o.Size = 0 })),
+		"it copied nothing":            unproven(succeeded(func(o *transfer.Outcome) { o.DataSize = 0 })),
+		"it says that it fell":         unproven(succeeded(func(o *transfer.Outcome) { o.Reason = transfer.ReasonCopyFailed })),
+		"it speaks of another":         unproven(succeeded(func(o *transfer.Outcome) { o.UID = "uid-0" })),
+		"it said so just before it was replaced": {
+			instance: fresh(begins, isReplaced), seen: calm(working(succeeded(nil))), want: stepComplete,
+		},
+	})
+}
+
+func TestABackupIsReplaced(t *testing.T) {
+	t.Parallel()
+	running := working(transfer.State{Phase: transfer.Running})
+	runStories(t, map[string]story{
+		"before it began":      {instance: fresh(isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
+		"before its Job":       {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
+		"while it runs":        {instance: fresh(begins, isReplaced), seen: calm(running), want: stepStop, reason: transfer.ReasonReplaced},
+		"its Job is ending":    {instance: fresh(begins, isReplaced), seen: calm(running, func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }), want: stepWait, reason: transfer.ReasonReplaced},
+		"its Pod is ending":    {instance: fresh(begins, isReplaced), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonReplaced},
+		"all of it has ended":  {instance: fresh(begins, isReplaced), seen: calm(), want: stepFail, reason: transfer.ReasonReplaced, stalled: true, says: []string{"concurrencyPolicy Replace"}},
+		"it had failed before": {instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Failed})), want: stepFail, reason: transfer.ReasonReplaced, stalled: true},
+	})
+}
+
+// A Pod may have containers that an admission webhook adds: one that runs on keeps the Job from ending, and from making another attempt.
+func TestABackupBesideOtherContainers(t *testing.T) {
+	t.Parallel()
+	lingering := func(attempts int32, change ...func(*sight)) sight {
+		state := transfer.State{Phase: transfer.Failed, Lingers: true, Attempts: attempts, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"}
+		return calm(append([]func(*sight){working(state)}, change...)...)
+	}
+	after := func(wait time.Duration) func(*sight) { return func(s *sight) { s.ended = wait } }
+	runStories(t, map[string]story{
+		"it failed, and the other one runs on": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
+		"after a while another Job is made":    {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: transfer.ReasonDonorBusy, says: []string{"made again"}},
+		"after a longer while the second time": {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *sight) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
+		"not while the Job goes": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+			want: stepWait, reason: transfer.ReasonDonorBusy},
+		"not without end": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+		"not what was refused": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.transfer.Refused = true }),
+			want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+		"what is complete is complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *sight) { s.transfer.Lingers = true }), want: stepComplete},
+	})
+}
+
+// Kubernetes' own container statuses, from the Pod to the decision: the backup runs, and a container that sorts before it has ended.
+func TestABackupThatRunsIsNotEndedByAnotherContainer(t *testing.T) {
+	t.Parallel()
+	controller := true
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{{UID: "job", Controller: &controller}}}, Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{
+		{Name: "azwi-helper", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 0}}},
+		{Name: "backup", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}},
+	}}}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "job", Name: "nightly-1-backup"}}
+	for _, former := range []int32{0, 1} {
+		seen := calm(working(transferOf(job, []corev1.Pod{pod})), func(s *sight) { s.former = former })
+		if made := decide(fresh(begins), seen); made.step != stepFollow {
+			t.Errorf("with %d former attempts: decided to %s: %s", former, made.step, made.why.message)
+		}
+	}
+}
+
+func TestWhatOfABackupGoesOnWhenItIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		phase v1.BackupPhase
+		state transfer.State
+		want  bool
+	}{
+		"complete, and its Job about to end":            {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded}, false},
+		"complete, and another container runs on":       {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded, Lingers: true}, true},
+		"given up, and its Pod may still write":         {v1.BackupFailed, transfer.State{Phase: transfer.Running}, true},
+		"given up, and Kubernetes may make another Pod": {v1.BackupFailed, transfer.State{Phase: transfer.Pending}, true},
+		"refused, and another container runs on":        {v1.BackupFailed, transfer.State{Phase: transfer.Failed, Lingers: true}, true},
+		"unproven, and its Job about to end":            {v1.BackupFailed, transfer.State{Phase: transfer.Succeeded}, false},
+	} {
+		if got := goesOn(fresh(begins, func(i *v1.MySQLBackupInstance) { i.Status.Phase = test.phase }), test.state); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

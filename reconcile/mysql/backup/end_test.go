@@ -1,0 +1,235 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func goes(instance *v1.MySQLBackupInstance) {
+	instance.Spec.DeletionPolicy = v1.DeleteData
+	instance.Finalizers = []string{"somebody.example.com/else", transfer.FinalizerData}
+	instance.DeletionTimestamp = &metav1.Time{Time: after(time.Hour)}
+}
+
+func TestWhichInstancesAreHeld(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		own    v1.DeletionPolicy
+		policy v1.DeletionPolicy
+		marked bool
+		held   bool
+		want   bool
+	}{
+		"the data stays": {own: v1.RetainData, policy: v1.RetainData},
+		"the data goes":  {own: v1.DeleteData, policy: v1.DeleteData, want: true},
+		"retention takes it, whatever the policy":        {own: v1.RetainData, policy: v1.RetainData, marked: true, want: true},
+		"the policy was changed to Retain":               {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"the schedule says that it goes":                 {policy: v1.DeleteData, want: true},
+		"the schedule said so, and is gone":              {policy: v1.RetainData, held: true, want: true},
+		"nobody ever said anything":                      {policy: v1.RetainData},
+		"somebody's own Retain is above the schedule's":  {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"expired and held already by the one who marked": {own: v1.RetainData, policy: v1.RetainData, marked: true, held: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			instance := fresh(func(i *v1.MySQLBackupInstance) {
+				i.Spec.DeletionPolicy = test.own
+				if test.marked {
+					i.Annotations = map[string]string{transfer.AnnotationExpired: "keepLast"}
+				}
+				if test.held {
+					i.Finalizers = []string{transfer.FinalizerData}
+				}
+			})
+			if got := holds(instance, test.policy); got != test.want {
+				t.Errorf("held is %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAnInstanceGoes(t *testing.T) {
+	t.Parallel()
+	ending := func(at time.Time) *metav1.Time { return &metav1.Time{Time: at} }
+	job := func(deleted *metav1.Time) *batchv1.Job {
+		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup", DeletionTimestamp: deleted}}
+	}
+	pod := func(deleted *metav1.Time) []corev1.Pod {
+		return []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-backup-x", DeletionTimestamp: deleted}, Spec: corev1.PodSpec{NodeName: "node-3"}}}
+	}
+	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete"}}
+	now := after(2 * time.Hour)
+	long := patience + time.Second
+	stopping := func(name string) map[string]time.Duration { return map[string]time.Duration{name: long} }
+	working := transfer.State{Phase: transfer.Running, Pod: "nightly-1-delete-x", Message: "Pod nightly-1-delete-x is told to end: delete the node"}
+	deleting := func(since time.Duration) map[string]time.Duration {
+		return map[string]time.Duration{working.Pod: since}
+	}
+	for name, test := range map[string]struct {
+		instance v1.MySQLBackupInstance
+		seen     remains
+		want     parting
+		says     string
+	}{
+		"without the finalizer nothing keeps it":                 {instance: fresh(begins), want: partRest},
+		"its data stays: the policy was changed":                 {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
+		"it never began":                                         {instance: fresh(goes), want: partKeep},
+		"it runs":                                                {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
+		"its Job goes":                                           {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod ends":                                           {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waits for its Pod"},
+		"its Pod is gone with its node":                          {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now)), stopping: stopping("nightly-1-backup-x")}, want: partLeave, says: "node-3"},
+		"its Job is held by somebody":                            {instance: fresh(begins, goes), seen: remains{job: job(ending(now)), stopping: stopping("nightly-1-backup")}, want: partLeave, says: "nightly-1-backup"},
+		"nothing writes any more":                                {instance: fresh(begins, goes), want: partRemove},
+		"there is no way to the data":                            {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
+		"another order's Job is in the way":                      {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true}, want: partClear},
+		"the data is being deleted":                              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Running}}, want: partWait, says: "deletes its data"},
+		"the data is deleted":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Succeeded}}, want: partDone},
+		"Kubernetes gave up":                                     {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
+		"what ended beside a container that runs on is repeated": {instance: fresh(begins, goes), seen: remains{removal: removal, removing: patience, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partClear, says: "busy"},
+		"but not for ever":                                       {instance: fresh(begins, goes), seen: remains{removal: removal, removing: long, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partLeave, says: "busy"},
+		"and not if it was refused":                              {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Lingers: true, Refused: true, Message: "no"}}, want: partLeave, says: "no"},
+		"the clock is far ahead of the API server's":             {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born())}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait},
+		"also where its Pod ends":                                {instance: fresh(begins, goes), seen: remains{pods: pod(ending(born()))}, want: partWait, says: "waits for its Pod"},
+		"an attempt failed":                                      {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
+		"no Pod ever started":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
+		"no Pod could start beside another backup":               {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"its deadline passed beside another backup":              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "attached elsewhere"}}, want: partClear, says: "attached elsewhere"},
+		"its deadline passed, and nothing was in its way":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "slow"}}, want: partLeave, says: "slow"},
+		"what failed beside another backup, failed":              {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDestinationRefused, Message: "read-only"}}, want: partLeave, says: "read-only"},
+		"its Job does not end beside another backup":             {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"its Job does not end, and works beside another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: working}, want: partLeave, says: "within 6h0m0s"},
+		"the Pod that deletes is told to end, and says so":       {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deletes its data; Pod nightly-1-delete-x is told to end: delete the node"},
+		"it is gone with its node":                               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: working}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"it was gone before it could begin":                      {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, stopping: deleting(long), state: transfer.State{Phase: transfer.Pending, Pod: working.Pod}}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"nobody tells it to end, long after its deadline":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, state: working}, want: partLeave, says: "within 6h0m0s"},
+		"it came to its end all the same":                        {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: transfer.State{Phase: transfer.Succeeded, Pod: working.Pod}}, want: partDone},
+		"the Job that deletes is held by somebody":               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: stopping("nightly-1-delete"), state: transfer.State{Phase: transfer.Pending}}, want: partLeave, says: "Job nightly-1-delete"},
+		"so is that of another order":                            {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true, stopping: stopping("nightly-1-delete")}, want: partLeave, says: "Job nightly-1-delete"},
+		"its Secret does not name its endpoint any more":         {instance: fresh(begins, goes), seen: remains{barred: "not sent to endpoint=https://a", barredFor: mendPatience}, want: partHold, says: "not sent to endpoint=https://a; after 24h0m0s the instance goes"},
+		"so it is found between two attempts":                    {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Pending, Attempts: 1}}, want: partClear, says: "not sent"},
+		"and after the last one":                                 {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Failed}}, want: partClear, says: "not sent"},
+		"nobody helps, for a day":                                {instance: fresh(begins, goes), seen: remains{barred: "not sent", barredFor: mendPatience + time.Second}, want: partLeave, says: "not sent"},
+		"it is not to be deleted any more":                       {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), seen: remains{barred: "not sent"}, want: partKeep},
+		"somebody deleted the Job that was to work":              {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait, says: "makes another one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.seen.now = now
+			got, because := decideEnd(test.instance, test.seen)
+			if got != test.want || !strings.Contains(because, test.says) {
+				t.Errorf("decided to %s because %q, want to %s because %q", got, because, test.want, test.says)
+			}
+		})
+	}
+}
+
+func TestDataThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	bound := claimNamed("nightly", nil, corev1.ClaimBound)
+	terminating := claimNamed("nightly", nil, corev1.ClaimBound)
+	terminating.DeletionTimestamp = &metav1.Time{Time: born()}
+	for name, test := range map[string]struct {
+		location v1.BackupLocation
+		claim    *corev1.PersistentVolumeClaim
+		want     string
+	}{
+		"a volume that is there":               {location: v1.BackupLocation{Claim: "nightly"}, claim: bound},
+		"a volume that is gone":                {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" does not exist any more`},
+		"a volume that goes":                   {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
+		"a bucket, whose Secret may come back": {location: v1.BackupLocation{Secret: "s3"}},
+		"a bucket by identity":                 {location: v1.BackupLocation{ServiceAccountName: "cloud"}},
+		"a key is not needed":                  {location: v1.BackupLocation{EncryptionSecret: "age"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := unreachable(test.location, test.claim)
+			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWhatIsGivenUp: only what the API server refuses counts, and from the first time that this very instance met it.
+func TestWhatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"a right that is missing, or a quota":     {apierrors.NewForbidden(jobs, "x", errors.New("quota")), true},
+		"somebody else's Job":                     {&reconcile.ForeignError{Name: "x"}, true},
+		"a webhook that does not answer":          {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
+		"an API server that does not answer":      {&url.Error{Op: "Get", Err: io.ErrUnexpectedEOF}, false},
+		"an API server that is starting":          {apierrors.NewServiceUnavailable("starting"), false},
+		"an object that somebody changed":         {apierrors.NewConflict(jobs, "x", errors.New("changed")), false},
+		"a pass that took too long":               {context.DeadlineExceeded, false},
+		"too many requests, of which this is one": {apierrors.NewTooManyRequests("later", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := isRefusal(fmt.Errorf("create: %w", test.err)); got != test.want {
+				t.Errorf("it counts: %t, want %t", got, test.want)
+			}
+		})
+	}
+	kept, key := newMemory(), types.NamespacedName{Name: "one"}
+	first := kept.fail(key, "uid-1", after(0))
+	if again := kept.fail(key, "uid-1", after(time.Hour)); !again.Equal(first) {
+		t.Errorf("a failure that lasts began at %s, not %s", first, again)
+	}
+	if fresh := kept.fail(key, "uid-2", after(time.Hour)); fresh.Equal(first) {
+		t.Error("an instance has to do with the failures of an earlier one of its name")
+	}
+	kept.succeed(key)
+	if fresh := kept.fail(key, "uid-2", after(2*time.Hour)); !fresh.Equal(after(2 * time.Hour)) {
+		t.Errorf("what went well in between is forgotten: since %s", fresh)
+	}
+}
+
+// What failed has nothing worth keeping, but for a whole backup that its Pod could not tell of: that goes only where somebody has said so.
+func TestWhatGoesWithAFailedInstance(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		phase   v1.BackupPhase
+		policy  v1.DeletionPolicy
+		expired bool
+		want    bool
+	}{
+		"a failed one too many":             {phase: v1.BackupFailed, expired: true, want: true},
+		"whose data stays":                  {phase: v1.BackupFailed, policy: v1.RetainData, expired: true, want: true},
+		"whose data goes":                   {phase: v1.BackupFailed, policy: v1.DeleteData, expired: true},
+		"a failed one deleted by hand":      {phase: v1.BackupFailed, policy: v1.DeleteData},
+		"by the policy of its schedule":     {phase: v1.BackupFailed},
+		"a backup that retention takes":     {phase: v1.BackupCompleted, expired: true},
+		"one that is deleted while it runs": {phase: v1.BackupStarted, policy: v1.DeleteData},
+	} {
+		instance := fresh(begins, func(i *v1.MySQLBackupInstance) {
+			i.Status.Phase, i.Spec.DeletionPolicy = test.phase, test.policy
+			if test.expired {
+				i.Annotations = map[string]string{transfer.AnnotationExpired: "true"}
+			}
+		})
+		if got := (&reconciler{}).removalOrder(instance).UnfinishedOnly; got != test.want {
+			t.Errorf("%s: only what was never finished goes: %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package backup
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// holdout is an instance whose data may not be deleted, since its Secret does not name its endpoint. Operators look at it once an hour.
+type holdout struct {
+	instance v1.MySQLBackupInstance
+	events   int
+}
+
+// term has an operator with this clock's error look from one hour to another, and returns the hour in which it leaves the data; -1 if it does
+// not. What it has seen begins with it.
+func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
+	t.Helper()
+	sights := transfer.NewSightings()
+	for hour := from; hour < to; hour++ {
+		seen := remains{now: after(time.Duration(hour)*time.Hour + off), barred: "not sent"}
+		seen.barredFor = sights.Waited(keyOf(h.instance), sightBarred, seen.now)
+		what, because := decideEnd(h.instance, seen)
+		if what == partLeave {
+			return hour
+		}
+		if what != partHold {
+			t.Fatalf("in hour %d it is to %s: %s", hour, what, because)
+		}
+		outcome := held(h.instance, because, seen.now)
+		h.instance.Status, _ = outcome.Status.(v1.MySQLBackupInstanceStatus)
+		h.events += len(outcome.Events)
+	}
+	return -1
+}
+
+// stalled is an instance that had a problem since long before it was deleted: the deletion is a generation of its own.
+func stalled(reason string) func(*v1.MySQLBackupInstance) {
+	return func(instance *v1.MySQLBackupInstance) {
+		instance.Status.Phase = v1.BackupFailed
+		set(&instance.Status, metav1.Condition{Type: v1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: "long ago"}, after(-1000*time.Hour))
+		instance.Status.Conditions[0].ObservedGeneration = instance.Generation
+		instance.Generation++
+	}
+}
+
+// TestWhichSecretsAreWaitedFor: what keeps credentials from where the data is may be mended, whatever it is, and the message says how.
+func TestWhichSecretsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	const id, key, account, signature = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"
+	for name, test := range map[string]struct {
+		url  string
+		keys []string
+		says []string
+	}{
+		"it says all that it has to":                 {url: "s3://bucket?endpoint=https://v", keys: []string{id, key, keyEndpoint}},
+		"the provider's own servers":                 {url: "s3://bucket", keys: []string{id, key}},
+		"it does not name the endpoint any more":     {url: "s3://bucket?endpoint=https://v", keys: []string{id, key}, says: []string{"not sent to endpoint=https://v", `add the key "endpoint"`}},
+		"a signature as earlier builds took it":      {url: "azblob://bucket?storage_account=v", keys: []string{signature}, says: []string{"add AZURE_STORAGE_ACCOUNT to it"}},
+		"a signature and its account":                {url: "azblob://bucket?storage_account=v", keys: []string{account, signature}},
+		"a signature for another account":            {url: "azblob://bucket?storage_account=w", keys: []string{account, signature}, says: []string{"a signature for another storage account", "the keys of its Secret"}},
+		"a token that would be read on the way":      {url: "s3://bucket?endpoint=http://v", keys: []string{id, key, "AWS_SESSION_TOKEN", keyEndpoint}, says: []string{"not sent over plain HTTP"}},
+		"a URL as nobody takes it any more, for all": {url: "s3://bucket?color=red", keys: []string{id, key}, says: []string{`no option "color"`}},
+	} {
+		data := map[string][]byte{}
+		for _, one := range test.keys {
+			data[one] = []byte("v")
+		}
+		got := barOf(v1.BackupLocation{URL: test.url, Secret: "s3"}, data)
+		if (got == "") != (test.says == nil) {
+			t.Errorf("%s: it is barred because %q", name, got)
+		}
+		for _, words := range test.says {
+			if !strings.Contains(got, words) || !strings.HasPrefix(got, `Secret "s3": `) {
+				t.Errorf("%s: it is barred because %q, want it to say %q", name, got, words)
+			}
+		}
+	}
+}
+
+// TestNobodyIsWaitedForForEver: who has seen for a day that nobody helps leaves the data, and after two days and ten minutes anybody does.
+func TestNobodyIsWaitedForForEver(t *testing.T) {
+	t.Parallel()
+	type spell struct {
+		from, to int
+		off      time.Duration
+	}
+	daily := []spell{{from: 0, to: 20}, {from: 20, to: 40}, {from: 40, to: 60}}
+	for name, test := range map[string]struct {
+		before func(*v1.MySQLBackupInstance)
+		terms  []spell
+		// leaves is the hour in which the data is left; -1 if it is not.
+		leaves int
+	}{
+		"one operator":                              {terms: []spell{{from: 0, to: 60}}, leaves: 25},
+		"two terms of less than a day":              {terms: daily[:2], leaves: -1},
+		"one after the other, each for hours":       {terms: daily, leaves: 49},
+		"each for an hour":                          {terms: []spell{{0, 1, 0}, {12, 13, 0}, {30, 31, 0}, {48, 49, 0}, {55, 56, 0}}, leaves: 55},
+		"the second counts a day before that":       {terms: []spell{{from: 0, to: 10}, {from: 10, to: 60}}, leaves: 35},
+		"the second's clock is a day ahead":         {terms: []spell{{0, 10, 0}, {10, 20, 24 * time.Hour}}, leaves: -1},
+		"the first's was a year ahead":              {terms: []spell{{0, 20, 8760 * time.Hour}, {20, 44, 0}}, leaves: -1},
+		"the first's was a year behind":             {terms: []spell{{0, 2, -8760 * time.Hour}, {2, 20, 0}}, leaves: -1},
+		"the backup had failed for another reason":  {before: stalled(transfer.ReasonDestinationFull), terms: daily, leaves: 49},
+		"it had failed for the same, long ago":      {before: stalled(transfer.ReasonDestinationRefused), terms: daily, leaves: 49},
+		"and its deletion is first seen days later": {before: stalled(transfer.ReasonDestinationRefused), terms: []spell{{from: 100, to: 120}}, leaves: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waits := holdout{instance: fresh(begins, goes)}
+			waits.instance.DeletionTimestamp = &metav1.Time{Time: born()} // the hours count from its deletion
+			if test.before != nil {
+				test.before(&waits.instance)
+			}
+			leaves := -1
+			for _, term := range test.terms {
+				if leaves = waits.term(t, term.from, term.to, term.off); leaves >= 0 {
+					break
+				}
+			}
+			if leaves != test.leaves || waits.events != 1 {
+				t.Errorf("the data is left in hour %d, want %d; %d events, want one", leaves, test.leaves, waits.events)
+			}
+		})
+	}
+}
+
+// TestWhatIsToldLeftIsLeft: the operator changes between what was told and the end.
+func TestWhatIsToldLeftIsLeft(t *testing.T) {
+	t.Parallel()
+	instance := fresh(begins, goes)
+	instance.Status = departing(instance, problem{transfer.ReasonDataLeft, "the data remains", true}, after(50*time.Hour))
+	if what, _ := decideEnd(instance, remains{now: after(51 * time.Hour), barred: "not sent"}); what != partLeave {
+		t.Errorf("decided to %s", what)
+	}
+}

@@ -1,0 +1,388 @@
+package backup
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// sight is what a pass saw of a backup that is not over. Everything decided follows from it and from the instance.
+type sight struct {
+	now time.Time
+	// waited is for how long this process has known the instance.
+	waited time.Duration
+	// scheduleMissing says that spec.schedule names one that does not exist.
+	scheduleMissing bool
+	// name is the cluster's; empty while it is not known. cluster is nil where there is none of that name.
+	name    string
+	cluster *v1.MySQLCluster
+	// settings are those in force. location is where the data goes; urlFault is why it cannot be said.
+	settings v1.BackupSettings
+	location v1.BackupLocation
+	urlFault error
+	// credentials and key are the Secrets of the location, claim its PersistentVolumeClaim: looked at only while no Pod is at work.
+	credentials, key secret
+	claim            *corev1.PersistentVolumeClaim
+	// job is the backup's own; nil before it is made. transfer is what it and its Pods tell.
+	job      *batchv1.Job
+	transfer transfer.State
+	// known is for how long this process has known the Job, doomed for how long it has known that the Job has to end, and ended for how long
+	// that the program has ended in a Pod that lingers.
+	known, doomed, ended time.Duration
+	// former is how many Pods its former Jobs had.
+	former int32
+	// pods is how many Pods of the backup have not ended.
+	pods int
+	// refused is why Kubernetes makes no Pod for the Job, in its own words.
+	refused string
+	// progress is what the running Pod says; nil where it does not.
+	progress *transfer.Progress
+}
+
+// secret is a Secret that a backup needs.
+type secret struct {
+	found bool
+	data  map[string][]byte
+}
+
+// observe looks at all that a backup under way depends on.
+func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstance) (sight, error) {
+	seen := sight{now: r.now()}
+	seen.waited = r.memory.sights.Waited(keyOf(instance), "instance "+string(instance.UID), seen.now)
+	if err := r.observeTransfer(ctx, instance, &seen, false); err != nil {
+		return seen, err
+	}
+	if needsProof(seen) {
+		// The cache of Jobs may be ahead of that of Pods. What nothing follows is decided by what the API server says.
+		if err := r.observeTransfer(ctx, instance, &seen, true); err != nil {
+			return seen, err
+		}
+	}
+	if err := r.observeWanted(ctx, instance, &seen); err != nil {
+		return seen, err
+	}
+	if seen.transfer.Phase == transfer.Running {
+		r.observeProgress(ctx, instance, &seen)
+		return seen, nil
+	}
+	if seen.transfer.Phase == transfer.Succeeded || seen.transfer.Phase == transfer.Failed {
+		return seen, nil
+	}
+	if err := r.observeNeeds(ctx, instance, &seen); err != nil {
+		return seen, err
+	}
+	err := r.observeRefusal(ctx, instance, &seen)
+	return seen, err
+}
+
+// needsProof says that a Job ended without a success that can be read, or does not end.
+func needsProof(seen sight) bool {
+	state := seen.transfer
+	return state.Phase == transfer.Failed || state.Phase == transfer.Succeeded && state.Outcome == nil || state.Phase != transfer.Succeeded && outlived(seen)
+}
+
+// observeTransfer looks at the backup's Job and its Pods, in the caches or live.
+func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight, live bool) error {
+	seen.job, seen.transfer, seen.pods, seen.former = nil, transfer.State{}, 0, 0
+	seen.known, seen.doomed, seen.ended = 0, 0, 0
+	job, err := r.ownJob(ctx, instance, live)
+	if err != nil {
+		return err
+	}
+	found, err := r.podsOf(ctx, instance, live)
+	if err != nil {
+		return err
+	}
+	seen.pods = countWriting(found)
+	if job == nil {
+		seen.transfer = lastWord(instance, found)
+		return nil
+	}
+	seen.job = &batchv1.Job{}
+	if err := schema.Decode(job, seen.job); err != nil {
+		return err
+	}
+	seen.transfer, seen.former = transferOf(seen.job, ofJob(found, seen.job)), formerAttempts(seen.job)
+	r.observeTimes(instance, seen)
+	return nil
+}
+
+// formerAttempts is how many Pods were at work before a Job was made.
+func formerAttempts(job *batchv1.Job) int32 {
+	former, err := strconv.ParseInt(job.Annotations[transfer.AnnotationAttempts], 10, 32)
+	if err != nil {
+		return 0 // it is the first, or somebody took the annotation away
+	}
+	return int32(former)
+}
+
+// transferOf is what a Job and its Pods tell. While the latest Pod has nothing to say yet, why the one before it failed is worth more.
+func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
+	state := transfer.Observe(transfer.CommandBackup, job, own)
+	if state.Phase != transfer.Pending || state.Reason != "" || len(own) < 2 {
+		return state
+	}
+	before := transfer.Observe(transfer.CommandBackup, job, slices.DeleteFunc(slices.Clone(own), func(pod corev1.Pod) bool { return pod.Name == state.Pod }))
+	if before.Phase == transfer.Pending && before.Outcome != nil {
+		state.Reason, state.Message = before.Reason, before.Message
+	}
+	return state
+}
+
+// lastWord is what a backup's Pods say whose Job is gone: one that was told to end may have been complete already.
+func lastWord(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State {
+	state := transfer.Observe(transfer.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
+	if state.Phase == transfer.Succeeded && state.Outcome != nil && state.Outcome.UID == string(instance.UID) {
+		return state
+	}
+	return transfer.State{}
+}
+
+// ownJob returns the Job that the instance owns; nil without one.
+func (r *reconciler) ownJob(ctx context.Context, instance v1.MySQLBackupInstance, live bool) (*unstructured.Unstructured, error) {
+	if !live {
+		for _, job := range r.api.Cached(jobs()).Owned(instance.UID) {
+			return job, nil
+		}
+		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
+	}
+	job, err := r.api.Get(ctx, jobs(), instance.Namespace, transfer.JobName(instance.Name, jobSuffix))
+	if apierrors.IsNotFound(err) || err == nil && !isControlledBy(job, instance) {
+		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
+	}
+	return job, err
+}
+
+// jobSuffix is what transfer.BackupJob adds to the instance's name.
+const jobSuffix = "backup"
+
+func isControlledBy(object *unstructured.Unstructured, instance v1.MySQLBackupInstance) bool {
+	controller := metav1.GetControllerOfNoCopy(object)
+	return controller != nil && controller.UID == instance.UID
+}
+
+// podsOf returns all Pods that bear the instance's name, of whichever Job.
+func (r *reconciler) podsOf(ctx context.Context, instance v1.MySQLBackupInstance, live bool) ([]corev1.Pod, error) {
+	value := transfer.LabelValue(instance.Name)
+	objects := r.api.Cached(pods()).Indexed(indexLabel, indexKey(instance.Namespace, value))
+	if live {
+		var err error
+		if objects, err = r.api.List(ctx, pods(), instance.Namespace, transfer.Selector+","+transfer.LabelBackup+"="+value); err != nil {
+			return nil, err
+		}
+	}
+	found := []corev1.Pod{}
+	for _, object := range objects {
+		if object.GetLabels()[transfer.LabelBackup] != value {
+			continue
+		}
+		var pod corev1.Pod
+		if err := schema.Decode(object, &pod); err != nil {
+			return nil, err
+		}
+		found = append(found, pod)
+	}
+	return found, nil
+}
+
+func ofJob(all []corev1.Pod, job *batchv1.Job) []corev1.Pod {
+	own := []corev1.Pod{}
+	for _, pod := range all {
+		if metav1.IsControlledBy(&pod, job) {
+			own = append(own, pod)
+		}
+	}
+	return own
+}
+
+// isBackupPod tells the Pods that write from those that delete, by the Job that made them.
+func isBackupPod(pod corev1.Pod) bool {
+	controller := metav1.GetControllerOfNoCopy(&pod)
+	return controller == nil || strings.HasSuffix(controller.Name, "-"+jobSuffix)
+}
+
+// countWriting counts the Pods that may still write.
+func countWriting(all []corev1.Pod) int {
+	count := 0
+	for _, pod := range all {
+		if isAtWork(pod) && isBackupPod(pod) {
+			count++
+		}
+	}
+	return count
+}
+
+func isAtWork(pod corev1.Pod) bool {
+	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+}
+
+// observeWanted finds out what is to be backed up, how and where to. What was fixed when the backup began stays.
+func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+	schedule, err := r.schedule(ctx, instance, seen.transfer.Phase == transfer.Running)
+	if err != nil {
+		return err
+	}
+	seen.scheduleMissing = schedule == nil && instance.Spec.Schedule != ""
+	seen.name = instance.Spec.Cluster
+	if seen.name == "" && schedule != nil {
+		seen.name = schedule.Spec.Cluster
+	}
+	if instance.Status.Location != nil {
+		seen.name = instance.Status.Cluster
+	}
+	cluster := v1.MySQLCluster{}
+	if object, found := r.api.Cached(clusters(r.kind)).Get(instance.Namespace, seen.name); found && seen.name != "" {
+		if err := schema.Decode(object, &cluster); err != nil {
+			return err
+		}
+		seen.cluster = &cluster
+	}
+	seen.settings = transfer.Resolve(instance.Spec, schedule, cluster.Spec)
+	if instance.Status.Location != nil {
+		seen.location = *instance.Status.Location
+		return nil
+	}
+	who := transfer.Identity{Namespace: instance.Namespace, Cluster: seen.name, Schedule: instance.Spec.Schedule, Instance: instance.Name}
+	seen.location, seen.urlFault = transfer.LocationOf(seen.settings, who)
+	return nil
+}
+
+// schedule reads the schedule that an instance names; nil where there is none, or nothing depends on it any more. It is read live: few
+// backups wait, and none for long.
+func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstance, isRunning bool) (*v1.MySQLBackupSchedule, error) {
+	if instance.Spec.Schedule == "" || isRunning {
+		return nil, nil //nolint:nilnil // no schedule, and no error in looking for one
+	}
+	object, err := r.api.Get(ctx, schedules(r.kind), instance.Namespace, instance.Spec.Schedule)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // the same
+	}
+	if err != nil {
+		return nil, err
+	}
+	schedule := &v1.MySQLBackupSchedule{}
+	return schedule, schema.Decode(object, schedule)
+}
+
+// observeNeeds looks at what a Pod that is not at work needs.
+func (r *reconciler) observeNeeds(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+	var err error
+	if seen.credentials, err = r.secret(ctx, instance.Namespace, seen.location.Secret); err != nil {
+		return err
+	}
+	if seen.key, err = r.secret(ctx, instance.Namespace, seen.location.EncryptionSecret); err != nil {
+		return err
+	}
+	seen.claim, err = r.claim(ctx, instance.Namespace, seen.location.Claim)
+	return err
+}
+
+func (r *reconciler) secret(ctx context.Context, namespace, name string) (secret, error) {
+	if name == "" {
+		return secret{}, nil
+	}
+	object, err := r.api.Get(ctx, secrets(), namespace, name)
+	if apierrors.IsNotFound(err) {
+		return secret{}, nil
+	}
+	if err != nil {
+		return secret{}, err
+	}
+	var held corev1.Secret
+	err = schema.Decode(object, &held)
+	return secret{found: true, data: held.Data}, err
+}
+
+func (r *reconciler) claim(ctx context.Context, namespace, name string) (*corev1.PersistentVolumeClaim, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // no claim, and no error in looking for one
+	}
+	object, err := r.api.Get(ctx, claims(), namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // the same
+	}
+	if err != nil {
+		return nil, err
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	return claim, schema.Decode(object, claim)
+}
+
+// podLate is for how long a Job may be without a Pod before that is worth a look at its events.
+const podLate = 5 * time.Second
+
+// observeRefusal asks why Kubernetes makes no Pod for the Job: a quota, a security policy, a service account that does not exist. Only the
+// Job's events tell. That they may not be listed is no problem of the backup's: it then only says less.
+func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
+	if seen.job == nil || seen.pods > 0 || seen.transfer.Pod != "" || seen.known < podLate {
+		return nil
+	}
+	job, err := r.ownJob(ctx, instance, false)
+	if job == nil || err != nil {
+		return err
+	}
+	told, err := r.api.Regarding(ctx, job)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	seen.refused, err = refusalIn(told)
+	return err
+}
+
+// refusalIn returns what the Job's controller said last of a Pod that it could not make; empty if it has made one since.
+func refusalIn(told []unstructured.Unstructured) (string, error) {
+	last, at := corev1.Event{}, time.Time{}
+	for i := range told {
+		var event corev1.Event
+		if err := schema.Decode(&told[i], &event); err != nil {
+			return "", err
+		}
+		made := event.Reason == "FailedCreate" || event.Reason == "SuccessfulCreate"
+		if made && !toldAt(event).Before(at) {
+			last, at = event, toldAt(event)
+		}
+	}
+	if last.Reason != "FailedCreate" {
+		return "", nil
+	}
+	return strings.TrimPrefix(last.Message, "Error creating: "), nil
+}
+
+// toldAt is when an event was told last, whichever of its fields says so.
+func toldAt(event corev1.Event) time.Time {
+	last := event.CreationTimestamp.Time
+	if event.Series != nil && event.Series.LastObservedTime.After(last) {
+		last = event.Series.LastObservedTime.Time
+	}
+	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// isOurs says whether these are the labels of what the operator makes for backups, of whichever cluster.
+func isOurs(labels map[string]string) bool {
+	for name, value := range transfer.ClaimLabels() {
+		if labels[name] != value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,377 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// removalDeadline bounds, in seconds, how long the data may take to be deleted once its Pod works: many parts in a slow bucket.
+	removalDeadline = 6 * 3600
+	// removalKept is for how many seconds Kubernetes keeps the Job when nobody is left to delete it.
+	removalKept = 3600
+	// removalSuffix is what transfer.DeleteJob adds to the instance's name.
+	removalSuffix = "delete"
+)
+
+// end brings an instance that is being deleted a step nearer to its end. Its children are garbage collection's.
+func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+	if !isHeld(instance) {
+		return reconcile.Outcome{}, nil
+	}
+	seen, err := r.observeRemains(ctx, instance)
+	if err != nil {
+		return r.unfinished(ctx, object, instance, err)
+	}
+	what, because := decideEnd(instance, seen)
+	switch what {
+	case partStop, partRemove, partClear, partWait, partRest:
+	case partKeep:
+		return r.release(ctx, object, instance, false, nil)
+	case partDone:
+		gone := reconcile.Event{Type: reconcile.Normal, Reason: reasonDataDeleted, Action: "Delete", Note: "the data is deleted: " + where(*instance.Status.Location)}
+		if onlyUnfinished(instance) {
+			gone.Note = "nothing is left of what failed attempts had stored: " + where(*instance.Status.Location)
+		}
+		return r.release(ctx, object, instance, true, &gone)
+	case partHold:
+		r.memory.succeed(keyOf(instance))
+		r.memory.sights.End(keyOf(instance), sightRemoval)
+		return held(instance, because, seen.now), nil
+	case partLeave:
+		return r.leave(ctx, object, instance, because)
+	}
+	if err := r.carryOut(ctx, object, instance, what); err != nil {
+		return r.unfinished(ctx, object, instance, err)
+	}
+	r.memory.succeed(keyOf(instance))
+	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
+}
+
+// carryOut does what a step asks of the Jobs.
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what parting) error {
+	switch what {
+	case partStop:
+		return r.stop(ctx, instance)
+	case partRemove:
+		return r.remove(ctx, object, instance)
+	case partClear:
+		return r.clear(ctx, instance)
+	case partWait, partRest, partKeep, partDone, partHold, partLeave:
+	}
+	return nil
+}
+
+// unfinished ends a pass that could not do what it had to. What is refused for longer than patience is given up, and at once where it can
+// never succeed: nothing can be made in a namespace that is being deleted.
+func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
+	now, found := r.now(), whyUnfinished(err)
+	lapsed, isLapsed := errors.AsType[*lapsedError](err)
+	switch {
+	case isLapsed:
+		return r.leave(ctx, object, instance, lapsed.because)
+	case reconcile.IsNamespaceTerminating(err):
+		return r.leave(ctx, object, instance, "the namespace is being deleted")
+	case isRefusal(err) && now.Sub(r.memory.fail(keyOf(instance), instance.UID, now)) > patience:
+		return r.leave(ctx, object, instance, err.Error())
+	case found == nil:
+		return reconcile.Outcome{}, err
+	}
+	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
+}
+
+// whyUnfinished is what a status says of an error; nil where another try says all.
+func whyUnfinished(err error) *problem {
+	if found := problemOf(err); found != nil {
+		return found
+	}
+	if unsure, ok := errors.AsType[*unsureError](err); ok {
+		return &problem{transfer.ReasonDeleting, "its data is not deleted yet: " + unsure.Error(), false}
+	}
+	return nil
+}
+
+// isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is behind.
+func isRefusal(err error) bool {
+	return problemOf(err) != nil || apierrors.IsInternalError(err)
+}
+
+// leave lets an instance go without its data. Where that is, is told first: after the instance is gone, nobody would find it. The finalizer
+// goes in the next pass, when the API server has the event and the status says so too. Only in a namespace that is being deleted, which takes no
+// event any more, the status alone has to do.
+func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
+	if isToldLeft(instance.Status) {
+		return r.release(ctx, object, instance, true, nil)
+	}
+	left := reconcile.Event{Type: reconcile.Warning, Reason: transfer.ReasonDataLeft, Action: "Delete"}
+	left.Note = "the data was not deleted: " + because
+	if instance.Status.Location != nil {
+		left.Note = fmt.Sprintf("the data remains, if there is any, at %s: it was not deleted: %s", where(*instance.Status.Location), because)
+	}
+	err := r.api.Tell(ctx, object, left)
+	if found := problemOf(err); found != nil {
+		return reconcile.Outcome{Status: departing(instance, *found, r.now()), Again: helpEvery}, nil
+	}
+	if err != nil && !reconcile.IsNamespaceTerminating(err) {
+		return reconcile.Outcome{}, err
+	}
+	logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
+	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDataLeft, left.Note, true}, r.now()), Again: toldEvery}, nil
+}
+
+// toldEvery is how soon an instance goes after it was told that its data is left.
+const toldEvery = time.Second
+
+func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
+	condition := meta.FindStatusCondition(status.Conditions, v1.ConditionStalled)
+	return condition != nil && condition.Reason == transfer.ReasonDataLeft
+}
+
+// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more. settled says that the data was dealt
+// with, so that nothing else in the instance matters any more.
+func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
+	outcome := reconcile.Outcome{}
+	if told != nil {
+		outcome.Events = []reconcile.Event{*told}
+	}
+	// Without the right to delete it, Kubernetes does so after a while.
+	if err := r.clear(ctx, instance); err != nil && problemOf(err) == nil {
+		return reconcile.Outcome{}, err
+	}
+	_, err := r.hold(ctx, object, false)
+	if settled && apierrors.IsConflict(err) {
+		err = r.releaseLive(ctx, object)
+	}
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	return outcome, nil
+}
+
+// releaseLive takes the finalizer off an instance that somebody else has changed meanwhile, such as garbage collection its own finalizer. The data
+// is dealt with, and the Job that did so is gone: another pass would make it again.
+func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstructured) error {
+	live, err := r.api.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
+	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != object.GetUID() {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.hold(ctx, live, false)
+	return err
+}
+
+// departing is the status of an instance whose data is being deleted. What it says of the backup stays.
+func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
+	status := carried(instance)
+	clearOther, kind := v1.ConditionStalled, v1.ConditionReconciling
+	if what.stalled {
+		clearOther, kind = kind, clearOther
+	}
+	meta.RemoveStatusCondition(&status.Conditions, clearOther)
+	set(&status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: what.reason, Message: what.message}, now)
+	return status
+}
+
+// observeRemains looks at what is left of an instance.
+func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
+	seen := remains{now: r.now(), stopping: map[string]time.Duration{}, strayed: map[string]time.Duration{}}
+	all, err := r.podsOf(ctx, instance, false)
+	if err != nil {
+		return seen, err
+	}
+	for _, pod := range all {
+		if isBackupPod(pod) && isAtWork(pod) {
+			seen.pods = append(seen.pods, pod)
+		}
+	}
+	job, err := r.ownJob(ctx, instance, false)
+	if err != nil {
+		return seen, err
+	}
+	if job != nil {
+		var typed batchv1.Job
+		if err := schema.Decode(job, &typed); err != nil {
+			return seen, err
+		}
+		if !isFinished(typed) { // a finished Job makes no Pod any more, and its log may be worth a look
+			seen.job = &typed
+		}
+	}
+	r.observeStops(instance, &seen)
+	if instance.Status.Location == nil {
+		return seen, nil
+	}
+	if err := r.observeRemoval(instance, all, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeReach(ctx, instance, &seen); err != nil {
+		return seen, err
+	}
+	r.observeTried(instance, &seen)
+	return seen, nil
+}
+
+// observeRemoval looks at the Job that deletes the data.
+func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *remains) error {
+	object, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
+	if !found {
+		return nil
+	}
+	seen.removal = &batchv1.Job{}
+	if err := schema.Decode(object, seen.removal); err != nil {
+		return err
+	}
+	r.observeStop(instance, seen, seen.removal)
+	if object.GetAnnotations()[transfer.AnnotationOrder] != transfer.Hash(r.removalOrder(instance)) {
+		seen.stale = true
+		return nil
+	}
+	own := ofJob(all, seen.removal)
+	seen.state = transfer.Observe(transfer.CommandDelete, seen.removal, own)
+	for i := range own {
+		r.observeStop(instance, seen, &own[i])
+	}
+	seen.removing = r.removingFor(instance, seen.now)
+	return nil
+}
+
+// observeReach looks whether the data can be reached, and whether another backup uses its volume.
+func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
+	location := *instance.Status.Location
+	claim, err := r.claim(ctx, instance.Namespace, location.Claim)
+	if err != nil {
+		return err
+	}
+	seen.lost = unreachable(location, claim)
+	if location.Claim == "" {
+		return r.observeBar(ctx, instance, seen)
+	}
+	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
+		seen.shared = seen.shared || other.GetUID() != instance.UID
+	}
+	// A volume that backups are written to all the time, or that belongs to a node that is gone, does not get free.
+	seen.shared = seen.shared && seen.removing <= mendPatience
+	return nil
+}
+
+func (r *reconciler) removalOrder(instance v1.MySQLBackupInstance) transfer.DeleteOrder {
+	return transfer.DeleteOrder{
+		Namespace: instance.Namespace, Cluster: instance.Status.Cluster, Instance: instance.Name, UID: string(instance.UID),
+		Location: *instance.Status.Location, UnfinishedOnly: onlyUnfinished(instance), Deadline: removalDeadline, Image: r.image,
+	}
+}
+
+// onlyUnfinished says whether what goes with an instance is only what its attempts have left. It failed, there are enough of those, and nobody
+// has said that its data goes with it: should there be a whole backup all the same, of which its Pod could not tell, that stays.
+func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
+	_, expired := instance.Annotations[transfer.AnnotationExpired]
+	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
+}
+
+// mayRemove says whether the API server, too, says that the data has to go. A mark of retention alone is no reason any more where the schedule is
+// gone: lapsedError.
+func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
+	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var latest v1.MySQLBackupInstance
+	if err := schema.Decode(live, &latest); err != nil {
+		return false, err
+	}
+	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
+		return false, nil // the cache will say so, too, in a moment
+	}
+	return true, r.stillMarked(ctx, latest)
+}
+
+// remove makes the Job that deletes the data, if that has to go.
+func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
+	if may, err := r.mayRemove(ctx, object, instance); err != nil || !may {
+		return err
+	}
+	if writes, err := r.stillWrites(ctx, instance); err != nil || writes {
+		return err // what the caches show may be of a time before its Pod began to write
+	}
+	job := transfer.DeleteJob(r.removalOrder(instance))
+	job.Spec.WithTTLSecondsAfterFinished(removalKept)
+	_, err := r.api.Create(ctx, nil, job)
+	if apierrors.IsAlreadyExists(err) {
+		return r.refuseForeignRemoval(ctx, instance, *job.Name)
+	}
+	if err == nil {
+		logr.FromContextOrDiscard(ctx).Info("job created", "op", "delete", "job", *job.Name, "url", instance.Status.Location.URL)
+	}
+	return err
+}
+
+// stillWrites says whether the API server has a Pod of the backup that has not ended, or a Job that may make one.
+func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupInstance) (bool, error) {
+	job, err := r.ownJob(ctx, instance, true)
+	if err != nil {
+		return false, err
+	}
+	if job != nil {
+		var typed batchv1.Job
+		if err := schema.Decode(job, &typed); err != nil || !isFinished(typed) {
+			return true, err
+		}
+	}
+	all, err := r.podsOf(ctx, instance, true)
+	return countWriting(all) > 0, err
+}
+
+// refuseForeignRemoval looks whose a Job is that exists under the name of the one that deletes data. Another order's is seen as stale.
+func (r *reconciler) refuseForeignRemoval(ctx context.Context, instance v1.MySQLBackupInstance, name string) error {
+	job, err := r.api.Get(ctx, jobs(), instance.Namespace, name)
+	if apierrors.IsNotFound(err) || err == nil && job.GetLabels()[transfer.LabelBackup] == transfer.LabelValue(instance.Name) && isOurs(job.GetLabels()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return &reconcile.ForeignError{Resource: jobs(), Namespace: instance.Namespace, Name: name}
+}
+
+func isFinished(job batchv1.Job) bool {
+	for _, condition := range job.Status.Conditions {
+		if (condition.Type == batchv1.JobComplete || condition.Type == batchv1.JobFailed) && condition.Status == corev1.ConditionTrue {
+			return true
+		}
+	}
+	return false
+}
+
+// clear deletes the Job that deletes data, whatever became of it.
+func (r *reconciler) clear(ctx context.Context, instance v1.MySQLBackupInstance) error {
+	job, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
+	if !found || job.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return r.api.Delete(ctx, jobs(), job)
+}
+
+func keyOf(instance v1.MySQLBackupInstance) types.NamespacedName {
+	return types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name}
+}

@@ -1,0 +1,177 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// pollEvery is how often a running backup is asked how far it is.
+	pollEvery = 2 * time.Second
+	// helpEvery is how soon to look again at what no watch tells: Secrets, claims, schedules, why a Pod does not start.
+	helpEvery = 10 * time.Second
+)
+
+type reconciler struct {
+	api    *reconcile.Client
+	kind   schema.Kind
+	image  string
+	home   string
+	now    func() time.Time
+	memory *memory
+}
+
+// Forget implements reconcile.Forgetter: it drops what is remembered of an instance that is gone.
+func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
+
+// Reconcile makes one pass over one instance.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var instance v1.MySQLBackupInstance
+	if err := schema.Decode(object, &instance); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if instance.DeletionTimestamp != nil {
+		return r.end(ctx, object, instance)
+	}
+	if isOver(instance.Status.Phase) {
+		return r.rest(ctx, object, instance)
+	}
+	return r.pass(ctx, object, instance)
+}
+
+// rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves all else as it is for ever.
+func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
+	changed, unsure := r.spare(ctx, object, instance)
+	if changed {
+		return reconcile.Outcome{}, unsure
+	}
+	if changed, err := r.hold(ctx, object, holds(instance, instance.Spec.DeletionPolicy)); changed || err != nil {
+		return reconcile.Outcome{}, errors.Join(unsure, err)
+	}
+	if err := errors.Join(unsure, r.retire(ctx, instance)); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	outcome := reconcile.Outcome{Status: carried(instance)}
+	if isMarked(instance) {
+		outcome.Again = markEvery
+	}
+	return outcome, nil
+}
+
+// retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up while
+// its Pod may still write. What a Pod stores for an instance that has failed belongs to nobody, and nothing would ever delete it.
+func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance) error {
+	object, err := r.ownJob(ctx, instance, false)
+	if object == nil || err != nil || object.GetDeletionTimestamp() != nil {
+		return err
+	}
+	var job batchv1.Job
+	if err := schema.Decode(object, &job); err != nil || isFinished(job) {
+		return err
+	}
+	all, err := r.podsOf(ctx, instance, false)
+	if err != nil || !goesOn(instance, transfer.Observe(transfer.CommandBackup, &job, ofJob(all, &job))) {
+		return err
+	}
+	return r.stop(ctx, instance)
+}
+
+// goesOn says whether a Job that has not finished goes on after its backup is over.
+func goesOn(instance v1.MySQLBackupInstance, state transfer.State) bool {
+	return state.Lingers || instance.Status.Phase == v1.BackupFailed && state.Phase != transfer.Succeeded
+}
+
+// pass brings a backup that is not over a step further.
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
+	seen, err := r.observe(ctx, instance)
+	if err != nil {
+		return r.troubled(instance, err)
+	}
+	if changed, err := r.hold(ctx, object, holds(instance, seen.settings.DeletionPolicy)); changed || err != nil {
+		return r.troubled(instance, err)
+	}
+	decided := decide(instance, seen)
+	status, err := r.act(ctx, object, instance, seen, decided)
+	if err != nil {
+		return r.troubled(instance, err)
+	}
+	return outcome(instance, status, again(instance, seen, decided)), nil
+}
+
+// troubled ends a pass that came upon an error. One that names its own remedy is reported; any other leaves the status as it is.
+func (r *reconciler) troubled(instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
+	found := problemOf(err)
+	if found == nil {
+		return reconcile.Outcome{}, err
+	}
+	status := carried(instance)
+	setProblem(&status, *found, r.now())
+	return outcome(instance, status, helpEvery), nil
+}
+
+// holds says whether the finalizer belongs on an instance: where its data has to go with it. policy is the one in force. An instance that
+// says nothing itself keeps what it has: its schedule said it, and may be gone since.
+func holds(instance v1.MySQLBackupInstance, policy v1.DeletionPolicy) bool {
+	_, expired := instance.Annotations[transfer.AnnotationExpired]
+	switch {
+	case expired, policy == v1.DeleteData:
+		return true
+	case instance.Spec.DeletionPolicy == "":
+		return isHeld(instance)
+	}
+	return false
+}
+
+func isHeld(instance v1.MySQLBackupInstance) bool {
+	return slices.Contains(instance.Finalizers, transfer.FinalizerData)
+}
+
+// hold puts the finalizer on or takes it off; changed says that it did, and that the object is not what the pass saw any more.
+func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) (changed bool, err error) {
+	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == transfer.FinalizerData })
+	if wanted == (len(others) < len(object.GetFinalizers())) {
+		return false, nil
+	}
+	if wanted {
+		others = append(others, transfer.FinalizerData)
+	}
+	// Somebody else's entries are those of the very version that is patched: the patch fails if that is not the latest.
+	_, err = r.api.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": others}})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err == nil {
+		logr.FromContextOrDiscard(ctx).Info("finalizer changed", "op", "hold", "finalizer", transfer.FinalizerData, "on", wanted)
+	}
+	return true, err
+}
+
+// problemOf turns the errors that a person can do something about into problems.
+func problemOf(err error) *problem {
+	var foreign *reconcile.ForeignError
+	switch {
+	case errors.As(err, &foreign):
+		return &problem{reasonForeignObject, foreign.Error(), !foreign.Predecessor}
+	case err == nil, reconcile.IsNamespaceTerminating(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &problem{reasonRejected, err.Error(), true}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package backup
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func said(progress transfer.Progress) func(*sight) {
+	return func(seen *sight) {
+		working(transfer.State{Phase: transfer.Running, Attempts: 1})(seen)
+		seen.progress = &progress
+	}
+}
+
+// TestALife tells a backup's statuses one after the other, and what is told of each.
+func TestALife(t *testing.T) {
+	t.Parallel()
+	instance := fresh()
+	var events []string
+	next := func(status v1.MySQLBackupInstanceStatus) {
+		for _, event := range tell(instance.Status, status) {
+			events = append(events, event.Type+" "+event.Reason)
+		}
+		instance.Status = status
+	}
+	next(waiting(instance, calm(), problem{transfer.ReasonClusterNotFound, "nothing there", false}))
+	next(begun(instance, calm()))
+	next(waiting(instance, calm(), starting()))
+	next(followed(instance, calm(working(transfer.State{Phase: transfer.Running, Attempts: 1}))))
+	next(followed(instance, calm(said(transfer.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 3 << 30, BytesPerSecond: 200 << 20}))))
+	next(followed(instance, calm(said(transfer.Progress{Stage: "finishing", Source: "db-1", Bytes: 3 << 30, TotalBytes: 3 << 30}))))
+	done := calm(working(succeeded(nil)))
+	done.now = after(2*time.Minute + 12*time.Second + 400*time.Millisecond)
+	next(completed(instance, done))
+
+	started, ended := metav1.NewTime(after(time.Minute)), metav1.NewTime(after(2*time.Minute+12*time.Second))
+	want := v1.MySQLBackupInstanceStatus{
+		ObservedGeneration: 1, Phase: v1.BackupCompleted, Cluster: "db", Source: "db-1", StartTime: &started, CompletionTime: &ended, Duration: "1m12s",
+		Location: &v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "db-backups"}, Attempts: 1,
+		Progress: &v1.TransferProgress{Bytes: 3 << 30, TotalBytes: 3 << 30, Percent: 100, Summary: "100% of 3Gi"},
+		Stages:   &v1.BackupStages{Wait: "0.3s", Copy: "40.0s", Rest: "0.0s", Upload: "10.2s", Finish: "0.0s"},
+		DataSize: 3 << 30, Size: 1 << 30, SizeSummary: "1Gi", GTIDExecuted: "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", ServerVersion: "9.7.4", Checksum: "sha256:abc",
+		Conditions: []metav1.Condition{{
+			Type: "Ready", Status: "True", Reason: transfer.ReasonCompleted, ObservedGeneration: 1, LastTransitionTime: ended,
+			Message: "3Gi copied from db-1, stored as 1Gi in 1m12s",
+		}},
+	}
+	if diff := cmp.Diff(want, instance.Status); diff != "" {
+		t.Errorf("the status differs (-want +got):\n%s", diff)
+	}
+	told := []string{"Normal ClusterNotFound", "Normal Scheduled", "Normal Copying", "Normal Completed"}
+	if diff := cmp.Diff(told, events); diff != "" {
+		t.Errorf("what was told differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestAFailureStaysToBeSeen keeps how far a backup had come, and says that somebody has to look.
+func TestAFailureStaysToBeSeen(t *testing.T) {
+	t.Parallel()
+	instance := fresh(begins)
+	instance.Status = followed(instance, calm(said(transfer.Progress{Stage: "reading", Source: "db-1", Bytes: 1 << 30, TotalBytes: 4 << 30, BytesPerSecond: 200 << 20})))
+	status := failed(instance, calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), problem{transfer.ReasonDestinationFull, "no space", true})
+	if status.Phase != v1.BackupFailed || status.Attempts != 7 || status.Source != "db-1" || status.Progress.Summary != "25% of 4Gi" || status.Progress.BytesPerSecond != 0 || status.CompletionTime == nil {
+		t.Errorf("unexpected status: %+v", status)
+	}
+	if !meta.IsStatusConditionTrue(status.Conditions, "Stalled") || meta.FindStatusCondition(status.Conditions, "Reconciling") != nil {
+		t.Errorf("unexpected conditions: %+v", status.Conditions)
+	}
+	want := []reconcile.Event{{Type: reconcile.Warning, Reason: transfer.ReasonDestinationFull, Action: "Backup", Note: "no space"}}
+	if diff := cmp.Diff(want, tell(instance.Status, status)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestProgressIsWrittenWhenThereIsNews says the same as long as neither the percentage nor the stage changes.
+func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
+	t.Parallel()
+	at := func(instance v1.MySQLBackupInstance, stage string, bytes int64) v1.MySQLBackupInstanceStatus {
+		return followed(instance, calm(said(transfer.Progress{Stage: stage, Source: "db-1", Bytes: bytes, TotalBytes: 1000000, BytesPerSecond: bytes / 7})))
+	}
+	instance := fresh(begins)
+	instance.Status = at(instance, "reading", 421000)
+	if diff := cmp.Diff(instance.Status, at(instance, "reading", 429999)); diff != "" {
+		t.Errorf("the same percentage is no news:\n%s", diff)
+	}
+	for name, status := range map[string]v1.MySQLBackupInstanceStatus{
+		"a percent": at(instance, "reading", 430000),
+		"a stage":   at(instance, "finishing", 429999),
+	} {
+		if cmp.Equal(instance.Status, status) {
+			t.Errorf("%s more is news", name)
+		}
+	}
+	silent := followed(instance, calm(working(transfer.State{Phase: transfer.Running, Attempts: 1})))
+	if diff := cmp.Diff(instance.Status, silent); diff != "" {
+		t.Errorf("a Pod that cannot be asked is no news:\n%s", diff)
+	}
+}
+
+func TestAPodThatDoesNotEndSaysSo(t *testing.T) {
+	t.Parallel()
+	status := followed(fresh(begins), calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is told to end"})))
+	if !says(status, "Pod x is told to end") {
+		t.Errorf("the conditions are %+v", status.Conditions)
+	}
+}
+
+// TestWhatHasStartedStaysSo: a Pod that was at work makes a backup Started, also when nobody saw it run and the next one waits.
+func TestWhatHasStartedStaysSo(t *testing.T) {
+	t.Parallel()
+	instance := fresh(begins)
+	for name, test := range map[string]struct {
+		state transfer.State
+		want  v1.BackupPhase
+	}{
+		"its first Pod waits":             {transfer.State{Phase: transfer.Pending}, v1.BackupScheduled},
+		"its first Pod runs":              {transfer.State{Phase: transfer.Running}, v1.BackupStarted},
+		"its first Pod failed at once":    {transfer.State{Phase: transfer.Pending, Attempts: 1}, v1.BackupStarted},
+		"its Job was made anew afterward": {transfer.State{}, v1.BackupStarted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := instance
+			if test.state == (transfer.State{}) {
+				before.Status.Phase, before.Status.Attempts = v1.BackupStarted, 1
+			}
+			status := waiting(before, calm(working(test.state)), problem{transfer.ReasonScheduled, "waits", false})
+			if status.Phase != test.want || status.Attempts < before.Status.Attempts {
+				t.Errorf("it is %s after %d attempts, want %s", status.Phase, status.Attempts, test.want)
+			}
+		})
+	}
+}

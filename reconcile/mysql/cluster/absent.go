@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// absentInSync names the members of the record that, by the caches, the StatefulSet does not ask for and that have no Pod.
+func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
+	var absent []string
+	for _, member := range seen.members {
+		if !member.Pod && member.Ordinal >= scaleOf(seen) && slices.Contains(cluster.Status.InSync, member.Name) {
+			absent = append(absent, member.Name)
+		}
+	}
+	return absent
+}
+
+// proveAbsent looks live for members of the record that the caches say are gone. The record would count on them no longer, and another operator,
+// whose record this one reads, may have made them since: the caches may be older than the record.
+func (r *reconciler) proveAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observation) error {
+	absent := absentInSync(cluster, *seen)
+	if len(absent) == 0 {
+		return nil
+	}
+	n := namesOf(cluster)
+	set, err := r.liveSet(ctx, owner, n)
+	if err != nil {
+		return err
+	}
+	seen.set = set
+	seen.members = membersOf(n, cluster, *seen)
+	for i := range seen.members {
+		member := &seen.members[i]
+		if member.Pod || !slices.Contains(absent, member.Name) {
+			continue
+		}
+		pod, err := r.api.Get(ctx, pods(), n.namespace, member.Name)
+		if reconcile.IsGone(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if set == nil || metav1.IsControlledBy(pod, set) {
+			member.Pod, member.Unreachable = true, "its Pod is not in the cache yet"
+		}
+	}
+	return nil
+}
+
+// liveSet reads the cluster's StatefulSet from the API server; nil without one.
+func (r *reconciler) liveSet(ctx context.Context, owner *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
+	object, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	if reconcile.IsGone(err) {
+		return nil, nil //nolint:nilnil // no StatefulSet, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ownSet(owner, object, n)
+}
+
+// ownSet is a StatefulSet as the cluster's own; nil for one of others. One that is about to be adopted counts: its members are at work, and must
+// be heard before anything is decided about them.
+func ownSet(owner, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
+	if !mayBeOwn(owner, object, n) {
+		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one
+	}
+	set := &appsv1.StatefulSet{}
+	return set, schema.Decode(object, set)
+}
+
+func mayBeOwn(owner, object *unstructured.Unstructured, n names) bool {
+	return reconcile.Claim(owner, object, statefulSets(), n.labels()) == nil
+}

@@ -1,0 +1,282 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	managerRole    = reconcile.ManagerChildren + "-role"
+	managerStorage = reconcile.ManagerChildren + "-storage"
+)
+
+// applied is what became of a cluster's children in a pass.
+type applied struct {
+	// rolled says that the StatefulSet is not what was seen any more.
+	rolled bool
+	// unsettled says that a child was changed, or is being deleted and has to be made anew.
+	unsettled bool
+	// waits says that the members stay as they are until an update is over (rollPlan), or another image may begin (opening).
+	waits bool
+	// held is why the members stay as they are: settings or an image that they would not start with, or that nobody has asked yet; nil for nothing.
+	held *problem
+}
+
+// applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
+func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
+	n := names{cluster.Namespace, cluster.Name}
+	of := made{uid: cluster.UID, digest: digest(
+		seen.versions, strconv.FormatInt(cluster.Generation, 10), cluster.Status.Primary, seen.route, cluster.Annotations[AnnotationRestartPrimary],
+		strconv.FormatBool(decision.ReadFromPrimary), strconv.Itoa(decision.Scale), string(seen.bundle), rollOf(cluster, seen).asked(),
+	)}
+	if r.memory.isMade(keyOf(cluster), of) {
+		return applied{}, nil
+	}
+	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
+	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
+	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
+	done.unsettled = done.unsettled || told != reconcile.Unchanged
+	err = joined(err, untold)
+	if err == nil && !done.unsettled {
+		r.memory.noteMade(keyOf(cluster), of)
+	}
+	return done, err
+}
+
+// joined returns two errors as one. One that passes by itself comes alone: told together with a problem it would not be tried again.
+func joined(one, other error) error {
+	if one != nil && problemOf(one) == nil {
+		return one
+	}
+	if other != nil && problemOf(other) == nil {
+		return other
+	}
+	return errors.Join(one, other)
+}
+
+// applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before
+// the StatefulSet, the last one.
+func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
+	n := names{cluster.Namespace, cluster.Name}
+	if isInnoDBOnly(cluster, seen) {
+		cluster = withTableDefaults(cluster)
+	}
+	children := []any{
+		serviceAccount(n), configMap(n, cluster), podsService(n, cluster),
+		writeService(n, cluster, seen.route), readService(n, cluster, seen.route, decision.ReadFromPrimary), budget(n),
+	}
+	if cluster.Spec.Network != nil || r.hasNetworkPolicy(owner, n) {
+		children = append(children, networkPolicy(n, cluster, r.operator))
+	}
+	if decision.Scale > 0 {
+		if err := r.refuseForeignVolumes(ctx, n, seen, decision.Scale); err != nil {
+			return applied{}, err
+		}
+	}
+	unsettled, err := r.applyAll(ctx, owner, children)
+	if err != nil || decision.Scale == 0 {
+		return applied{unsettled: unsettled}, err
+	}
+	done, err := r.applySet(ctx, owner, cluster, seen, decision.Scale)
+	done.unsettled = done.unsettled || unsettled
+	return done, err
+}
+
+// applyAll applies children one after the other; unsettled says that one of them was changed, or could not be.
+func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (unsettled bool, err error) {
+	for _, child := range children {
+		change, err := r.api.Apply(ctx, owner, child)
+		if err != nil {
+			return true, err
+		}
+		unsettled = unsettled || change != reconcile.Unchanged
+	}
+	return unsettled, nil
+}
+
+// hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.
+func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names) bool {
+	made, found := r.api.Cached(networkPolicies()).Get(n.namespace, n.cluster)
+	return found && reconcile.Claim(owner, made, networkPolicies(), n.labels()) == nil
+}
+
+// routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are at
+// work does not take their clients away.
+func (r *reconciler) routed(n names) string {
+	if service, found := r.api.Cached(services()).Get(n.namespace, n.cluster); found {
+		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
+		if _, ok := n.ordinal(member); ok {
+			return member
+		}
+	}
+	return n.member(0)
+}
+
+// claimSize keeps what the StatefulSet asks for now, since that can't change; the claims themselves are expanded one by one.
+func claimSize(cluster v1.MySQLCluster, seen observation) resource.Quantity {
+	if seen.set != nil && len(seen.set.Spec.VolumeClaimTemplates) > 0 {
+		return seen.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	return wantedStorage(cluster)
+}
+
+// defaultStorage is the schema's default, for objects that were made without it.
+const defaultStorage = "1Gi"
+
+func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
+	return quantityOr(cluster.Spec.Storage, defaultStorage)
+}
+
+// refuseForeignVolumes looks, before members are added, whether a claim under a new member's name is somebody else's: the StatefulSet
+// controller would take it without asking.
+func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observation, scale int) error {
+	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
+		found, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !isOwnVolume(n, found) {
+			return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: found.GetName()}
+		}
+	}
+	return nil
+}
+
+func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
+	labels := claim.GetLabels()
+	return labels[labelManagedBy] == managedBy && labels[labelInstance] == n.cluster
+}
+
+// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a problem;
+// anything else that keeps a claim from growing is an error, and passes.
+func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) (*problem, error) {
+	wanted := wantedStorage(cluster)
+	for _, volume := range seen.volumes {
+		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
+		if volume.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 || !isMember(volume.Name, seen) {
+			continue
+		}
+		if found, err := r.growClaim(ctx, volume, wanted); found != nil || err != nil {
+			return found, err
+		}
+	}
+	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
+}
+
+// growClaim raises one claim to a size.
+func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolumeClaim, wanted resource.Quantity) (*problem, error) {
+	claim := corev1ac.PersistentVolumeClaim(volume.Name, volume.Namespace).WithSpec(corev1ac.PersistentVolumeClaimSpec().
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
+	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
+	if err != nil && problemOf(err) == nil {
+		return nil, fmt.Errorf("expand %s to %s: %w", volume.Name, wanted.String(), err)
+	}
+	if err != nil {
+		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
+		return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}, nil
+	}
+	return nil, nil //nolint:nilnil // no problem, and no error in growing it
+}
+
+func isMember(volume string, seen observation) bool {
+	for _, pod := range seen.pods {
+		if volume == "data-"+pod.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// assign tells every member what it is to be, where that differs from what it works to. A member that cannot be told now, since it fell
+// silent or knows better, or that the record moved on meanwhile, is no error: told is false then, and the next pass is soon.
+func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) (told bool, err error) {
+	told = true
+	var failures []error
+	for _, member := range seen.members {
+		wanted, found := decision.Assignments[member.Name]
+		if !found || member.Status == nil || wanted.Followed(*member.Status) {
+			continue
+		}
+		if wanted.Relaxes(*member.Status) {
+			err := r.confirmRecord(ctx, owner, wanted.Record)
+			if errors.Is(err, errRecordMoved) {
+				return false, errors.Join(failures...) // whatever else this pass would say is of the past as well
+			}
+			if err != nil {
+				failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
+				continue
+			}
+		}
+		pod, _ := seen.pod(member.Name)
+		if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
+			logr.FromContextOrDiscard(ctx).Info("member could not be told, tries again", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
+			told = false
+		}
+	}
+	return told, errors.Join(failures...)
+}
+
+// errRecordMoved: the record is read live before a member is let do what rests on it, since a cache may be older than another operator's
+// decision.
+var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
+
+func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
+	cluster, err := r.liveCluster(ctx, owner)
+	if err == nil && !recordOf(cluster.Status).Equal(record) {
+		return errRecordMoved
+	}
+	return err
+}
+
+// liveCluster reads the cluster from the API server; errRecordMoved for one that is going, or another one of its name.
+func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstructured) (v1.MySQLCluster, error) {
+	var cluster v1.MySQLCluster
+	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
+	if err != nil {
+		return cluster, err
+	}
+	if live.GetUID() != owner.GetUID() || live.GetDeletionTimestamp() != nil {
+		return cluster, errRecordMoved
+	}
+	err = schema.Decode(live, &cluster)
+	return cluster, err
+}
+
+// labelRoles puts each member's role on its Pod.
+func (r *reconciler) labelRoles(ctx context.Context, seen observation, record replication.Record) error {
+	if record.Primary == "" {
+		return nil // nobody has a role yet
+	}
+	for _, pod := range seen.pods {
+		role := roleReplica
+		if pod.Name == record.Primary {
+			role = rolePrimary
+		}
+		if pod.Labels[roleLabel] == role || pod.DeletionTimestamp != nil {
+			continue
+		}
+		labelled := corev1ac.Pod(pod.Name, pod.Namespace).WithLabels(map[string]string{roleLabel: role})
+		if _, err := r.api.ApplyFields(ctx, managerRole, labelled); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("label %s as %s: %w", pod.Name, role, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// applySet makes the StatefulSet.
+func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, scale int) (applied, error) {
+	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
+	if seen.set != nil {
+		spec.version = seen.set.ResourceVersion
+	}
+	stays := applied{unsettled: true, waits: rollOf(cluster, seen).opening().waits != ""}
+	if !stays.waits {
+		var err error
+		if stays.held, err = r.settingsProblem(ctx, owner, cluster, seen, spec); err != nil {
+			return stays, err
+		}
+	}
+	if stays.waits || stays.held != nil {
+		rolled, err := r.keepTemplate(ctx, owner, cluster, seen, spec)
+		stays.rolled = rolled
+		return stays, err
+	}
+	plan, err := r.planRoll(ctx, owner, cluster, seen, func(partition *int32) (bool, error) {
+		spec.partition = partition
+		return r.api.IsApplied(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+	})
+	if err != nil || plan.waits {
+		return applied{unsettled: true, waits: plan.waits}, err
+	}
+	spec.partition = plan.partition
+	change, err := r.api.Apply(ctx, owner, statefulSet(namesOf(cluster), cluster, spec))
+	if err != nil {
+		return applied{unsettled: true}, err
+	}
+	rolled := change != reconcile.Unchanged
+	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
+}
+
+// keepTemplate makes the StatefulSet ask for as many members as it shall, and moves an update that is under way along as usual. The members stay what the
+// operator applied last, and so do those that Kubernetes makes anew.
+func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rolled bool, err error) {
+	if seen.set == nil {
+		return false, nil
+	}
+	has := cluster
+	has.Spec.Image = imageOf(*seen.set)
+	plan, err := r.planRoll(ctx, owner, has, seen, func(*int32) (bool, error) { return true, nil })
+	if err != nil || scaleOf(seen) == spec.scale && partitionOf(*seen.set) == plan.first() {
+		return false, err
+	}
+	live, err := r.liveSet(ctx, owner, namesOf(cluster))
+	if live == nil || err != nil {
+		return false, err
+	}
+	kept, err := appsv1ac.ExtractStatefulSet(live, reconcile.ManagerChildren)
+	if err != nil || kept.Spec == nil || kept.Spec.Template == nil {
+		return false, err // somebody else made it, and it is not adopted yet
+	}
+	kept.WithResourceVersion(spec.version).Spec.WithReplicas(int32(spec.scale)).WithUpdateStrategy(updateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
+	change, err := r.api.Apply(ctx, owner, kept)
+	return change != reconcile.Unchanged, err
+}
+
+// rollPlan is what a pass does about an update of the members.
+type rollPlan struct {
+	// partition is the number of the first member that may be restarted now; nil where the order does not matter.
+	partition *int32
+	// doubtful says that a live look shows another primary, permission or spec than this pass has seen, so that the partition stays as it is.
+	doubtful bool
+	// waits says that the StatefulSet stays as it is, since an update which people let restart the primary is under way. Kubernetes makes a member below the
+	// partition anew by the last update that all members had: with another template, whose partition is up again, the primary could come back older than it was.
+	waits bool
+}
+
+// first is the number of the first member that may be restarted.
+func (p rollPlan) first() int {
+	if p.partition == nil {
+		return 0
+	}
+	return int(*p.partition)
+}
+
+// planRoll decides about an update. hasIt says whether the StatefulSet has the template already that the pass applies, with a partition. The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not
+// replace by another: the template of a later one comes together with the partition that holds it back.
+func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, hasIt func(*int32) (bool, error)) (rollPlan, error) {
+	now := rollOf(cluster, seen)
+	wanted := now.opening().bound
+	if lowered, maybe := now.lowered(); maybe {
+		same, err := hasIt(number(now.partition))
+		if err != nil {
+			return rollPlan{}, err
+		}
+		if same {
+			wanted = lowered
+		} else if now.isUnderWay() && diagnose(cluster, seen) == nil {
+			return rollPlan{waits: true}, nil
+		}
+	}
+	if wanted < now.partition {
+		err := r.confirmRoll(ctx, owner, cluster)
+		if errors.Is(err, errRecordMoved) {
+			return rollPlan{partition: number(now.partition), doubtful: true}, nil
+		}
+		if err != nil {
+			return rollPlan{}, err
+		}
+	}
+	if wanted == 0 && now.primary == 0 {
+		return rollPlan{}, nil
+	}
+	return rollPlan{partition: number(wanted)}, nil
+}
+
+func number(ordinal int) *int32 {
+	small := int32(ordinal) //nolint:gosec // below maxMembers
+	return &small
+}
+
+// confirmRoll looks whether the cluster still has the primary, the permission, and the spec that a partition was decided on.
+func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
+	live, err := r.liveCluster(ctx, owner)
+	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Generation == cluster.Generation
+	if err == nil && !isSame {
+		return errRecordMoved
+	}
+	return err
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"context"
+	"encoding/base64"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+)
+
+// The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace, so that nobody who may read Secrets where the
+// cluster is can sign in its name. That Secret can have no owner there; End deletes it.
+
+// annotationTold, on that Secret, is when the members were told of the newest CA, annotationClientsTold when clients were, as RFC 3339.
+const (
+	annotationTold        = prefix + "members-told"
+	annotationClientsTold = prefix + "clients-told"
+)
+
+// readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read: none and nil where there is none.
+// A Secret that is damaged, or of a former cluster of that name, has none.
+func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
+	found, err := r.api.Get(ctx, secrets(), r.operator.Home, n.authority())
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if found.GetLabels()[labelManagedBy] != managedBy || found.GetLabels()[labelUID] == "" {
+		return nil, nil, &reconcile.ForeignError{Resource: secrets(), Namespace: r.operator.Home, Name: n.authority()}
+	}
+	if found.GetLabels()[labelUID] != string(cluster) {
+		return nil, found, nil
+	}
+	content, err := secretData(found)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, err := agent.ReadAuthorities(content)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, makes a new one", "secret", r.operator.Home+"/"+n.authority(), "error", err.Error())
+	}
+	return held, found, nil
+}
+
+// writeAuthorities puts CAs in the place of those that were read.
+func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster types.UID, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	data, err := held.Data()
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{labelManagedBy: managedBy, labelUID: string(cluster)}
+	if read == nil {
+		return r.api.Create(ctx, nil, &corev1.Secret{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+			ObjectMeta: metav1.ObjectMeta{Name: n.authority(), Namespace: r.operator.Home, Labels: labels},
+			Type:       corev1.SecretTypeOpaque, Data: data,
+		})
+	}
+	metadata := map[string]any{"labels": labels, "annotations": map[string]any{annotationTold: nil, annotationClientsTold: nil}}
+	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
+}
+
+// noteTold notes in one of these when somebody was told of the newest CA.
+func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
+	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
+	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
+}
+
+// readTold reads when that was; zero where it is not noted.
+func readTold(secret *unstructured.Unstructured, annotation string) time.Time {
+	if secret == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, secret.GetAnnotations()[annotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// encoded is the data of a Secret as a patch has it.
+func encoded(data map[string][]byte) map[string]any {
+	changes := map[string]any{}
+	for key, value := range data {
+		changes[key] = base64.StdEncoding.EncodeToString(value)
+	}
+	return changes
+}
+
+// End implements reconcile.Ender: it deletes the Secret with the CAs of a cluster that is gone. Where it is not certain that the cluster is
+// gone, the Secret stays.
+func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
+	n := names{key.Namespace, key.Name}
+	if !r.api.WorksIn(n.namespace) {
+		return nil
+	}
+	secret, err := r.api.Get(ctx, secrets(), r.operator.Home, n.authority())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || secret.GetLabels()[labelManagedBy] != managedBy || secret.GetLabels()[labelUID] == "" {
+		return err
+	}
+	_, err = r.api.Get(ctx, r.resource, n.namespace, n.cluster)
+	switch {
+	case apierrors.IsNotFound(err):
+		return r.api.Delete(ctx, secrets(), secret)
+	case apierrors.IsForbidden(err):
+		logr.FromContextOrDiscard(ctx).Info("cannot tell whether the cluster is gone, its CA stays", "error", err.Error())
+		return nil
+	}
+	return err // one that has taken its place writes the Secret anew in its own passes
+}
+
+// Left implements reconcile.Ender: the clusters whose CAs there are.
+func (r *reconciler) Left(ctx context.Context) ([]types.NamespacedName, error) {
+	found, err := r.api.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
+	if err != nil {
+		return nil, err
+	}
+	left := make([]types.NamespacedName, 0, len(found))
+	for _, one := range found {
+		if namespace, cluster, ok := agent.ClusterOf(one.GetName()); ok {
+			left = append(left, types.NamespacedName{Namespace: namespace, Name: cluster})
+		}
+	}
+	return left, nil
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+)
+
+// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their images.
+func slimSet() cache.TransformFunc {
+	slim := reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
+		"spec.template.spec.containers.name", "spec.template.spec.containers.image",
+		"status.observedGeneration", "status.currentRevision", "status.updateRevision")
+	return func(item any) (any, error) {
+		digested, err := slim(item)
+		whole, ok := item.(*unstructured.Unstructured)
+		kept, isKept := digested.(*unstructured.Unstructured)
+		if err != nil || !ok || !isKept {
+			return digested, err
+		}
+		if image, found := whole.GetAnnotations()[annotationImage]; found {
+			kept.SetAnnotations(map[string]string{annotationImage: image})
+		}
+		return kept, nil
+	}
+}
+
+// slimService keeps of a Service what this kind reads: the member that it leads to.
+func slimService(item any) (any, error) {
+	digested, err := reconcile.KeepDigest()(item)
+	whole, ok := item.(*unstructured.Unstructured)
+	kept, isKept := digested.(*unstructured.Unstructured)
+	if err != nil || !ok || !isKept {
+		return digested, err
+	}
+	path := []string{"spec", "selector", labelPod}
+	if member, found, err := unstructured.NestedString(whole.Object, path...); found && err == nil {
+		return kept, unstructured.SetNestedField(kept.Object, member, path...)
+	}
+	return kept, nil
+}
+
+// slimVolume keeps of a claim what this kind reads.
+func slimVolume(item any) (any, error) {
+	trimmed, err := reconcile.TrimChild(item)
+	volume, ok := trimmed.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return trimmed, err
+	}
+	volume.SetAnnotations(nil)
+	reconcile.Keep(volume, "spec.resources.requests.storage", "spec.storageClassName", "status.phase")
+	return volume, nil
+}

@@ -1,0 +1,162 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has another
+// version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the same and
+// the members say nothing new for people, a full pass would change nothing.
+type settled struct {
+	uid types.UID
+	// version is the cluster's resourceVersion, children is a digest of those of its children.
+	version  string
+	children uint64
+	agents   *agent.Client
+	// view is what the decision depends on, the members without what they said.
+	view      replication.Cluster
+	addresses []string
+	// said are digests of what every member said, as far as a status repeats it: thousands of clusters are remembered.
+	said            []uint64
+	readFromPrimary bool
+	// note is what the decision waited for all the same: what follows from an update that is held back. nil for nothing.
+	note *replication.Note
+	// until is when the next full pass is due, which reads the Secrets again.
+	until time.Time
+}
+
+// steady is what a status repeats of a member's words, but for what moves all the time.
+type steady struct {
+	heard, short, hangs                  bool
+	state                                replication.State
+	message, version, rootError, refused string
+	// tls stands for the certificates that it uses, tables for what it says of tables, barred for the accounts that nobody can log in to.
+	tls, tables, barred string
+	disk                replication.DiskLevel
+	// left says whether transactions are left prepared, knowsLeft that the member knows.
+	left, knowsLeft bool
+}
+
+func steadyOf(member replication.Member) steady {
+	if member.Status == nil {
+		return steady{refused: member.Unreachable}
+	}
+	status := *member.Status
+	left := status.Transactions.Left
+	return steady{
+		heard: true, state: status.State, message: steadyMessage(status), version: status.Version,
+		rootError: status.RootError, short: status.AcksShortSeconds > 0, hangs: hangs(status), tls: status.TLS, tables: tablesOf(status), barred: barredOf(status),
+		disk: status.Disk.Level, left: left != nil && *left > 0, knowsLeft: left != nil,
+	}
+}
+
+func steadyOfAll(members []replication.Member) []uint64 {
+	all := make([]uint64, 0, len(members))
+	for _, member := range members {
+		all = append(all, digest(fmt.Sprintf("%#v", steadyOf(member))))
+	}
+	return all
+}
+
+// Glance implements reconcile.Glancer: it looks at the members of a settled cluster, and reports whether that was enough.
+func (r *reconciler) Glance(ctx context.Context, key types.NamespacedName, uid types.UID, version string) (again time.Duration, isEnough bool) {
+	known := r.settledAs(key, uid, version)
+	return jittered(calmEvery), known != nil && known.holds(ctx)
+}
+
+// settledAs returns a settled cluster of which nothing has changed but what its members say; nil for any other.
+func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version string) *settled {
+	known := r.memory.settled(key, uid)
+	if known == nil || known.version != version || !r.now().Before(known.until) {
+		return nil
+	}
+	if known.children != digest(r.versions(names{key.Namespace, key.Name})) {
+		return nil
+	}
+	return known
+}
+
+// lookTimeout bounds a look at all members of a settled cluster: one that hangs is given its time by the full pass that follows, and is not
+// found out much later for the look before it.
+const lookTimeout = agentTimeout / 4
+
+// holds asks the members, and decides.
+func (s *settled) holds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	members := slices.Clone(s.view.Members)
+	askAgents(ctx, s.agents, s.view.Record.Primary, members, s.addresses)
+	return s.stillHolds(members)
+}
+
+// stillHolds says whether what the members say now leaves nothing to do, and nothing to tell.
+func (s *settled) stillHolds(members []replication.Member) bool {
+	if !slices.Equal(steadyOfAll(members), s.said) {
+		return false
+	}
+	now := s.view
+	now.Members = members
+	return s.nothingToDo(members, replication.Decide(now))
+}
+
+// nothingToDo says whether a decision changes neither the record, nor a child, nor what a member works to or is asked.
+func (s *settled) nothingToDo(members []replication.Member, decision replication.Decision) bool {
+	if !sameNote(decision.Note, s.note) || decision.Matching != nil || !decision.Record.Equal(s.view.Record) {
+		return false
+	}
+	if decision.Scale != s.view.Scale || decision.ReadFromPrimary != s.readFromPrimary {
+		return false
+	}
+	return !slices.ContainsFunc(members, func(member replication.Member) bool {
+		wanted, found := decision.Assignments[member.Name]
+		return found && member.Status != nil && !wanted.Followed(*member.Status)
+	})
+}
+
+func sameNote(one, other *replication.Note) bool {
+	return one == nil && other == nil || one != nil && other != nil && *one == *other
+}
+
+// isAtRest reports whether all is as it should be, or would be if an update were not held back: that may last for weeks.
+func isAtRest(status v1.MySQLClusterStatus) bool {
+	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == reasonPrimaryFirst || ready.Reason == reasonUpgradeBlocked)
+}
+
+// settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
+func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
+	cluster, seen := r.cluster, r.seen
+	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||
+		!apiequality.Semantic.DeepEqual(status, cluster.Status) {
+		return nil
+	}
+	s := &settled{
+		uid: cluster.UID, version: object.GetResourceVersion(), children: digest(seen.versions), agents: known.agents, view: view(cluster, seen),
+		addresses: seen.addresses(), said: steadyOfAll(seen.members), readFromPrimary: r.decision.ReadFromPrimary,
+		until: known.lookAgain(secretsEvery),
+	}
+	if r.isOver(r.note()) {
+		s.note = r.decision.Note
+	}
+	if !s.nothingToDo(seen.members, r.decision) {
+		return nil
+	}
+	s.view.Members = slices.Clone(seen.members)
+	for i := range s.view.Members {
+		s.view.Members[i].Status = nil
+	}
+	return s
+}

@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// atRest is a cluster that a full pass has found to be as it should be, after it had written its status.
+func atRest(t *testing.T) (*scene, report) {
+	t.Helper()
+	s := healthy(t, 3)
+	s.record.Revision = 1
+	s.cluster.Status.Primary, s.cluster.Status.Epoch, s.cluster.Status.Revision = s.record.Primary, s.record.Epoch, s.record.Revision
+	s.cluster.Status.InSync, s.cluster.Status.RequiredAcks = s.record.InSync, int32(s.record.RequiredAcks)
+	for ordinal := range 3 {
+		s.member(ordinal, true, func(status *replication.Status) {
+			status.Protocol, status.Held, status.Origin, status.Boot = replication.Protocol, s.record, replication.OriginMember, "boot"
+			status.Writable, status.Acknowledging, status.ServerUUID = ordinal == 0, ordinal > 0, serverUUID
+			status.Received = status.Executed
+		})
+	}
+	decision := replication.Decide(view(s.cluster, s.seen))
+	for ordinal := range 3 {
+		s.member(ordinal, true, func(status *replication.Status) {
+			given := decision.Assignments[s.seen.members[ordinal].Name]
+			status.Assignment, status.Last, status.HeldRole = &given, &given, given.Role
+		})
+	}
+	found := report{cluster: s.cluster, seen: s.seen, decision: replication.Decide(view(s.cluster, s.seen))}
+	found.cluster.Status = found.status()
+	s.cluster = found.cluster
+	return s, found
+}
+
+func object(version string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{}}
+	made.SetResourceVersion(version)
+	return made
+}
+
+func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*report)
+		want   bool
+	}{
+		"as it should be":            {func(*report) {}, true},
+		"a problem":                  {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
+		"the StatefulSet was made":   {func(r *report) { r.children = applied{rolled: true, unsettled: true} }, false},
+		"a child is going":           {func(r *report) { r.children.unsettled = true }, false},
+		"its status is not written":  {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
+		"not Ready":                  {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
+		"the record is to change":    {func(r *report) { r.decision.Record.Revision++ }, false},
+		"reads are to go elsewhere":  {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // routed already: the children have this version
+		"members are to come":        {func(r *report) { r.decision.Scale++ }, false},
+		"a member is to be assigned": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
+		"the primary is to match":    {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
+		"it waits for something":     {func(r *report) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
+	} {
+		_, found := atRest(t)
+		test.change(&found)
+		if got := found.settle(object("7"), found.status(), remembered{}); (got != nil) != test.want {
+			t.Errorf("%s: settled %t, want %t", name, got != nil, test.want)
+		}
+	}
+}
+
+func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		member int
+		change func(*replication.Member)
+		want   bool
+	}{
+		"the same": {0, func(*replication.Member) {}, true},
+		"clients have written": {0, func(m *replication.Member) {
+			m.Status.Executed = gtids(t, serverUUID+":1-99")
+		}, true},
+		"a replica lags":              {1, func(m *replication.Member) { lag := int64(4); m.Status.LagSeconds = &lag }, true},
+		"a member is silent":          {1, func(m *replication.Member) { m.Status, m.Unreachable = nil, "no answer" }, false},
+		"a member does not replicate": {1, func(m *replication.Member) { m.Status.State = replication.StateBroken }, false},
+		"another release of MySQL":    {1, func(m *replication.Member) { m.Status.Version = "9.8.0" }, false},
+		"root's password":             {0, func(m *replication.Member) { m.Status.RootError = "refused" }, false},
+		"acknowledgements run short":  {0, func(m *replication.Member) { m.Status.AcksShortSeconds = 1 }, false},
+		"mysqld has started anew":     {0, func(m *replication.Member) { m.Status.Boot = "another" }, false},
+		"an agent has started anew":   {2, func(m *replication.Member) { m.Status.Assignment = nil }, false},
+		"a later record":              {2, func(m *replication.Member) { m.Status.Held.Revision = 9 }, false},
+		"a replica has hollow transactions": {2, func(m *replication.Member) {
+			m.Status.Hollow = gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1")
+		}, false},
+		"another agent": {2, func(m *replication.Member) { m.Status.Protocol = 0 }, false},
+	} {
+		scene, found := atRest(t)
+		known := found.settle(object("7"), found.status(), remembered{})
+		if known == nil {
+			t.Fatal("a cluster as it should be is not settled")
+		}
+		for _, member := range known.view.Members {
+			if member.Status != nil {
+				t.Fatal("it remembers what a member said")
+			}
+		}
+		members := scene.seen.members
+		test.change(&members[test.member])
+		if got := known.stillHolds(members); got != test.want {
+			t.Errorf("%s: a look is enough: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 2)
+	owner := s.owner(t, "db1")
+	n, now := names{"shop", "db1"}, time.Unix(5000, 0)
+	s.now = func() time.Time { return now }
+	key := types.NamespacedName{Namespace: "shop", Name: "db1"}
+	settle := func(change func(*settled)) {
+		known := &settled{uid: owner.GetUID(), version: owner.GetResourceVersion(), children: digest(s.versions(n)), until: now.Add(time.Minute)}
+		change(known)
+		s.memory.settle(key, known)
+	}
+	for name, test := range map[string]struct {
+		change func(*settled)
+		want   bool
+	}{
+		"nothing":                   {func(*settled) {}, true},
+		"the cluster":               {func(k *settled) { k.version = "4" }, false},
+		"a child":                   {func(k *settled) { k.children++ }, false},
+		"the time for a full pass":  {func(k *settled) { k.until = now }, false},
+		"the cluster was made anew": {func(k *settled) { k.uid = "another" }, false},
+	} {
+		settle(test.change)
+		if got := s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil; got != test.want {
+			t.Errorf("changed %s: settled %t, want %t", name, got, test.want)
+		}
+	}
+	s.Forget(key)
+	if s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil {
+		t.Error("a cluster that was forgotten is remembered")
+	}
+}
+
+func TestChildrenAreComparedAgainOnlyAfterAChange(t *testing.T) {
+	t.Parallel()
+	m, key := newMemory(), types.NamespacedName{Namespace: "shop", Name: "db"}
+	if m.isMade(key, made{"a", 1}) {
+		t.Error("children are taken for made before anybody has looked")
+	}
+	m.noteMade(key, made{"a", 1})
+	if !m.isMade(key, made{"a", 1}) || m.isMade(key, made{"a", 2}) || m.isMade(key, made{"b", 1}) {
+		t.Error("it remembers something else than it was told")
+	}
+	m.forget(key)
+	if m.isMade(key, made{"a", 1}) {
+		t.Error("a cluster that is gone is remembered")
+	}
+}
+
+// A member whose node is gone must not be found out later for the look that comes before the full pass.
+func TestALookIsShortWhereAMemberHangs(t *testing.T) {
+	t.Parallel()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.77.1", strconv.Itoa(agent.Port)))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer silent.Close()
+	_, found := atRest(t)
+	known := found.settle(object("7"), found.status(), remembered{agents: agent.NewClient(&tls.Config{MinVersion: tls.VersionTLS12}, agentTimeout)})
+	known.addresses = slices.Repeat([]string{"127.0.77.1"}, 3)
+	began := time.Now()
+	if known.holds(t.Context()) {
+		t.Error("a look is enough although no member answers")
+	}
+	if took := time.Since(began); took >= agentTimeout {
+		t.Errorf("the look took %s", took)
+	}
+}

@@ -1,0 +1,260 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+)
+
+// The keys of Secret NAME-tls, and of ConfigMap NAME-ca-cert.
+const (
+	keyCertificate = "tls.crt"
+	keyPrivate     = "tls.key"
+	keyAuthorities = "ca.crt"
+)
+
+// maxSteps bounds how many steps a look at the certificates may take: to bring a new CA takes three or four.
+const maxSteps = 5
+
+// papers are what a cluster's certificates come to.
+type papers struct {
+	// security is how the operator connects to agents and transfers.
+	security *tls.Config
+	// bundle are the CAs that clients are to trust, in PEM.
+	bundle []byte
+	// digest stands for the files that members are given; awaited says that the next step waits until they use them.
+	digest  string
+	awaited bool
+	// lost is when a CA was made in the place of one whose key is lost, while members are known by that one; zero otherwise.
+	lost time.Time
+	// rotation is the condition CertificateRotation; nil for none.
+	rotation *rotation
+	// stuck says that a step could not be written; unpublished, that clients cannot learn of a new CA yet.
+	stuck, unpublished bool
+}
+
+// look is a look at a cluster's certificates.
+type look struct {
+	names
+	situation
+	owner *unstructured.Unstructured
+	now   time.Time
+	// uses stands for the files that all members were seen to use.
+	uses string
+	// kept and given are the two Secrets as they were read, nil where there is none: the operator's, and that of the members with its content.
+	kept, given *unstructured.Unstructured
+	content     map[string][]byte
+}
+
+// certificates reads a cluster's CAs and its members' certificate, makes what is missing, and takes the steps that are due. Each step is one
+// write, so that whoever comes next goes on where the last one died.
+func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
+	if err := r.observeCertificates(ctx, &l); err != nil {
+		return papers{}, err
+	}
+	due := l.next(l.now)
+	for range maxSteps {
+		if due.step == stepKeep {
+			break
+		}
+		if err := r.takeStep(ctx, &l, due); err != nil {
+			return l.stuck(err)
+		}
+		logr.FromContextOrDiscard(ctx).Info("certificates changed", "op", string(due.step))
+		due = l.next(l.now)
+	}
+	return l.papers(due)
+}
+
+func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
+	var err error
+	if l.authorities, l.kept, err = r.readAuthorities(ctx, l.names, l.owner.GetUID()); err != nil {
+		return err
+	}
+	l.told, l.clientsTold = readTold(l.kept, annotationTold), readTold(l.kept, annotationClientsTold)
+	if l.given, err = r.ownSecret(ctx, l.owner, l.names, l.certificate()); err != nil {
+		return err
+	}
+	if err := l.readGiven(); err != nil {
+		return err
+	}
+	if len(l.authorities) > 1 && l.shown() != l.authorities[0] {
+		return r.observePublished(ctx, l)
+	}
+	if len(l.authorities) > 0 || l.leaf == nil {
+		return nil
+	}
+	// Whoever may only write Secrets shall not have the operator trust a CA: to make a StatefulSet takes the right to run Pods.
+	exist, err := r.membersExist(ctx, l.owner, l.names)
+	if err != nil || !exist {
+		return err
+	}
+	if trusted, err := pki.ReadCertificates(l.bundle); err == nil {
+		l.known = pki.Issuer(l.leaf, trusted)
+	}
+	return nil
+}
+
+// observePublished looks whether clients can learn whom to trust.
+func (r *reconciler) observePublished(ctx context.Context, l *look) error {
+	found, err := r.api.Get(ctx, configs(), l.namespace, l.trust())
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	told, _, _ := unstructured.NestedString(found.Object, "data", keyAuthorities)
+	l.published = told == string(l.authorities.Bundle())
+	return nil
+}
+
+// readGiven takes in what members are given.
+func (l *look) readGiven() error {
+	l.content = nil
+	if l.given != nil {
+		var err error
+		if l.content, err = secretData(l.given); err != nil {
+			return err
+		}
+	}
+	l.bundle = l.content[keyAuthorities]
+	l.leaf, l.fits = readMemberCertificate(l.names, pki.Pair{Certificate: l.content[keyCertificate], Key: l.content[keyPrivate]})
+	l.inUse = l.uses != "" && l.uses == l.digest()
+	return nil
+}
+
+// digest stands for what members are given.
+func (l *look) digest() string {
+	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
+}
+
+// takeStep carries one step out. If it cannot be written, the look is as it was.
+func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
+	switch due.step {
+	case stepTrust, stepSign:
+		return r.give(ctx, l, due.issuer)
+	case stepNote:
+		return r.note(ctx, l, annotationTold, &l.told)
+	case stepNoteClients:
+		return r.note(ctx, l, annotationClientsTold, &l.clientsTold)
+	case stepKeep, stepStart, stepBring, stepForget:
+	}
+	held, err := l.replace(due.step, l.names, l.now)
+	if err != nil {
+		return err
+	}
+	written, err := r.writeAuthorities(ctx, l.names, l.owner.GetUID(), held, l.kept)
+	if err != nil {
+		return err
+	}
+	l.authorities, l.kept = held, written
+	l.told, l.clientsTold, l.published = time.Time{}, time.Time{}, false
+	return nil
+}
+
+// note notes in an annotation that somebody has been told of the newest CA by now.
+func (r *reconciler) note(ctx context.Context, l *look, annotation string, told *time.Time) error {
+	written, err := r.noteTold(ctx, l.kept, annotation, l.now)
+	if err != nil {
+		return err
+	}
+	l.kept, *told = written, l.now
+	return nil
+}
+
+// give gives the members the CAs to trust and, if somebody is to sign it, a new certificate.
+func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate) error {
+	data := map[string][]byte{keyAuthorities: l.authorities.Bundle()}
+	if issuer != nil {
+		made, err := newMemberCertificate(l.names, issuer, l.now)
+		if err != nil {
+			return err
+		}
+		data[keyCertificate], data[keyPrivate] = made.Certificate, made.Key
+	}
+	var written *unstructured.Unstructured
+	var err error
+	if l.given == nil {
+		written, err = r.createSecret(ctx, l.owner, l.names, l.certificate(), data)
+	} else {
+		written, err = r.api.Patch(ctx, secrets(), l.given, map[string]any{"data": encoded(data)})
+	}
+	if err != nil {
+		return err
+	}
+	l.given = written
+	return l.readGiven()
+}
+
+// papers is the end of a look.
+func (l *look) papers(last move) (papers, error) {
+	held := l.authorities
+	security, err := agent.OperatorTLS(held, l.now)
+	if err != nil {
+		return papers{}, err
+	}
+	found := papers{security: security, bundle: held.Bundle(), digest: l.digest(), awaited: last.waits == waitForMembers, rotation: rotationOf(l.names, last, l.asked)}
+	found.unpublished = last.waits == waitForClients && !l.published
+	if one := l.shown(); one != nil && one.PrivateKey == nil {
+		found.lost = l.told
+		if l.told.IsZero() {
+			found.lost = madeAt(held[0].Leaf)
+		}
+	}
+	return found, nil
+}
+
+// stuck is the end of a look in which a step could not be written. As long as the members' certificate is good, the operator reaches them all the
+// same.
+func (l *look) stuck(err error) (papers, error) {
+	if len(l.authorities) == 0 || !l.serves(l.now) {
+		return papers{}, err
+	}
+	found, failed := l.papers(move{step: stepKeep})
+	found.stuck = true
+	return found, errors.Join(err, failed)
+}
+
+// lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this operator
+// saw that first.
+func (p papers) lostSince(former papers, now time.Time) time.Time {
+	switch {
+	case !p.lost.After(now):
+		return p.lost
+	case !former.lost.IsZero() && bytes.Equal(former.bundle, p.bundle):
+		return former.lost
+	}
+	return now
+}
+
+// carry lets the operator go on to show certificates of CAs whose keys are lost, as long as they last.
+func (p papers) carry(former *tls.Config, now time.Time) {
+	if former == nil || p.lost.IsZero() {
+		return
+	}
+	trusted, err := pki.ReadCertificates(p.bundle)
+	if err != nil {
+		return
+	}
+	for _, own := range former.Certificates {
+		issuer := pki.Issuer(own.Leaf, trusted)
+		has := slices.ContainsFunc(p.security.Certificates, func(one tls.Certificate) bool { return issuer != nil && isSignedBy(one.Leaf, issuer) })
+		if issuer != nil && !has && isFresh(own.Leaf, now) {
+			p.security.Certificates = append(p.security.Certificates, own)
+		}
+	}
+}
+
+func isSignedBy(leaf, issuer *x509.Certificate) bool { return leaf.CheckSignatureFrom(issuer) == nil }

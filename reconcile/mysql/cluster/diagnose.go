@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// diagnose finds what keeps the members' Pods from running, the most telling first; nil when nothing does. It reads what Kubernetes
+// reports, so that a user need not.
+func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
+	for _, volume := range seen.volumes {
+		if found := diagnoseVolume(volume); found != nil {
+			return found
+		}
+	}
+	if seen.refused != nil {
+		return seen.refused
+	}
+	for _, pod := range seen.pods {
+		if found := diagnosePod(cluster, pod); found != nil {
+			return found
+		}
+	}
+	return lateVolume(seen)
+}
+
+// volumeLate is for how long a volume may be on its way before that is worth a word.
+const volumeLate = 30 * time.Second
+
+// lateVolume finds a claim whose provisioner does not deliver. Nothing else tells of it: the scheduler has chosen a node and waits.
+func lateVolume(seen observation) *problem {
+	for _, volume := range seen.volumes {
+		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
+			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to make its volume; kubectl describe pvc %s tells why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}
+		}
+	}
+	return nil
+}
+
+func diagnoseVolume(volume corev1.PersistentVolumeClaim) *problem {
+	if volume.Status.Phase != corev1.ClaimPending {
+		return nil
+	}
+	if volume.Spec.StorageClassName == nil || *volume.Spec.StorageClassName == "" {
+		return &problem{reasonNoStorageClass, fmt.Sprintf("volume claim %s waits because this Kubernetes has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), true}
+	}
+	return nil
+}
+
+func diagnosePod(cluster v1.MySQLCluster, pod corev1.Pod) *problem {
+	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
+	for _, container := range statuses {
+		if found := diagnoseContainer(cluster, pod.Name, container); found != nil {
+			return found
+		}
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
+			return &problem{reasonUnschedulable, fmt.Sprintf("no node can take %s: %s", pod.Name, condition.Message), false}
+		}
+	}
+	return nil
+}
+
+func diagnoseContainer(cluster v1.MySQLCluster, pod string, container corev1.ContainerStatus) *problem {
+	if waiting := container.State.Waiting; waiting != nil {
+		if found := diagnoseWaiting(cluster, pod, container.Name, *waiting); found != nil {
+			return found
+		}
+	}
+	ended := container.State.Terminated
+	if ended == nil && container.State.Waiting != nil && container.State.Waiting.Reason == "CrashLoopBackOff" {
+		ended = container.LastTerminationState.Terminated
+	}
+	if ended == nil || ended.ExitCode == 0 {
+		return nil
+	}
+	return diagnoseEnd(cluster, pod, container.Name, *ended)
+}
+
+func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting corev1.ContainerStateWaiting) *problem {
+	switch waiting.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull":
+		image := "spec.image " + cluster.Spec.Image
+		if container == containerPrepare || container == containerAgent {
+			image = "the operator's image"
+		}
+		// kubelet's words alternate between the two reasons; the image is what a person needs to know.
+		return &problem{reasonImagePull, fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s tells more)", image, pod, pod), true}
+	case "CreateContainerConfigError":
+		return &problem{reasonPrepareFailed, fmt.Sprintf("container %s of %s cannot be made: %s", container, pod, waiting.Message), true}
+	}
+	return nil
+}
+
+// What mysqld says when the data directory is of a newer release (errmsg, ER_DD_UPGRADE… and ER_IB_MSG…).
+func downgradeMarks() []string {
+	return []string{"MY-013171", "MY-014060", "MY-014061", "Cannot boot server version", "Invalid MySQL server downgrade", "Invalid MySQL server upgrade"}
+}
+
+// asynchronousIOMarks are mysqld's words when its node has no asynchronous I/O requests left for it (MySQL source, AIO::linux_create_io_ctx).
+func asynchronousIOMarks() []string { return []string{"AIO sub-system", "io_setup"} }
+
+// asynchronousIORemedy says what to do about it. Each mysqld reserves 256 requests a thread, and all processes of a node share them.
+const asynchronousIORemedy = "the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr there (sysctl -w fs.aio-max-nr=1048576, and a file in /etc/sysctl.d), " +
+	"or set innodb_use_native_aio: \"OFF\" in spec.config"
+
+// withRemedy adds to mysqld's words what can be done about them, where that is known.
+func withRemedy(says, log string) string {
+	if slices.ContainsFunc(asynchronousIOMarks(), func(mark string) bool { return strings.Contains(log, mark) }) {
+		return says + "; " + asynchronousIORemedy
+	}
+	return says
+}
+
+func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.ContainerStateTerminated) *problem {
+	says := lastLines(ended.Message)
+	if ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun" {
+		return &problem{reasonImageUnusable, fmt.Sprintf("spec.image %s cannot run mysqld in %s: %s; the image must have mysqld on its PATH", cluster.Spec.Image, pod, says), true}
+	}
+	switch container {
+	case containerPrepare:
+		return &problem{reasonPrepareFailed, fmt.Sprintf("%s cannot be prepared: %s", pod, says), true}
+	case containerInitialize:
+		return &problem{reasonSettings, fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), true}
+	case containerMysqld:
+		if slices.ContainsFunc(downgradeMarks(), func(mark string) bool { return strings.Contains(ended.Message, mark) }) {
+			return &problem{reasonDowngrade, fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release, nothing was changed", cluster.Spec.Image, pod, says), true}
+		}
+		if ended.Reason == "OOMKilled" {
+			return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s was killed for using more memory than spec.resources.limits.memory allows", pod), false}
+		}
+		if !strings.Contains(ended.Message, "[ERROR]") {
+			return nil // stopped, killed, or restarting after a copy: kubelet starts it again
+		}
+		return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message)), false}
+	}
+	return nil
+}
+
+// longestQuote bounds how much of a log a message repeats.
+const longestQuote = 600
+
+// lastLines picks the errors out of a log's end, without their times, so that the same fault always reads the same.
+func lastLines(log string) string {
+	var errors []string
+	for line := range strings.Lines(log) {
+		if _, text, found := strings.Cut(line, "[ERROR] "); found {
+			errors = append(errors, strings.TrimSpace(text))
+		}
+	}
+	text := strings.Join(errors, " ")
+	if text == "" {
+		text = strings.TrimSpace(log)
+	}
+	// The log itself may hold what is no text; the API server would keep something else than was written.
+	return brief(strings.ToValidUTF8(text, ""), longestQuote)
+}

@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// disk is a volume of 1 GiB.
+func disk(level replication.DiskLevel) func(*replication.Status) {
+	return func(s *replication.Status) { s.Disk = replication.Disk{Size: 1 << 30, Free: 1 << 29, Level: level} }
+}
+
+// TestTooLittleRoomIsToldOnce: a volume fills up, is full, its member does not answer, its Pod is made anew, and it has room again.
+func TestTooLittleRoomIsToldOnce(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 2).member(0, true, disk(replication.DiskRoomy)).member(1, true, disk(replication.DiskRoomy))
+	status := carried(s.cluster)
+	for _, moment := range []struct {
+		name          string
+		change        func()
+		reason, names string
+		events        int
+	}{
+		{"there is room", func() {}, "", "", 0},
+		{"a replica's volume fills up", func() { s.member(1, true, disk(replication.DiskPressure)) }, reasonVolumeFillsUp, "db-1", 1},
+		{"nothing changes", func() {}, reasonVolumeFillsUp, "db-1", 0},
+		{"the primary's is full", func() { s.member(0, true, disk(replication.DiskFull)) }, reasonDiskFull, "db-0", 1},
+		{"the volume's size moves, as that of a share does", func() { s.seen.members[0].Status.Disk.Size-- }, reasonDiskFull, "db-0", 0},
+		{"it does not answer, and the other one still has little", func() { s.silent(0) }, reasonDiskFull, "db-0", 0},
+		{"its Pod is made anew", func() { s.seen.members[0].Pod = false }, reasonDiskFull, "db-0", 0},
+		{"it is back", func() {
+			s.seen.members[0].Pod, s.seen.members[0].Status = true, &replication.Status{}
+			s.member(0, true, disk(replication.DiskFull))
+		}, reasonDiskFull, "db-0", 0},
+		{"all have room, and one does not say so", func() { s.member(0, true, disk(replication.DiskRoomy)).silent(1) }, reasonDiskFull, "db-0", 0},
+		{"it says so", func() {
+			s.seen.members[1].Status = &replication.Status{Disk: replication.Disk{Size: 1 << 30, Free: 1 << 29}}
+		}, "", "", 0},
+	} {
+		moment.change()
+		before := status
+		status = carried(v1.MySQLCluster{ObjectMeta: s.cluster.ObjectMeta, Spec: s.cluster.Spec, Status: before})
+		report{cluster: s.cluster, seen: s.seen}.describeDisk(&status)
+		reason, message := "", ""
+		if found := meta.FindStatusCondition(status.Conditions, conditionDisk); found != nil {
+			reason, message = found.Reason, found.Message
+		}
+		if reason != moment.reason || !strings.Contains(message, moment.names) {
+			t.Errorf("%s: %q %q, want %q of %q", moment.name, reason, message, moment.reason, moment.names)
+		}
+		if events := tellWarnings(before, status); len(events) != moment.events {
+			t.Errorf("%s: events %+v, want %d", moment.name, events, moment.events)
+		}
+	}
+}
+
+// TestAFullVolumeHidesNothingWorse: without a primary that takes writes, the full volume of a replica is not what matters.
+func TestAFullVolumeHidesNothingWorse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   string
+	}{
+		"a replica's, and the primary is away": {func(s *scene) { s.member(2, true, disk(replication.DiskFull)).silent(0) }, "False PrimaryUnavailable"},
+		"a replica's":                          {func(s *scene) { s.member(2, true, disk(replication.DiskFull)) }, "False DiskFull"},
+		"the primary's": {func(s *scene) {
+			s.member(0, true, disk(replication.DiskFull))
+			s.seen.members[0].Status.State = replication.StatePromoting
+		}, "False DiskFull"},
+	} {
+		s := healthy(t, 3)
+		s.cluster.Status.Phase = v1.PhaseReady
+		test.change(s)
+		if got := conditionOf(t, s.report(nil, nil).status(), v1.ConditionReady); got != test.want {
+			t.Errorf("%s: Ready is %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// TestCommitsThatHangAreTold: also where every member serves. What Durable says of replicas that are away is told there.
+func TestCommitsThatHangAreTold(t *testing.T) {
+	t.Parallel()
+	waits := func(seconds int64) func(*replication.Status) {
+		return func(s *replication.Status) { s.Transactions.CommitWaitSeconds = seconds }
+	}
+	for name, test := range map[string]struct {
+		change func(*scene)
+		want   string
+	}{
+		"for a moment": {func(s *scene) { s.member(0, true, waits(5)) }, "True AllMembersReady"},
+		"for long":     {func(s *scene) { s.member(0, true, waits(20)) }, "False CommitsHang"},
+		"on a replica, where nobody but the applier commits": {func(s *scene) { s.member(1, true, waits(20)) }, "True AllMembersReady"},
+		"beside a replica that is away":                      {func(s *scene) { s.member(0, true, waits(20)).silent(1) }, "False CommitsHang"},
+		"since the user asked for that": {func(s *scene) {
+			s.cluster.Spec.Durability.WhenReplicasLost = v1.Block
+			s.member(0, true, waits(20))
+			s.seen.members[0].Status.AcksShortSeconds = 20
+		}, "False CommitsBlocked"},
+	} {
+		s := healthy(t, 3)
+		s.cluster.Status.Phase = v1.PhaseReady
+		test.change(s)
+		if got := conditionOf(t, s.report(nil, nil).status(), v1.ConditionReady); got != test.want {
+			t.Errorf("%s: Ready is %s, want %s", name, got, test.want)
+		}
+	}
+}

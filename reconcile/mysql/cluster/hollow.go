@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+const (
+	// eventHollow is the event of transactions that hold nothing.
+	eventHollow = "HollowTransactionsMatched"
+	// hollowEvery is how often it is told of a cluster at most: a monitoring account may flush every minute.
+	hollowEvery = time.Hour
+)
+
+// matchHollow asks the primary to match hollow transactions of replicas, where the decision says so. Nothing rests on it: a primary that refuses,
+// or cannot be told, is asked again at the next look.
+func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, report *report) {
+	wanted := report.decision.Matching
+	if wanted == nil {
+		return
+	}
+	pod, _ := report.seen.pod(wanted.Primary)
+	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(report.cluster).host(wanted.Primary)}
+	if err := agents.Match(ctx, target, *wanted); err != nil {
+		logr.FromContextOrDiscard(ctx).Info("hollow transactions are not matched, tries again", "instance", wanted.Primary, "reason", err.Error())
+		return
+	}
+	report.matched = true
+	if r.memory.tellsHollow(keyOf(report.cluster), report.cluster.UID, report.seen.now) {
+		report.hollow = append(report.hollow, hollowEvent(report.seen.members, *wanted))
+	}
+}
+
+// hollowEvent tells whose transactions the primary was asked to match.
+func hollowEvent(members []replication.Member, asked replication.Matching) reconcile.Event {
+	var names []string
+	for _, member := range members {
+		if member.Status != nil && !member.Status.Hollow.Both(asked.GTIDs).Empty() {
+			names = append(names, member.Name)
+		}
+	}
+	return reconcile.Event{Type: reconcile.Normal, Reason: eventHollow, Action: "MatchTransactions", Note: fmt.Sprintf(
+		"%s made transactions of its own that change no row (%d of them), by FLUSH, ANALYZE or REPAIR, or by the first use of a MEMORY table after a start; %s commits empty ones with their GTIDs. To avoid it, use accounts without RELOAD for monitoring, and FLUSH LOCAL or NO_WRITE_TO_BINLOG on replicas. Told once an hour at most",
+		strings.Join(names, " and "), asked.GTIDs.Count(), asked.Primary)}
+}

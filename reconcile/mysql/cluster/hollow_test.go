@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// TestHollowTransactionsAreToldOnceAnHour: a monitoring account may flush every minute, for ever.
+func TestHollowTransactionsAreToldOnceAnHour(t *testing.T) {
+	t.Parallel()
+	s, memory, began := healthy(t, 2), newMemory(), time.Unix(5000, 0)
+	told := 0
+	for minute := range 120 {
+		if memory.tellsHollow(keyOf(s.cluster), s.cluster.UID, began.Add(time.Duration(minute)*time.Minute)) {
+			told++
+		}
+	}
+	if told != 2 {
+		t.Errorf("in two hours it is told %d times", told)
+	}
+	if !memory.tellsHollow(keyOf(s.cluster), "another", began) {
+		t.Error("it is not told of another cluster of the same name")
+	}
+	memory.forget(keyOf(s.cluster))
+	if len(memory.hollow) > 0 {
+		t.Error("a cluster that is gone is remembered")
+	}
+}
+
+func TestTheHollowEventNamesMembersAndRemedy(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 3)
+	own := "4e11fa47-71ca-11e1-9e33-c80aa9429562:1-2"
+	s.member(2, true, func(status *replication.Status) { status.Hollow = gtids(t, own) })
+	event := hollowEvent(s.seen.members, replication.Matching{Primary: "db-0", GTIDs: gtids(t, own)})
+	for _, part := range []string{"db-2 made", "2 of them", "db-0 commits", "RELOAD", "FLUSH LOCAL"} {
+		if !strings.Contains(event.Note, part) {
+			t.Errorf("%q does not speak of %q", event.Note, part)
+		}
+	}
+	if event.Reason != "HollowTransactionsMatched" || strings.Contains(event.Note, "db-1") || len(event.Note) > 1024 {
+		t.Errorf("it tells %+v", event)
+	}
+}
+
+// TestAMatchIsLookedAtSoon: a cluster whose primary was asked is not left alone for ten seconds.
+func TestAMatchIsLookedAtSoon(t *testing.T) {
+	t.Parallel()
+	_, found := atRest(t)
+	if got := found.prospect(found.status()).next(); got != calmEvery {
+		t.Fatalf("a cluster at rest is looked at after %s", got)
+	}
+	found.matched = true
+	if got := found.prospect(found.status()).next(); got != stepEvery {
+		t.Errorf("it is looked at again after %s", got)
+	}
+}

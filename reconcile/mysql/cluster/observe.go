@@ -1,0 +1,253 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// observation is what a pass saw. Everything decided follows from it and from the cluster resource.
+type observation struct {
+	now time.Time
+	// versions are the resourceVersions of the children, as the caches have them.
+	versions string
+	// set is the StatefulSet; nil before it exists.
+	set     *appsv1.StatefulSet
+	pods    []corev1.Pod
+	volumes []corev1.PersistentVolumeClaim
+	members []replication.Member
+	// route is the member that clients are led to for writes: the primary on record or, until there is one, where they were led before.
+	route string
+	// bundle are the CAs that clients are to trust.
+	bundle []byte
+	// refused is what keeps Kubernetes from making a Pod; nil when nothing does, or nobody says.
+	refused *problem
+}
+
+// observe looks at the children in the caches and asks the agents.
+func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
+	n := names{cluster.Namespace, cluster.Name}
+	seen := observation{now: r.now(), route: cluster.Status.Primary}
+	if seen.route == "" {
+		seen.route = r.routed(n)
+	}
+	seen.versions = r.versions(n)
+	if err := r.observeChildren(ctx, owner, n, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeRefusal(ctx, n, &seen); err != nil {
+		return seen, err
+	}
+	seen.members = membersOf(n, cluster, seen)
+	if err := r.proveAbsent(ctx, owner, cluster, &seen); err != nil {
+		return seen, err
+	}
+	askAgents(ctx, agents, cluster.Status.Primary, seen.members, seen.addresses())
+	return seen, nil
+}
+
+func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Unstructured, n names, seen *observation) error {
+	var err error
+	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
+		seen.set, err = ownSet(owner, object, n)
+	} else {
+		seen.set, err = r.liveSet(ctx, owner, n) // another operator may have made it, whose record this one reads
+	}
+	if err != nil {
+		return err
+	}
+	if seen.set != nil {
+		for _, object := range r.api.Cached(pods()).Owned(seen.set.UID) {
+			var pod corev1.Pod
+			if err := schema.Decode(object, &pod); err != nil {
+				return err
+			}
+			seen.pods = append(seen.pods, pod)
+		}
+	}
+	for _, object := range r.api.Cached(volumes()).Indexed(indexCluster, n.key()) {
+		var volume corev1.PersistentVolumeClaim
+		if err := schema.Decode(object, &volume); err != nil {
+			return err
+		}
+		seen.volumes = append(seen.volumes, volume)
+	}
+	return nil
+}
+
+// versions tells whether any child has changed, without reading what it says. A child that is not there has no version.
+func (r *reconciler) versions(n names) string {
+	all := []string{}
+	one := func(resource apischema.GroupVersionResource, names ...string) {
+		for _, name := range names {
+			all = append(all, r.api.CachedVersion(resource, n.namespace, name))
+		}
+	}
+	one(accounts(), n.cluster)
+	one(configs(), n.config(), n.trust())
+	one(services(), n.pods(), n.cluster, n.read())
+	one(budgets(), n.cluster)
+	one(networkPolicies(), n.cluster)
+	one(statefulSets(), n.cluster)
+	for _, resource := range []apischema.GroupVersionResource{pods(), volumes()} {
+		all = append(all, r.api.CachedVersions(resource, indexCluster, n.key())...)
+	}
+	return strings.Join(all, " ")
+}
+
+// membersOf lists everything that is, was or shall be a member.
+func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication.Member {
+	found := map[int]replication.Member{}
+	note := func(ordinal int, change func(*replication.Member)) {
+		member, known := found[ordinal]
+		if !known {
+			name := n.member(ordinal)
+			member = replication.Member{Name: name, Ordinal: ordinal, Host: n.host(name), Unreachable: "its Pod does not exist"}
+		}
+		change(&member)
+		found[ordinal] = member
+	}
+	for ordinal := range max(wantedReplicas(cluster), scaleOf(seen)) {
+		note(ordinal, func(*replication.Member) {})
+	}
+	for _, name := range cluster.Status.InSync {
+		if ordinal, ok := n.ordinal(name); ok {
+			note(ordinal, func(*replication.Member) {})
+		}
+	}
+	for _, pod := range seen.pods {
+		if ordinal, ok := n.ordinal(pod.Name); ok {
+			note(ordinal, func(member *replication.Member) { member.Pod = true })
+		}
+	}
+	for _, volume := range seen.volumes {
+		for ordinal := range maxMembers {
+			if volume.Name == n.volume(ordinal) {
+				older := volume.CreationTimestamp.Time.Before(cluster.CreationTimestamp.Time) || ordinal == 0 && restoreBegun(cluster.Status)
+				note(ordinal, func(member *replication.Member) { member.OlderData = older })
+			}
+		}
+	}
+	return sortedMembers(found)
+}
+
+// maxMembers is how many members a cluster may ever have had; the schema bounds spec.replicas far below.
+const maxMembers = 100
+
+func sortedMembers(found map[int]replication.Member) []replication.Member {
+	members := make([]replication.Member, 0, len(found))
+	for _, member := range found {
+		members = append(members, member)
+	}
+	slices.SortFunc(members, func(a, b replication.Member) int { return a.Ordinal - b.Ordinal })
+	return members
+}
+
+func wantedReplicas(cluster v1.MySQLCluster) int {
+	if cluster.Spec.Replicas == nil {
+		return defaultReplicas
+	}
+	return int(*cluster.Spec.Replicas)
+}
+
+// defaultReplicas is the schema's default, for objects that were made without it.
+const defaultReplicas = 2
+
+func scaleOf(seen observation) int {
+	if seen.set == nil || seen.set.Spec.Replicas == nil {
+		return 0
+	}
+	return int(*seen.set.Spec.Replicas)
+}
+
+// askAgents fills in what every member says of itself: first the primary, then the others side by side, so that what a replica holds
+// can be compared with what the primary had before. addresses are those of their Pods.
+func askAgents(ctx context.Context, agents *agent.Client, primary string, members []replication.Member, addresses []string) {
+	for i := range members {
+		if members[i].Name == primary {
+			askAgent(ctx, agents, addresses[i], &members[i])
+		}
+	}
+	var all sync.WaitGroup
+	for i := range members {
+		if members[i].Name != primary {
+			all.Go(func() { askAgent(ctx, agents, addresses[i], &members[i]) })
+		}
+	}
+	all.Wait()
+}
+
+func askAgent(ctx context.Context, agents *agent.Client, address string, member *replication.Member) {
+	if !member.Pod {
+		return
+	}
+	member.Unreachable = "its Pod has no address yet"
+	if address == "" {
+		return
+	}
+	status, err := agents.Status(ctx, agent.Target{Address: address, Host: member.Host})
+	if err != nil {
+		member.Unreachable = err.Error()
+		return
+	}
+	member.Unreachable, member.Status = "", &status
+}
+
+// addresses are where the members' agents are, in the order of the members; empty where none runs.
+func (o observation) addresses() []string {
+	all := make([]string, 0, len(o.members))
+	for _, member := range o.members {
+		address := ""
+		if pod, found := o.pod(member.Name); found && runsAgent(pod) {
+			address = pod.Status.PodIP
+		}
+		all = append(all, address)
+	}
+	return all
+}
+
+func (o observation) pod(name string) (corev1.Pod, bool) {
+	for _, pod := range o.pods {
+		if pod.Name == name {
+			return pod, true
+		}
+	}
+	return corev1.Pod{}, false
+}
+
+// serves says whether clients reach a member through its Service: it plays its part, and kubelet has seen that it does.
+func (o observation) serves(member replication.Member) bool {
+	pod, found := o.pod(member.Name)
+	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
+}
+
+// heard is what a member says of itself; nil while nobody hears it.
+func (o observation) heard(name string) *replication.Status {
+	for _, member := range o.members {
+		if member.Name == name {
+			return member.Status
+		}
+	}
+	return nil
+}
+
+// runsAgent reports whether the agent's container runs now.
+func runsAgent(pod corev1.Pod) bool { return runs(pod, containerAgent) }
+
+func runs(pod corev1.Pod, container string) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		return status.Name == container && status.State.Running != nil
+	})
+}

@@ -1,0 +1,101 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// eventRestored is the event of a restore that is complete.
+const eventRestored = "RestoreCompleted"
+
+// blocked is the status of a cluster that cannot go on: everything known stays, but for the reason.
+func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
+	status := carried(cluster)
+	status.Phase = v1.PhaseWaiting
+	if len(cluster.Status.InSync) > 0 {
+		status.Phase = v1.PhaseDegraded
+	}
+	setProblem(&status, found)
+	return status
+}
+
+// paused is the status of a cluster that is left alone.
+func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
+	status := carried(cluster)
+	status.Phase = v1.PhasePaused
+	setReady(&status, metav1.ConditionUnknown, reasonPaused, "spec.paused is true: the operator neither looks at the members nor changes anything")
+	clearProgress(&status)
+	return status
+}
+
+// clearProgress removes the conditions that say that something is under way or stuck; each is present only while it applies.
+func clearProgress(status *v1.MySQLClusterStatus) {
+	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
+	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
+}
+
+// outcome is what the engine shall write, tell and do next.
+func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Duration) reconcile.Outcome {
+	return reconcile.Outcome{Status: status, Events: tell(cluster.Status, status), Again: next}
+}
+
+// tell turns what changed into events: nothing changed, nothing told.
+func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	var events []reconcile.Event
+	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
+	// What its own condition tells from the beginning is not told again.
+	isNew := is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
+	if isNew && is.Reason != reasonPrimaryFirst && is.Reason != reasonUpgradeBlocked {
+		kind := reconcile.Normal
+		warns := []string{transfer.ReasonRestoreAdopted, reasonPrimaryUnavailable, reasonCommitsBlocked, reasonCommitsHang}
+		if meta.IsStatusConditionTrue(after.Conditions, v1.ConditionStalled) || slices.Contains(warns, is.Reason) {
+			kind = reconcile.Warning
+		}
+		events = append(events, reconcile.Event{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message})
+	}
+	return slices.Concat(events, tellRecord(before, after), tellRotation(before, after), tellWarnings(before, after), tellTables(before, after))
+}
+
+func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	var events []reconcile.Event
+	say := func(kind, reason, note string) {
+		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: "ChangeRecord", Note: note})
+	}
+	if restoreCompleted(after) && !restoreCompleted(before) && !after.Restore.Adopted {
+		say(reconcile.Normal, eventRestored, restoredNote(*after.Restore))
+	}
+	if after.Primary != before.Primary {
+		say(reconcile.Normal, "PrimaryAppointed", fmt.Sprintf("%s is the primary of epoch %d", after.Primary, after.Epoch))
+	}
+	if !slices.Equal(before.InSync, after.InSync) && len(after.InSync) > 0 {
+		say(reconcile.Normal, "InSyncChanged", "members that may acknowledge commits: "+strings.Join(after.InSync, ", "))
+	}
+	switch {
+	case after.RequiredAcks > before.RequiredAcks:
+		say(reconcile.Normal, reasonDurable, fmt.Sprintf("every acknowledged commit is on at least %d members beside the primary", after.RequiredAcks))
+	case after.RequiredAcks < before.RequiredAcks:
+		say(reconcile.Warning, reasonDegraded, fmt.Sprintf("acknowledged commits are from now on certain to be on only %d members beside the primary", after.RequiredAcks))
+	}
+	return events
+}
+
+func restoredNote(restored v1.RestoreStatus) string {
+	what := "backup " + restored.Backup
+	if restored.Backup == "" {
+		what = "the backup at " + restored.URL
+	}
+	if restored.StartTime == nil || restored.CompletionTime == nil {
+		return what + " is restored"
+	}
+	return fmt.Sprintf("%s is restored, in %s", what, restored.CompletionTime.Sub(restored.StartTime.Time))
+}

@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// office is a cluster at work whose Secrets are looked at again and again.
+type office struct {
+	*shopOf
+	t       *testing.T
+	cluster v1.MySQLCluster
+	owner   *unstructured.Unstructured
+	at      time.Time
+}
+
+func newOffice(t *testing.T) *office {
+	t.Helper()
+	o := &office{shopOf: newShop(t, 1), t: t, at: time.Now()}
+	o.cluster = aCluster(3, func(cluster *v1.MySQLCluster) {
+		cluster.Name, cluster.UID, cluster.Status.Primary = "db0", "uid0", "db0-0"
+	})
+	o.owner = o.shopOf.owner(t, "db0")
+	o.now = func() time.Time { return o.at }
+	if known, err := o.look(); err != nil || known.agents == nil {
+		t.Fatalf("the operator does not reach the members of a new cluster: %v", err)
+	}
+	return o
+}
+
+func (o *office) look() (remembered, error) {
+	o.t.Helper()
+	known, _, err := o.prerequisites(o.t.Context(), o.owner, o.cluster)
+	return known, err
+}
+
+// rotate asks for a new CA.
+func (o *office) rotate() {
+	o.cluster.Annotations = map[string]string{AnnotationRotate: o.at.Add(time.Minute).UTC().Format(time.RFC3339)}
+	o.at = o.at.Add(2 * time.Minute)
+}
+
+// publish makes the ConfigMap for clients.
+func (o *office) publish(known remembered) {
+	o.live.Store("configmaps/db0-ca-cert", trustMap(names{"shop", "db0"}, known.bundle))
+}
+
+// TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers: what the members have is good, something refuses to have it renewed, and the
+// operator starts anew.
+func TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.at = o.at.Add(250 * day)
+	o.refused.Store("-tls")
+	o.memory = newMemory()
+	known, err := o.look()
+	if err != nil || known.agents == nil {
+		t.Errorf("the operator does not reach the members: %v", err)
+	}
+	o.at = o.at.Add(25 * time.Hour)
+	known, _ = o.look()
+	if ends := known.security.Certificates[0].Leaf.NotAfter; ends.Before(o.at) {
+		t.Errorf("at %s the operator shows a certificate that ended at %s", o.at, ends)
+	}
+	o.refused.Store("")
+	if known, err := o.look(); err != nil || known.stuck || o.patched.Load() != 1 {
+		t.Errorf("once nothing refuses it, the certificate is not renewed: %v", err)
+	}
+}
+
+// TestACAThatNobodyCanBeToldOfIsMadeOnce: the members' Secret cannot be changed for an hour.
+func TestACAThatNobodyCanBeToldOfIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.rotate()
+	o.refused.Store("-tls")
+	for range 60 {
+		if known, _ := o.look(); known.agents == nil {
+			t.Fatal("the operator does not reach the members")
+		}
+		o.at = o.at.Add(time.Minute)
+	}
+	if made := o.patched.Load(); made != 1 {
+		t.Errorf("in an hour the Secret with the CAs was written %d times, want once", made)
+	}
+	o.refused.Store("")
+	known, err := o.look()
+	if err != nil || o.patched.Load() != 3 {
+		t.Errorf("members are not told: %d writes (%v)", o.patched.Load(), err)
+	}
+	o.publish(known)
+	if _, err := o.look(); err != nil || o.patched.Load() != 4 {
+		t.Errorf("that clients were told is not noted: %d writes (%v)", o.patched.Load(), err)
+	}
+}
+
+// TestAStartInARotationTellsNothingNew: the operator starts anew while clients are given time, and has not heard the members yet.
+func TestAStartInARotationTellsNothingNew(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.rotate()
+	known, err := o.look()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.publish(known)
+	if known, err = o.look(); err != nil || known.rotation.reason != string(waitForClients) {
+		t.Fatalf("it says %+v (%v)", known.rotation, err)
+	}
+	describeRotation(&o.cluster.Status, known.rotation)
+	before := o.cluster.Status
+	before.Conditions = slices.Clone(before.Conditions)
+	o.memory = newMemory()
+	if known, err = o.look(); err != nil {
+		t.Fatal(err)
+	}
+	describeRotation(&o.cluster.Status, known.rotation)
+	if told := tellRotation(before, o.cluster.Status); len(told) > 0 {
+		t.Errorf("a start tells %+v", told)
+	}
+	if o.patched.Load() != 4 {
+		t.Errorf("Secrets were written %d times", o.patched.Load())
+	}
+}
+
+// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: people made NAME-ca-cert by hand when the operator did not make it, and the primary fails over.
+func TestAConfigMapOfSomebodyElseHoldsNothingElseUp(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	s.live.Store("configmaps/db0-ca-cert", corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: theirs("db0-ca-cert")})
+	s.failsOver(t, "/api/v1/namespaces/shop/services/db0", "/apis/apps/v1/namespaces/shop/statefulsets/db0")
+}
+
+// TestClientsLearnOfACAWhateverElseIsHeldUp: a Service of that name is somebody else's.
+func TestClientsLearnOfACAWhateverElseIsHeldUp(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 1)
+	s.live.Store("services/db0", corev1.Service{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"}, ObjectMeta: theirs("db0")})
+	s.failsOver(t, "/api/v1/namespaces/shop/configmaps/db0-ca-cert")
+}
+
+// TestAProblemHidesNoErrorThatPasses: what passes by itself is tried again at once.
+func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
+	t.Parallel()
+	problem, passes := error(&reconcile.ForeignError{Resource: configs(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
+	for what, pair := range map[string][2]error{"first": {passes, problem}, "last": {problem, passes}, "alone": {nil, passes}} {
+		if err := joined(pair[0], pair[1]); problemOf(err) != nil || !errors.Is(err, passes) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := joined(problem, nil); problemOf(err) == nil {
+		t.Errorf("the problem is told as %v", err)
+	}
+	if err := joined(nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// theirs is an object of somebody else's.
+func theirs(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "theirs", ResourceVersion: "3"}
+}
+
+// failsOver applies the children of a cluster that has another primary now. One of them is somebody else's, and these are made all the same.
+func (s *shopOf) failsOver(t *testing.T, made ...string) {
+	t.Helper()
+	cluster := aCluster(3, func(cluster *v1.MySQLCluster) {
+		cluster.Name, cluster.UID = "db0", "uid0"
+		cluster.Status.Primary, cluster.Status.InSync = "db0-1", []string{"db0-1", "db0-2"}
+	})
+	owner := s.owner(t, "db0")
+	seen := observation{now: time.Now(), bundle: []byte("pem"), route: "db0-1"}
+	if err := s.observeChildren(t.Context(), owner, names{"shop", "db0"}, &seen); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.applyChildren(t.Context(), owner, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
+	if found := problemOf(err); found == nil || found.reason != reasonForeignObject {
+		t.Errorf("it is told as %+v", found)
+	}
+	for _, path := range made {
+		if _, found := s.applied.Load(path); !found {
+			t.Errorf("%s is not brought up to date", path)
+		}
+	}
+}
+
+// TestACAIsReplacedWhenTheTimeComes: people ask for it by a clock that is ahead of the operator's.
+func TestACAIsReplacedWhenTheTimeComes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	asked := o.at.Add(time.Minute).Truncate(time.Second)
+	o.cluster.Annotations = map[string]string{AnnotationRotate: asked.UTC().Format(time.RFC3339)}
+	for _, at := range []struct {
+		when   time.Time
+		writes int64
+	}{{o.at, 0}, {asked.Add(-time.Second), 0}, {asked, 3}, {asked.Add(time.Minute), 3}} {
+		o.at = at.when
+		if _, err := o.look(); err != nil || o.patched.Load() != at.writes {
+			t.Errorf("%s after the time that was asked for there were %d writes, want %d (%v)", at.when.Sub(asked), o.patched.Load(), at.writes, err)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// The containers of a member.
+const (
+	containerPrepare    = "prepare"
+	containerInitialize = "initialize"
+	containerMysqld     = "mysqld"
+	containerAgent      = "agent"
+)
+
+// The environment that the operator's image reads inside a member's Pod.
+const (
+	EnvPod     = "POD_NAME"
+	EnvHost    = "MEMBER_HOST"
+	EnvCluster = "CLUSTER_NAME"
+	// EnvSettings has the settings that all members share.
+	EnvSettings = "MEMBER_SETTINGS"
+	// EnvRoot says who looks after root@'%': spec.root, where it is not the default.
+	EnvRoot = "MEMBER_ROOT"
+	// EnvMemory is what mysqld may use, in bytes, where that is known. EnvCPU is the same in thousandths of a CPU.
+	EnvMemory = "MEMBER_MEMORY"
+	EnvCPU    = "MEMBER_CPU"
+)
+
+// prepareContainer leaves configuration files for the two that start mysqld. The settings are part of the Pod, so that a change of them
+// makes new Pods, and nobody who may write ConfigMaps only can change them. Kubernetes reads $$ as $.
+func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
+	return ownContainer(n, containerPrepare, image).WithArgs("init").
+		WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
+		WithEnv(sizeEnv(cluster)...).WithEnv(rootEnv(cluster)...).
+		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
+}
+
+// initializeContainer is plain mysqld: its options, which prepare wrote, make it create a data directory, or only check the settings
+// where there is one.
+func initializeContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
+	return serverContainer(containerInitialize, cluster, agent.InitConfigPath)
+}
+
+func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
+	return serverContainer(containerMysqld, cluster, agent.ServerConfigPath).
+		WithPorts(corev1ac.ContainerPort().WithName(mysqlPortName).WithProtocol(corev1.ProtocolTCP).WithContainerPort(cluster.Spec.Port)).
+		// Crash recovery takes as long as it takes: a day passes before kubelet gives up.
+		WithStartupProbe(probe("/startupz", 2, 43200)).
+		WithReadinessProbe(probe("/readyz", 2, 2)).
+		// The agent itself decides when mysqld is hung. To kubelet an agent that is down looks the same: the threshold outlasts the
+		// longest pause before kubelet starts a container again, five minutes, so that an agent that crashes does not end its mysqld.
+		WithLivenessProbe(probe("/livez", 10, 36))
+}
+
+func serverContainer(name string, cluster v1.MySQLCluster, config string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(name).WithImage(cluster.Spec.Image).
+		WithCommand("mysqld", "--defaults-file="+config).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(containerSecurity()).
+		WithResources(serverResources(cluster)).
+		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tmp", agent.TempDir), mount("tls", agent.TLSDir))
+}
+
+// rootEnv is empty for the default, so that clusters from before the field do not restart for it.
+func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
+	if cluster.Spec.Root != v1.RootAbsent {
+		return nil
+	}
+	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvRoot).WithValue(string(cluster.Spec.Root))}
+}
+
+func agentContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
+	return ownContainer(n, containerAgent, image).WithArgs("agent").WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
+		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
+		WithLivenessProbe(probe("/healthz", 10, 6)).
+		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),
+			mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
+}
+
+func ownContainer(n names, name, image string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(containerSecurity()).
+		WithEnv(fieldEnv(EnvPod, "metadata.name"),
+			corev1ac.EnvVar().WithName(EnvCluster).WithValue(n.cluster),
+			corev1ac.EnvVar().WithName(EnvHost).WithValue(n.host("$("+EnvPod+")"))).
+		WithResources(corev1ac.ResourceRequirements().
+			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
+			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))
+}
+
+func fieldEnv(name, path string) *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName(name).WithValueFrom(corev1ac.EnvVarSource().
+		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath(path)))
+}
+
+func serverResources(cluster v1.MySQLCluster) *corev1ac.ResourceRequirementsApplyConfiguration {
+	wanted := corev1ac.ResourceRequirements()
+	if len(cluster.Spec.Resources.Requests) > 0 {
+		wanted.WithRequests(cluster.Spec.Resources.Requests)
+	}
+	if len(cluster.Spec.Resources.Limits) > 0 {
+		wanted.WithLimits(cluster.Spec.Resources.Limits)
+	}
+	return wanted
+}
+
+func mount(volume, path string) *corev1ac.VolumeMountApplyConfiguration {
+	return corev1ac.VolumeMount().WithName(volume).WithMountPath(path)
+}
+
+func probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithScheme(corev1.URISchemeHTTPS).WithPort(intstr.FromInt32(agent.Port)).WithPath(path)).
+		WithPeriodSeconds(period).WithTimeoutSeconds(3).WithFailureThreshold(failures)
+}
+
+const (
+	// runSize bounds the memory for rendered settings and the socket.
+	runSize = "16Mi"
+	// secretMode lets the member's group, and nobody else, read.
+	secretMode = 0o440
+)
+
+func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfiguration {
+	volume := func(name string) *corev1ac.VolumeApplyConfiguration { return corev1ac.Volume().WithName(name) }
+	secret := func(name string) *corev1ac.SecretVolumeSourceApplyConfiguration {
+		return corev1ac.SecretVolumeSource().WithSecretName(name).WithDefaultMode(secretMode)
+	}
+	return []*corev1ac.VolumeApplyConfiguration{
+		// In memory, since it holds passwords.
+		volume("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse(runSize))),
+		volume("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+		volume("accounts").WithSecret(secret(n.accounts())),
+		volume("tls").WithSecret(secret(n.certificate())),
+		volume("root").WithSecret(secret(cluster.Spec.Secret).
+			WithItems(corev1ac.KeyToPath().WithKey(agent.PasswordKey).WithPath(agent.PasswordKey))),
+	}
+}

@@ -1,0 +1,32 @@
+package cluster
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// conditionPrepared is there while the primary has prepared transactions that nobody ends. They came with a backup, or their coordinator is gone.
+const conditionPrepared = "PreparedTransactions"
+
+// reasonPrepared is its reason.
+const reasonPrepared = "TransactionsLeftPrepared"
+
+// describePrepared sets the condition, or takes it away. While the primary does not answer, or does not know yet, what it said last holds. How many there are is a
+// metric: the condition says that there are some.
+func describePrepared(status *v1.MySQLClusterStatus, primary *replication.Status) {
+	switch {
+	case primary == nil || primary.State != replication.StateWriting || primary.Transactions.Left == nil:
+	case *primary.Transactions.Left == 0:
+		meta.RemoveStatusCondition(&status.Conditions, conditionPrepared)
+	default:
+		reconcile.SetCondition(&status.Conditions, metav1.Condition{
+			Type: conditionPrepared, Status: metav1.ConditionTrue, Reason: reasonPrepared, ObservedGeneration: status.ObservedGeneration,
+			Message: "XA transactions on " + status.Primary + " have been prepared for more than five minutes, and hold the locks of their rows: " +
+				"see them with XA RECOVER, then XA COMMIT or XA ROLLBACK each",
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package cluster
+
+// The reasons of the Ready condition, beside those of restores (reconcile/mysql/transfer). Status, events, logs and docs/troubleshooting.md use the same words.
+const (
+	reasonAllMembersReady    = "AllMembersReady"
+	reasonCreatingMembers    = "CreatingMembers"
+	reasonMembersNotReady    = "MembersNotReady"
+	reasonPrimaryUnavailable = "PrimaryUnavailable"
+	reasonPaused             = "Paused"
+	reasonAuthorityLost      = "CertificateAuthorityLost"
+
+	reasonSecretNotFound  = "SecretNotFound"
+	reasonSecretInvalid   = "SecretInvalid"
+	reasonRootPassword    = "RootPasswordNotInForce"
+	reasonForeignObject   = "ForeignObject"
+	reasonPredecessor     = "WaitingForPredecessor"
+	reasonForbidden       = "Forbidden"
+	reasonRejected        = "Rejected"
+	reasonNoStorageClass  = "NoDefaultStorageClass"
+	reasonVolumePending   = "VolumePending"
+	reasonExpansion       = "StorageExpansionRefused"
+	reasonImagePull       = "ImagePullFailed"
+	reasonImageUnusable   = "ImageUnusable"
+	reasonSettings        = "SettingsRefused"
+	reasonPrepareFailed   = "PrepareFailed"
+	reasonServerFailed    = "MysqldFailed"
+	reasonDowngrade       = "ImageOlderThanData"
+	reasonUnschedulable   = "Unschedulable"
+	reasonPodsNotCreated  = "PodsNotCreated"
+	reasonDiskFull        = "DiskFull"
+	reasonCommitsHang     = "CommitsHang"
+	reasonErrantMember    = "ErrantMember"
+	reasonReplicaBroken   = "ReplicationBroken"
+	reasonDegraded        = "CommitsNotReplicated"
+	reasonDurable         = "CommitsReplicated"
+	reasonSingleMember    = "SingleMember"
+	reasonCommitsBlocked  = "CommitsBlocked"
+	reasonAcksNotPromised = "ReplicasNotYetAcknowledging"
+	reasonPrimaryFirst    = "PrimaryWouldRestartFirst"
+	reasonUpgradeBlocked  = "UpgradeBlocked"
+)
+
+// conditionDurable says whether every acknowledged commit is on as many members as the cluster's size asks for.
+const conditionDurable = "Durable"
+
+// problem is something that keeps a cluster from being as its spec says.
+type problem struct {
+	reason, message string
+	// stalled says that it does not pass without somebody's help.
+	stalled bool
+}
+
+// problemError is a problem on its way through what returns errors.
+type problemError struct{ problem problem }
+
+func (e *problemError) Error() string { return e.problem.message }

@@ -1,0 +1,71 @@
+package cluster
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/test/reasons"
+)
+
+// Every reason that a cluster can give is explained to people, and nothing is explained that no cluster says.
+func TestReasonsAreExplained(t *testing.T) {
+	t.Parallel()
+	own, decided := reasons.Constants(t, ".", "reason"), reasons.Constants(t, "../replication", "Reason")
+	if len(own) < 20 || len(decided) < 5 {
+		t.Fatalf("these are not all reasons: %v %v", own, decided)
+	}
+	for name, reason := range own {
+		if reasons.Uses(t, ".", name) < 2 {
+			t.Errorf("no cluster ever says %s", reason)
+		}
+	}
+	said := append(slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided))), reconcile.ReasonAccepted)
+	// What Pods of restores say is said by the cluster as well; the steps are in one document only.
+	restores := restoreReasons(t)
+	explained := headings(t)
+	for _, reason := range said {
+		if !slices.Contains(explained, reason) {
+			t.Errorf("docs/troubleshooting.md does not explain %s", reason)
+		}
+	}
+	for _, word := range explained {
+		if !slices.Contains(said, word) && !slices.Contains(restores, word) {
+			t.Errorf("docs/troubleshooting.md explains %s, which no cluster says", word)
+		}
+	}
+	for _, reason := range restores {
+		if !slices.Contains(explained, reason) {
+			t.Errorf("docs/troubleshooting.md does not explain %s", reason)
+		}
+	}
+}
+
+// restoreReasons are those of reconcile/mysql/transfer that this package speaks of.
+func restoreReasons(t *testing.T) []string {
+	t.Helper()
+	var spoken []string
+	for name, reason := range reasons.Constants(t, "../transfer", "Reason") {
+		if reasons.Uses(t, ".", "transfer."+name) > 0 && name != "ReasonCompleted" {
+			spoken = append(spoken, reason)
+		}
+	}
+	if len(spoken) < 15 {
+		t.Fatalf("these are not all reasons: %v", spoken)
+	}
+	return spoken
+}
+
+// headings are the reasons that docs/troubleshooting.md has steps for.
+func headings(t *testing.T) []string {
+	t.Helper()
+	section := reasons.Section(t, "../../../docs/troubleshooting.md", "## Reasons of Ready")
+	var words []string
+	for _, heading := range regexp.MustCompile(`(?m)^### (.+)$`).FindAllStringSubmatch(section, -1) {
+		words = append(words, strings.Split(heading[1], ", ")...)
+	}
+	return words
+}

@@ -1,0 +1,281 @@
+// Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and what every
+// member's agent says), decides (reconcile/mysql/replication: roles and the record; the pure builders here: what each child has to be),
+// acts (act.go) and reports (status.go). The record of truth is part of the status, so the one status write of a pass is what a
+// decision waits for before the next pass carries it out.
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+type reconciler struct {
+	api      *reconcile.Client
+	resource apischema.GroupVersionResource
+	operator Operator
+	now      func() time.Time
+	memory   *memory
+}
+
+// Forget drops what is remembered of a cluster that is gone.
+func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
+
+// Reconcile makes one pass over one cluster.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	key := types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+	r.memory.settle(key, nil)
+	var cluster v1.MySQLCluster
+	if err := schema.Decode(object, &cluster); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if cluster.DeletionTimestamp != nil {
+		r.memory.hangUp(key)
+		return reconcile.Outcome{}, nil
+	}
+	if cluster.Spec.Paused {
+		r.memory.hangUp(key)
+		return outcome(cluster, paused(cluster), 0), nil
+	}
+	return r.pass(ctx, object, cluster)
+}
+
+func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (reconcile.Outcome, error) {
+	known, found, unread := r.prerequisites(ctx, object, cluster)
+	if known.agents == nil {
+		return r.waiting(cluster, found, unread)
+	}
+	if restoreWanted(cluster) {
+		return r.restore(ctx, object, cluster, known)
+	}
+	if restoreAbandoned(cluster) {
+		done, err := r.abandonRestore(ctx, object, cluster)
+		cluster = withoutRestore(cluster)
+		if !done || err != nil {
+			waits := problem{transfer.ReasonRestoring, "the cluster is no longer to start from a backup; waits for the Pod that restored to end", false}
+			return outcome(cluster, blocked(cluster, waits), stepEvery), err
+		}
+	}
+	if restoreCompleted(cluster.Status) && cluster.Status.Primary == "" {
+		if err := r.freeVolume(ctx, object, cluster); err != nil {
+			return reconcile.Outcome{}, err
+		}
+	}
+	next, err := r.lookAfter(ctx, object, cluster, known, found)
+	if unread != nil {
+		r.memory.settle(keyOf(cluster), nil) // the look at the Secrets has yet to be made
+	}
+	return next, errors.Join(unread, err)
+}
+
+// lookAfter makes a pass over a cluster's members; found is what its Secrets lack.
+func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered, found *problem) (reconcile.Outcome, error) {
+	seen, err := r.observe(ctx, object, cluster, known.agents)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if waits := known.unknownTo(cluster, seen); waits != nil {
+		return outcome(cluster, blocked(cluster, *waits), stepEvery), nil
+	}
+	seen.bundle = known.bundle
+	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
+	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
+	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
+	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
+	if refused := problemOf(err); refused != nil {
+		report.problem, err = refused, nil
+	}
+	everybodyTold := true
+	if decision.Record.Equal(recordOf(cluster.Status)) {
+		told, failed := r.carryOut(ctx, object, known.agents, &report)
+		everybodyTold, err = told, errors.Join(err, failed)
+	}
+	status := report.status()
+	if meta.IsStatusConditionTrue(status.Conditions, v1.ConditionReady) {
+		err = errors.Join(err, r.tidyRestore(ctx, object, cluster))
+	}
+	next := r.nextLook(report, status, known)
+	isRipe := report.problem == nil && known.ripe(usesOf(seen))
+	if !everybodyTold || isRipe {
+		next = stepEvery
+	}
+	if err == nil && everybodyTold && !isRipe {
+		r.memory.settle(keyOf(cluster), report.settle(object, status, known))
+	}
+	done := outcome(cluster, status, next)
+	done.Events = append(done.Events, report.hollow...)
+	return done, err
+}
+
+// carryOut does what rests on the record as it is written; told says that every member heard.
+func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, report *report) (told bool, err error) {
+	refused, unexpanded := r.expandVolumes(ctx, report.cluster, report.seen)
+	if refused != nil {
+		report.problem = refused
+	}
+	told, failed := r.assign(ctx, object, agents, report.seen, report.decision)
+	r.matchHollow(ctx, agents, report)
+	labelling := r.labelRoles(ctx, report.seen, report.decision.Record)
+	if refused := problemOf(labelling); refused != nil {
+		// Clients would not find the members by their roles, and nothing else would tell why.
+		report.problem, labelling = refused, nil
+	}
+	return told, errors.Join(unexpanded, failed, labelling)
+}
+
+// nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
+func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known remembered) time.Duration {
+	cluster, ahead := found.cluster, found.prospect(status)
+	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
+	ahead.idle = r.memory.see(keyOf(cluster), now)
+	looks := r.memory.sight(keyOf(cluster), cluster.UID).looks
+	due := known.lookAgain(secretsAfter(ahead.ready, now.wanted, looks)).Sub(r.now())
+	if due <= 0 && found.problem == nil && !known.looked.IsZero() {
+		due = stepEvery // it came due during this pass
+	}
+	ahead.due = sooner(ahead.due, due)
+	return jittered(ahead.next())
+}
+
+// said is what a status tells people, with the generation that it speaks of.
+func said(status v1.MySQLClusterStatus) string {
+	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
+	return fmt.Sprint(status.ObservedGeneration, status.Epoch, status.Revision, ready.Reason, ready.Message)
+}
+
+func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
+	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
+}
+
+// prerequisites are what a cluster needs before anything is made for it: the user's Secret, and the cluster's own Secrets. They are looked
+// at again from time to time (secretsAfter). A cluster that has begun is looked after even when the user's Secret is gone, or none can be
+// read at present: that is reported, and the members that run go on.
+func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
+	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
+	known := r.memory.recall(key, cluster.UID)
+	if known.stillHolds(cluster, last, now) {
+		return known, nil, nil
+	}
+	found, lacking, err := r.lookAtSecrets(ctx, object, cluster, last.uses)
+	switch {
+	case found.security != nil:
+		known = r.learn(cluster, known, found, now, lacking == nil && err == nil)
+	case known.agents == nil || err == nil:
+		return remembered{}, lacking, err
+	}
+	if reported := problemOf(err); reported != nil {
+		return known, cmp.Or(lacking, reported), nil
+	}
+	return known, lacking, err
+}
+
+// learn remembers what a look at the Secrets has found. If it is not whole, the next pass looks again, and asks the agents over the same connections.
+func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found papers, now time.Time, isWhole bool) remembered {
+	found.lost = found.lostSince(known.papers, now)
+	found.carry(known.security, now)
+	fresh := known.reaching(found.security, now)
+	found.security = fresh.security
+	fresh.papers, fresh.asked = found, rotationRequestOf(cluster.Annotations)
+	fresh.uid, fresh.secret, fresh.tidied = cluster.UID, cluster.Spec.Secret, known.tidied
+	if isWhole {
+		fresh.looked = now
+		r.memory.lookedAtSecrets(keyOf(cluster), cluster.UID)
+	}
+	r.memory.keep(keyOf(cluster), fresh)
+	return fresh
+}
+
+// lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses stands
+// for the certificates that the members were seen to use.
+func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
+	n := namesOf(cluster)
+	hasBegun := cluster.Status.Primary != ""
+	lacking, err := r.userSecret(ctx, n, cluster.Spec.Secret)
+	if (err != nil || lacking != nil) && !hasBegun {
+		return papers{}, lacking, err
+	}
+	found, failed := r.certificates(ctx, look{
+		owner: object, names: n, now: r.now(), uses: uses, situation: situation{asked: rotationRequestOf(cluster.Annotations)},
+	})
+	if err = errors.Join(err, failed); found.security == nil {
+		return papers{}, lacking, err
+	}
+	if found.stuck {
+		found.rotation = rotationIn(cluster.Status)
+	}
+	failed = r.ownAccounts(ctx, object, n)
+	if err = errors.Join(err, failed); failed != nil && !hasBegun {
+		return papers{}, lacking, err
+	}
+	return found, lacking, err
+}
+
+// view is what the decision about replication depends on.
+func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
+	return replication.Cluster{
+		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
+		Members: seen.members, Port: int(cluster.Spec.Port), CopyLimit: cluster.Spec.Copies.BandwidthLimit.Value(),
+		Durability: replication.Durability{
+			Continue: cluster.Spec.Durability.WhenReplicasLost != v1.Block,
+			Grace:    time.Duration(max(cluster.Spec.Durability.GracePeriodSeconds, 1)) * time.Second,
+		},
+	}
+}
+
+func (r *reconciler) instances() apischema.GroupVersionResource {
+	return apischema.GroupVersionResource{Group: r.resource.Group, Version: r.resource.Version, Resource: "mysqlbackupinstances"}
+}
+
+func recordOf(status v1.MySQLClusterStatus) replication.Record {
+	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
+}
+
+// waiting reports what a cluster cannot go on without. An error that names its own remedy becomes the problem.
+func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error) (reconcile.Outcome, error) {
+	if found == nil {
+		found = problemOf(err)
+	}
+	if found == nil {
+		return reconcile.Outcome{}, err
+	}
+	status := blocked(cluster, *found)
+	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
+	next := prospect{stalled: found.stalled, unwatched: true, idle: idle}.next()
+	return outcome(cluster, status, jittered(next)), nil
+}
+
+// problemOf turns the errors that a person can do something about into problems.
+func problemOf(err error) *problem {
+	var foreign *reconcile.ForeignError
+	var own *problemError
+	switch {
+	case errors.As(err, &own):
+		return &own.problem
+	case errors.As(err, &foreign) && foreign.Predecessor:
+		return &problem{reasonPredecessor, foreign.Error(), false}
+	case errors.As(err, &foreign):
+		return &problem{reasonForeignObject, foreign.Error(), true}
+	case reconcile.IsNamespaceTerminating(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &problem{reasonRejected, err.Error(), true}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+)
+
+// refusal is Kubernetes' refusal to make a Pod: a quota that is used up, a security policy, an admission webhook. The StatefulSet's
+// status does not tell of it; the events that its controller writes do.
+type refusal struct{ pod, why string }
+
+// observeRefusal asks for the events of the StatefulSet while a Pod is missing that its controller must have tried to make. That the
+// events may not be listed is no problem of the cluster's: it then only says less.
+func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observation) error {
+	missing := missingPods(n, *seen)
+	if len(missing) == 0 {
+		return nil
+	}
+	set, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster)
+	if !found {
+		return nil
+	}
+	items, err := r.api.Regarding(ctx, set)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	told := make([]corev1.Event, 0, len(items))
+	for i := range items {
+		event, err := eventOf(&items[i])
+		if err != nil {
+			return err
+		}
+		told = append(told, event)
+	}
+	if found := findRefusal(missing, told); found != nil {
+		seen.refused = found.problem()
+		return nil
+	}
+	return r.observeForeignPod(ctx, n, missing[0], seen)
+}
+
+// observeForeignPod looks whether somebody else has a Pod under a member's name. The StatefulSet's controller tells nobody.
+func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observation) error {
+	pod, err := r.api.Get(ctx, pods(), n.namespace, member)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if controller := metav1.GetControllerOfNoCopy(pod); controller == nil || controller.UID != seen.set.UID {
+		foreign := &reconcile.ForeignError{Resource: pods(), Namespace: n.namespace, Name: member}
+		if controller != nil {
+			foreign.Controller = controller.Kind + "/" + controller.Name
+			foreign.Predecessor = controller.Kind == "StatefulSet" && controller.Name == n.cluster
+		}
+		seen.refused = problemOf(foreign)
+	}
+	return nil
+}
+
+func eventOf(object *unstructured.Unstructured) (corev1.Event, error) {
+	var event corev1.Event
+	err := schema.Decode(object, &event)
+	return event, err
+}
+
+// missingPods names the Pods that the StatefulSet's controller knows that it has to make, and that are not there.
+func missingPods(n names, seen observation) []string {
+	if seen.set == nil || seen.set.Status.ObservedGeneration < seen.set.Generation {
+		return nil
+	}
+	var missing []string
+	for ordinal := range scaleOf(seen) {
+		if _, found := seen.pod(n.member(ordinal)); !found {
+			missing = append(missing, n.member(ordinal))
+		}
+	}
+	return missing
+}
+
+// findRefusal finds the first missing Pod of which the controller last told that it could not make it.
+func findRefusal(missing []string, told []corev1.Event) *refusal {
+	for _, pod := range missing {
+		var last corev1.Event
+		for _, event := range told {
+			about := strings.Contains(event.Message, " Pod "+pod+" ")
+			if about && tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
+				last = event
+			}
+		}
+		if last.Reason == eventNotMade {
+			return &refusal{pod: pod, why: refusalCause(last.Message)}
+		}
+	}
+	return nil
+}
+
+// eventNotMade and eventMade are the reasons of what Kubernetes' controllers tell of Pods that they make.
+const (
+	eventNotMade = "FailedCreate"
+	eventMade    = "SuccessfulCreate"
+)
+
+func tellsOfPods(event corev1.Event) bool {
+	return event.Reason == eventNotMade || event.Reason == eventMade
+}
+
+// toldAt is when an event was told last, whichever of its fields says so.
+func toldAt(event corev1.Event) time.Time {
+	last := event.CreationTimestamp.Time
+	if event.Series != nil && event.Series.LastObservedTime.After(last) {
+		last = event.Series.LastObservedTime.Time
+	}
+	for _, at := range []time.Time{event.LastTimestamp.Time, event.EventTime.Time} {
+		if at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// refusalCause cuts what every such message begins with ("create Pod NAME in StatefulSet NAME failed error: ").
+func refusalCause(message string) string {
+	if _, cause, found := strings.Cut(message, "failed error: "); found {
+		return cause
+	}
+	return message
+}
+
+func (r refusal) problem() *problem {
+	return &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not make Pod %s: %s; once that is put right it tries again by itself, within minutes", r.pod, r.why), true}
+}

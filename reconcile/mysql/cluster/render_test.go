@@ -1,0 +1,310 @@
+package cluster
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const agentImage = "registry.example/mysql-operator:1"
+
+func renderSet(t *testing.T, cluster v1.MySQLCluster) appsv1.StatefulSet {
+	t.Helper()
+	spec := setSpec{agentImage: agentImage, scale: wantedReplicas(cluster), claimSize: wantedStorage(cluster)}
+	return as[appsv1.StatefulSet](t, statefulSet(namesOf(cluster), cluster, spec))
+}
+
+func container(t *testing.T, spec corev1.PodSpec, name string) corev1.Container {
+	t.Helper()
+	for _, container := range append(spec.InitContainers, spec.Containers...) {
+		if container.Name == name {
+			return container
+		}
+	}
+	t.Fatalf("no container %s", name)
+	return corev1.Container{}
+}
+
+func TestMembersPassPodSecurityRestricted(t *testing.T) {
+	t.Parallel()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, port := range map[string]int32{"as usual": 3306, "on a port below 1024": 306} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := renderSet(t, aCluster(3, func(c *v1.MySQLCluster) { c.Spec.Port = port }))
+			template := set.Spec.Template
+			level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+			result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &template.ObjectMeta, &template.Spec))
+			if !result.Allowed {
+				t.Errorf("%s: %s", result.ForbiddenReason(), result.ForbiddenDetail())
+			}
+			if *template.Spec.SecurityContext.RunAsUser == 0 {
+				t.Error("it runs as root")
+			}
+			for _, container := range append(template.Spec.InitContainers, template.Spec.Containers...) {
+				if read := container.SecurityContext.ReadOnlyRootFilesystem; read == nil || !*read {
+					t.Errorf("%s can write to its image", container.Name)
+				}
+			}
+		})
+	}
+}
+
+// TestMembersNoticeDeadClients: after two minutes, and not after Linux' two hours, during which these would hold their locks.
+func TestMembersNoticeDeadClients(t *testing.T) {
+	t.Parallel()
+	keepAlive := map[string]string{"net.ipv4.tcp_keepalive_time": "60", "net.ipv4.tcp_keepalive_intvl": "10", "net.ipv4.tcp_keepalive_probes": "6"}
+	lowPort := maps.Clone(keepAlive)
+	lowPort["net.ipv4.ip_unprivileged_port_start"] = "0"
+	for port, want := range map[int32]map[string]string{3306: keepAlive, 306: lowPort} {
+		got := map[string]string{}
+		for _, sysctl := range renderSet(t, aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Port = port })).Spec.Template.Spec.SecurityContext.Sysctls {
+			got[sysctl.Name] = sysctl.Value
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("sysctls of Pods with port %d (-want +got):\n%s", port, diff)
+		}
+	}
+}
+
+func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
+	t.Parallel()
+	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
+	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
+		t.Error("the Pods mount a token")
+	}
+	account := as[corev1.ServiceAccount](t, serviceAccount(names{"shop", "db"}))
+	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken || account.Name != spec.ServiceAccountName {
+		t.Errorf("the ServiceAccount %s gives its token away, or is not the Pods' %s", account.Name, spec.ServiceAccountName)
+	}
+	mounted := map[string][]string{}
+	for _, volume := range spec.Volumes {
+		if volume.Projected != nil {
+			t.Errorf("volume %s is projected: it could hold a token", volume.Name)
+		}
+		if volume.Secret != nil {
+			var keys []string
+			for _, item := range volume.Secret.Items {
+				keys = append(keys, item.Key)
+			}
+			mounted[volume.Secret.SecretName] = keys
+			if mode := volume.Secret.DefaultMode; mode == nil || *mode&0o007 != 0 {
+				t.Errorf("volume %s can be read by everybody", volume.Name)
+			}
+		}
+	}
+	// Of the user's Secret only the password: the rest of it is none of our business.
+	want := map[string][]string{"db-secret": {agent.PasswordKey}, "db-accounts": nil, "db-tls": nil}
+	if diff := cmp.Diff(want, mounted); diff != "" {
+		t.Errorf("the Secrets mounted (-want +got):\n%s", diff)
+	}
+	for _, mount := range container(t, spec, containerMysqld).VolumeMounts {
+		if mount.Name == "accounts" || mount.Name == "root" {
+			t.Errorf("mysqld's container can read %s", mount.Name)
+		}
+	}
+	if content, _ := json.Marshal(spec); strings.Contains(string(content), "secretKeyRef") {
+		t.Error("a password is in the environment")
+	}
+}
+
+// Settings decide who may log in, skip_grant_tables for example. Only who may change the StatefulSet may change them.
+func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
+	t.Parallel()
+	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"init_connect": "$(POD_NAME) $$ $"} })
+	spec := renderSet(t, cluster).Spec.Template.Spec
+	for _, volume := range spec.Volumes {
+		if volume.ConfigMap != nil {
+			t.Errorf("volume %s is a ConfigMap, which others may write", volume.Name)
+		}
+	}
+	var given string
+	for _, variable := range container(t, spec, containerPrepare).Env {
+		if variable.Name == EnvSettings {
+			given = variable.Value
+		}
+	}
+	// Kubernetes reads $$ as $, and expands what a single $ begins.
+	halves := strings.Split(given, "$$")
+	if got := strings.Join(halves, "$"); got != renderConfig(cluster) || strings.Contains(strings.Join(halves, ""), "$") {
+		t.Errorf("the member is given\n%s\nwant, with every $ twice,\n%s", given, renderConfig(cluster))
+	}
+	changed := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"max_connections": "5"} })
+	if cmp.Equal(spec, renderSet(t, changed).Spec.Template.Spec) {
+		t.Error("another setting makes no new Pods")
+	}
+}
+
+func TestProbesAskTheAgent(t *testing.T) {
+	t.Parallel()
+	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
+	mysqld, sidecar := container(t, spec, containerMysqld), container(t, spec, containerAgent)
+	probes := map[string]*corev1.Probe{"/startupz": mysqld.StartupProbe, "/readyz": mysqld.ReadinessProbe, "/livez": mysqld.LivenessProbe, "/healthz": sidecar.LivenessProbe}
+	for path, probe := range probes {
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntValue() != agent.Port || probe.HTTPGet.Scheme != corev1.URISchemeHTTPS {
+			t.Errorf("%s: got %+v, want it asked of the agent over TLS", path, probe)
+		}
+	}
+	if day := int32(24 * 60 * 60); mysqld.StartupProbe.PeriodSeconds*mysqld.StartupProbe.FailureThreshold < day {
+		t.Error("a long crash recovery would be interrupted, which makes it longer")
+	}
+	if longestPause := int32(5 * 60); mysqld.LivenessProbe.PeriodSeconds*mysqld.LivenessProbe.FailureThreshold <= longestPause {
+		t.Error("an agent that crashes again and again would have its healthy mysqld restarted")
+	}
+	if sidecar.ReadinessProbe != nil {
+		t.Error("the agent's readiness would count beside mysqld's")
+	}
+}
+
+func TestStatefulSetKeepsData(t *testing.T) {
+	t.Parallel()
+	class := "fast"
+	set := renderSet(t, aCluster(3, func(c *v1.MySQLCluster) {
+		c.Spec.StorageClassName, c.Spec.Storage = &class, resource.MustParse("5Gi")
+	}))
+	retention := set.Spec.PersistentVolumeClaimRetentionPolicy
+	if retention == nil || retention.WhenDeleted != appsv1.RetainPersistentVolumeClaimRetentionPolicyType || retention.WhenScaled != appsv1.RetainPersistentVolumeClaimRetentionPolicyType {
+		t.Errorf("volumes are removed: %+v", retention)
+	}
+	claim := set.Spec.VolumeClaimTemplates[0]
+	if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; claim.Name != "data" || size.String() != "5Gi" || *claim.Spec.StorageClassName != class {
+		t.Errorf("got claim %s of %s", claim.Name, size.String())
+	}
+	if claim.Labels[labelInstance] != "db" || claim.Labels[labelManagedBy] != managedBy {
+		t.Errorf("a retained volume could not be found again by its labels: %v", claim.Labels)
+	}
+	if set.Spec.PodManagementPolicy != appsv1.ParallelPodManagement || *set.Spec.Replicas != 3 || set.Spec.ServiceName != "db-pods" {
+		t.Errorf("got %s, %d, %s", set.Spec.PodManagementPolicy, *set.Spec.Replicas, set.Spec.ServiceName)
+	}
+	if unset := renderSet(t, aCluster(1)).Spec.VolumeClaimTemplates[0].Spec.StorageClassName; unset != nil {
+		t.Errorf("the default class is overridden by %q", *unset)
+	}
+}
+
+func TestPodsRollOnlyWhenSomethingInThemChanges(t *testing.T) {
+	t.Parallel()
+	template := func(change ...func(*v1.MySQLCluster)) corev1.PodTemplateSpec {
+		return renderSet(t, aCluster(2, change...)).Spec.Template
+	}
+	base := template()
+	same := map[string]func(*v1.MySQLCluster){
+		"a size":      func(c *v1.MySQLCluster) { *c.Spec.Replicas = 5 },
+		"more room":   func(c *v1.MySQLCluster) { c.Spec.Storage = resource.MustParse("9Gi") },
+		"a backup":    func(c *v1.MySQLCluster) { c.Spec.FromBackup = "old" },
+		"durability":  func(c *v1.MySQLCluster) { c.Spec.Durability.WhenReplicasLost = v1.Block },
+		"a new epoch": func(c *v1.MySQLCluster) { c.Status.Epoch, c.Status.Primary = 9, "db-1" },
+	}
+	for name, change := range same {
+		if diff := cmp.Diff(base, template(change)); diff != "" {
+			t.Errorf("%s would restart the members:\n%s", name, diff)
+		}
+	}
+	other := map[string]func(*v1.MySQLCluster){
+		"an image":  func(c *v1.MySQLCluster) { c.Spec.Image = "mysql:9" },
+		"a setting": func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"max_connections": "500"} },
+		"memory": func(c *v1.MySQLCluster) {
+			c.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}
+		},
+	}
+	for name, change := range other {
+		if cmp.Equal(base, template(change)) {
+			t.Errorf("%s does not reach the members", name)
+		}
+	}
+}
+
+// The longest name that the schema lets through, and members of two digits.
+func TestNamesFitAtTheEdge(t *testing.T) {
+	t.Parallel()
+	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Name, c.Namespace = strings.Repeat("n", 40), strings.Repeat("s", 63) })
+	n := namesOf(cluster)
+	for what, name := range map[string]string{
+		"StatefulSet": n.cluster, "read Service": n.read(), "headless Service": n.pods(), "ConfigMap": n.config(), "accounts": n.accounts(), "certificate": n.certificate(),
+		"CAs to trust": n.trust(), "member": n.member(99), "revision label": n.cluster + "-5c9f8b7d6f",
+	} {
+		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+			t.Errorf("%s %q: %v", what, name, problems)
+		}
+	}
+	if problems := validation.IsDNS1123Subdomain(n.authority()); len(problems) > 0 {
+		t.Errorf("CA %q: %v", n.authority(), problems)
+	}
+	if problems := validation.IsDNS1123Subdomain(n.host(n.member(99))); len(problems) > 0 {
+		t.Errorf("host of a member: %v", problems)
+	}
+	if len(n.host(n.member(99))) > 255 { // SOURCE_HOST takes 255 (manual, "CHANGE REPLICATION SOURCE TO Statement")
+		t.Error("MySQL cannot name its source")
+	}
+	set := renderSet(t, cluster)
+	for key, value := range set.Spec.Template.Labels {
+		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+			t.Errorf("label %s: %v", key, problems)
+		}
+	}
+}
+
+func TestOrdinalOfAName(t *testing.T) {
+	t.Parallel()
+	n := names{"shop", "db"}
+	for name, want := range map[string]int{"db-0": 0, "db-12": 12} {
+		if got, ok := n.ordinal(name); !ok || got != want {
+			t.Errorf("%s: got %d, %t", name, got, ok)
+		}
+	}
+	for _, name := range []string{"db", "db-", "db-x", "db-01", "db--1", "db-+1", "db-1-0", "other-0", "dbs-0"} {
+		if got, ok := n.ordinal(name); ok {
+			t.Errorf("%s was taken for member %d", name, got)
+		}
+	}
+}
+
+func TestServicesRoute(t *testing.T) {
+	t.Parallel()
+	cluster := aCluster(3)
+	n := namesOf(cluster)
+	write := as[corev1.Service](t, writeService(n, cluster, "db-2"))
+	if write.Name != "db" || write.Spec.Selector[labelPod] != "db-2" || write.Spec.Selector[labelInstance] != "db" {
+		t.Errorf("writes go to %v", write.Spec.Selector)
+	}
+	replicas := as[corev1.Service](t, readService(n, cluster, "db-2", false))
+	if replicas.Name != "db-read" || replicas.Spec.Selector[roleLabel] != roleReplica || replicas.Spec.Selector[labelPod] != "" {
+		t.Errorf("reads go to %v", replicas.Spec.Selector)
+	}
+	alone := as[corev1.Service](t, readService(n, cluster, "db-2", true))
+	if alone.Spec.Selector[labelPod] != "db-2" || alone.Spec.Selector[roleLabel] != "" {
+		t.Errorf("reads of a cluster without replicas go to %v", alone.Spec.Selector)
+	}
+	identity := as[corev1.Service](t, podsService(n, cluster))
+	if identity.Spec.ClusterIP != corev1.ClusterIPNone || !identity.Spec.PublishNotReadyAddresses {
+		t.Errorf("members cannot find each other before they are ready: %+v", identity.Spec)
+	}
+	for _, service := range []corev1.Service{write, replicas, alone} {
+		if service.Spec.PublishNotReadyAddresses || service.Spec.Ports[0].Port != 3306 {
+			t.Errorf("%s leads to members that are not ready, or to port %d", service.Name, service.Spec.Ports[0].Port)
+		}
+	}
+}
+
+func TestBudgetLetsOneMemberGoAtATime(t *testing.T) {
+	t.Parallel()
+	got := as[policyv1.PodDisruptionBudget](t, budget(names{"shop", "db"}))
+	if got.Spec.MaxUnavailable == nil || got.Spec.MaxUnavailable.IntValue() != 1 || got.Spec.Selector.MatchLabels[labelInstance] != "db" {
+		t.Errorf("got %+v", got.Spec)
+	}
+}

@@ -1,0 +1,303 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// restoreAct is one thing to do for a restore.
+type restoreAct string
+
+const (
+	// restoreWatch: nothing but looking again. restoreRecord: nothing before the status is written.
+	restoreWatch     restoreAct = "Watch"
+	restoreRecord    restoreAct = "Record"
+	restoreMakeClaim restoreAct = "MakeClaim"
+	restoreGrowClaim restoreAct = "GrowClaim"
+	restoreMakeJob   restoreAct = "MakeJob"
+	restoreDropJob   restoreAct = "DropJob"
+	// restoreAskVersion and restoreDropVersion: the Job that asks the cluster's image for its version.
+	restoreAskVersion  restoreAct = "AskVersion"
+	restoreDropVersion restoreAct = "DropVersion"
+)
+
+// restoreStep is what a pass decides: what to do, what the status says of the restore, and why the cluster is not Ready.
+type restoreStep struct {
+	act    restoreAct
+	status v1.RestoreStatus
+	found  problem
+}
+
+// decideRestore says what to do next for a cluster that has yet to be restored.
+func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
+	status := v1.RestoreStatus{Phase: v1.RestorePending}
+	if cluster.Status.Restore != nil {
+		status = *cluster.Status.Restore
+	}
+	status.Backup = cluster.Spec.FromBackup
+	if seen.order != nil {
+		status.URL = seen.order.Location.URL
+	}
+	switch {
+	case seen.members:
+		return stuck(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s, of an earlier life of this cluster, exists already, and data is never overwritten; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete it with its claims to restore", cluster.Name), true})
+	case seen.job != nil:
+		return decideJob(cluster, seen, status)
+	case seen.alive > 0:
+		return restoreStep{restoreWatch, status, underWay("waits for the Pod of a former attempt to end; if its node is gone, delete the node")}
+	case seen.lacking != nil:
+		return stuck(status, *seen.lacking)
+	}
+	if found := unfit(cluster, seen); found != nil {
+		return stuck(status, *found)
+	}
+	return begin(cluster, seen, status)
+}
+
+// begin makes what a restore takes, one after the other, when the status has said so.
+func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	found := underWay(fmt.Sprintf("restores %s to %s", sourceOf(cluster), seen.order.DataClaim))
+	begun := restoreBegun(cluster.Status)
+	status.Phase = v1.RestoreRunning
+	if status.StartTime == nil {
+		at := metav1.NewTime(seen.now.Truncate(time.Second))
+		status.StartTime = &at
+	}
+	wanted := wantedStorage(cluster)
+	switch {
+	case !begun:
+		return restoreStep{restoreRecord, status, found}
+	case seen.claim == nil:
+		return restoreStep{restoreMakeClaim, status, found}
+	case seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0:
+		return restoreStep{restoreGrowClaim, status, found}
+	}
+	return restoreStep{restoreMakeJob, status, found}
+}
+
+// unfit finds what would make a restore fail, or do harm, before anything is made for it.
+func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
+	room := wantedStorage(cluster)
+	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
+		room = *seen.claim.Status.Capacity.Storage()
+	}
+	switch {
+	case seen.claim == nil && len(seen.others) > 0:
+		return &problem{transfer.ReasonDataExists, fmt.Sprintf("there are volumes of an earlier life of this cluster (%s) and none of its first member, and data is never overwritten; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), true}
+	case seen.claim != nil && seen.claim.DeletionTimestamp != nil:
+		return &problem{transfer.ReasonVolumePending, fmt.Sprintf("claim %s is being deleted; the restore begins with a new one when it is gone", seen.claim.Name), false}
+	case seen.dataSize > room.Value():
+		return &problem{transfer.ReasonVolumeTooSmall, fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", transfer.Size(seen.dataSize), room.String()), true}
+	}
+	return nil
+}
+
+// decideJob says what becomes of a Job that exists.
+func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	state := seen.state
+	status.Phase = v1.RestoreRunning
+	status.Attempts = formerAttempts(seen.job) + state.Attempts
+	again := func(why string) restoreStep { return restoreStep{restoreDropJob, status, underWay(why)} }
+	switch {
+	case seen.job.DeletionTimestamp != nil:
+		return restoreStep{restoreWatch, status, underWay("waits for the Job of a former attempt to go")}
+	case state.Phase == transfer.Succeeded && (state.Outcome == nil || state.Outcome.Reason != transfer.ReasonCompleted):
+		return decideUntold(cluster, seen, status)
+	case state.Phase == transfer.Succeeded:
+		return restored(cluster, seen, status)
+	case seen.order != nil && seen.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(*seen.order):
+		return again("begins anew, since what it was told has changed")
+	case state.Phase == transfer.Failed:
+		return decideFailed(cluster, seen, status)
+	}
+	return underWayStep(cluster, seen, status)
+}
+
+// underWayStep follows a Job that has not ended, and the one that asks the image.
+func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	status.Progress = steadyProgress(status.Progress, seen.progress)
+	made := ""
+	if status.Progress != nil && status.Progress.Bytes > 0 { // before that, the Pod may find that there is nothing to restore
+		made = seen.dataVersion
+	}
+	act, found := decideVersion(cluster, seen, made)
+	going := watched(cluster, seen)
+	if found != nil && found.stalled && !going.stalled {
+		going = *found
+	}
+	return restoreStep{act, status, going}
+}
+
+// decideUntold asks the volume, by another Pod, what was restored to it. That two of them have nothing to say is no accident.
+func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	const accidents = 2
+	if status.Attempts > accidents && seen.ended < patienceAfter(status.Attempts-accidents) {
+		return stuck(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("whether %s was restored is not known: %s; is --agent-image the operator's image? It is tried again by itself within half an hour", sourceOf(cluster), seen.state.Message), true})
+	}
+	return restoreStep{restoreDropJob, status, underWay("asks the volume what was restored to it, since the Pod that did so does not tell any more")}
+}
+
+// watched says how a Job is that has not ended.
+func watched(cluster v1.MySQLCluster, seen restoring) problem {
+	state := seen.state
+	going := fmt.Sprintf("restores %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
+	if state.Phase == transfer.Running {
+		// It only has something to say when it is told to end, and does not.
+		return underWay(cmp.Or(state.Message, going+"; status.restore.progress tells how far it is"))
+	}
+	if seen.claim != nil {
+		if found := diagnoseVolume(*seen.claim); found != nil {
+			return *found
+		}
+	}
+	switch {
+	case seen.refused != "":
+		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
+	case state.Reason == transfer.ReasonImagePullFailed:
+		return problem{state.Reason, state.Message + "; check that the node may pull the operator's image", true}
+	case state.Waiting != "":
+		return problem{cmp.Or(state.Reason, transfer.ReasonRestoring), state.Message, false}
+	case state.Reason != "":
+		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
+		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
+	}
+	return underWay(going + "; status.restore.progress tells how far it is")
+}
+
+// decideFailed waits after a failure, until something has changed or some time has passed.
+func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	status.Phase, status.Progress = v1.RestoreFailed, nil
+	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
+	if seen.lacking == nil && (changed || seen.ended >= patienceAfter(status.Attempts)) {
+		return restoreStep{restoreDropJob, status, underWay("tries again to restore " + sourceOf(cluster))}
+	}
+	if wanted := wantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
+		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expands %s to %s", seen.claim.Name, wanted.String()))}
+	}
+	if seen.lacking != nil {
+		return stuck(status, *seen.lacking)
+	}
+	reason := cmp.Or(seen.state.Reason, transfer.ReasonRestoreFailed)
+	message := fmt.Sprintf("%s was not restored: %s; %s", sourceOf(cluster), seen.state.Message, remedy(reason, seen))
+	return stuck(status, problem{reason, message, true})
+}
+
+// remedy says what a person can do about a restore that failed.
+func remedy(reason string, seen restoring) string {
+	switch reason {
+	case transfer.ReasonDataExists:
+		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt what is on the volumes, or, if nobody needs it, delete the claims to restore: %s", strings.Join(claimsOf(seen), ", "))
+	case transfer.ReasonVolumeTooSmall:
+		return "raise spec.storage"
+	case transfer.ReasonSettingsMismatch:
+		return "it is tried again at once"
+	case transfer.ReasonCredentialsNotFound, transfer.ReasonDestinationRefused:
+		return "put the Secret right, or name another one in spec.restore.secret; it is tried again at once, else by itself within half an hour"
+	case transfer.ReasonEncryptionKeyNotFound, transfer.ReasonEncryptionKeyInvalid:
+		return "put the right key into the Secret, or name another one in spec.restore.encryptionSecret; it is tried again at once"
+	case transfer.ReasonBackupCorrupt, transfer.ReasonBackupIncomplete, transfer.ReasonBackupForeign, transfer.ReasonBackupNotFound:
+		return "if its data cannot be put right, delete this MySQLCluster and apply it with another backup; it is tried again by itself within half an hour"
+	}
+	return fmt.Sprintf("it is tried again by itself within half an hour; kubectl logs job/%s tells more", seen.job.Name)
+}
+
+// complete is the end: the status says so before the members are made.
+func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
+	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
+	status.Checksum, status.ServerVersion = told.Checksum, brief(told.ServerVersion, longestWord)
+	status.GTIDExecuted = brief(told.GTIDExecuted, longestGTIDs)
+	if seen.order != nil {
+		status.Checksum = cmp.Or(status.Checksum, seen.order.Checksum)
+	}
+	if told.Used {
+		status.Adopted, status.Checksum = true, ""
+		return restoreStep{restoreRecord, status, problem{transfer.ReasonRestoreAdopted, adoptedNote(cluster, seen) + "; the members are being made", false}}
+	}
+	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the members are being made", false}}
+}
+
+// adoptedNote says that a restore has restored nothing, and how to have the backup.
+func adoptedNote(cluster v1.MySQLCluster, seen restoring) string {
+	return fmt.Sprintf("nothing was restored: %s holds data that began as %s and that a cluster has used since, and data is never overwritten; to have the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
+		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
+}
+
+// claimsOf are the names of all members' claims.
+func claimsOf(seen restoring) []string {
+	claims := slices.Clone(seen.others)
+	if seen.claim != nil {
+		claims = slices.Insert(claims, 0, seen.claim.Name)
+	}
+	return claims
+}
+
+// stuck waits for somebody, or for something else to happen, without a Job at work.
+func stuck(status v1.RestoreStatus, found problem) restoreStep {
+	status.Progress = nil
+	if status.Phase == v1.RestoreRunning && found.stalled {
+		status.Phase = v1.RestoreFailed
+	}
+	return restoreStep{restoreWatch, status, found}
+}
+
+func underWay(message string) problem { return problem{transfer.ReasonRestoring, message, false} }
+
+func sourceOf(cluster v1.MySQLCluster) string {
+	if cluster.Spec.FromBackup != "" {
+		return "backup " + cluster.Spec.FromBackup
+	}
+	return "the backup at " + cluster.Spec.FromBackupURL
+}
+
+// steadyProgress is brought up to date by the percent: a status that followed every byte would write to the API server for ever.
+func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.TransferProgress {
+	if told == nil {
+		return before
+	}
+	fresh := transfer.StatusProgress(*told)
+	if before != nil && before.Percent == fresh.Percent && (before.TotalBytes == 0) == (fresh.TotalBytes == 0) {
+		return before
+	}
+	return &fresh
+}
+
+func formerAttempts(job *batchv1.Job) int32 {
+	former, err := strconv.ParseInt(job.Annotations[annotationAttempts], 10, 32)
+	if err != nil {
+		return 0 // somebody took the annotation away
+	}
+	return int32(former)
+}
+
+// patienceAfter is how long to wait after so many Pods have failed.
+func patienceAfter(attempts int32) time.Duration {
+	patience := restoreFirst
+	for range max(attempts, 1) - 1 {
+		patience = min(2*patience, restoreLast)
+	}
+	return patience
+}
+
+// restoreStatus is the cluster's status while it is restored.
+func restoreStatus(cluster v1.MySQLCluster, step restoreStep) v1.MySQLClusterStatus {
+	status := carried(cluster)
+	status.Restore = &step.status
+	status.Phase = v1.PhaseWaiting
+	if begun := step.status.Phase != v1.RestorePending; begun && !step.found.stalled {
+		status.Phase = v1.PhaseRestoring
+	}
+	setProblem(&status, step.found)
+	return status
+}

@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// restoring is what a pass saw of a restore, all of it read live: restores are few, and what follows cannot be taken back.
+type restoring struct {
+	now time.Time
+	// order is what is to be restored; nil while that is not known or lacks something, and then lacking says what.
+	order   *transfer.RestoreOrder
+	lacking *problem
+	// inputs stands for everything that the order only names: while it stays the same, a restore that failed fails again.
+	inputs string
+	// dataSize is how many bytes are to be restored; 0 is not known. dataVersion is the MySQL that made them; empty is not known.
+	dataSize    int64
+	dataVersion string
+	// server is what is known of the cluster's image.
+	server asking
+	// members says that the StatefulSet exists already.
+	members bool
+	// claim is the first member's; nil while there is none. others are the claims of other members.
+	claim  *corev1.PersistentVolumeClaim
+	others []string
+	// job is the Job; nil while there is none. jobObject is the same as it was read.
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	state     transfer.State
+	// ended is for how long this process has known that the Job's latest Pod has ended, or that the Job has.
+	ended time.Duration
+	// alive is how many Pods of this or a former Job have not ended; refused is why Kubernetes makes none.
+	alive   int
+	refused string
+	// progress is what the Pod says; nil when it says nothing.
+	progress *transfer.Progress
+}
+
+// asking is how far the operator is with asking a MySQL image for its version.
+type asking struct {
+	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	order     transfer.VersionOrder
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	// version is the answer; empty while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	version string
+	state   transfer.State
+	refused string
+	// ended is for how long this process has known that the Job has ended.
+	ended time.Duration
+}
+
+func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, transfers *transfer.Client) (restoring, error) {
+	n, seen := namesOf(cluster), restoring{now: r.now()}
+	var err error
+	if seen.members, err = r.membersExist(ctx, owner, n); err != nil || seen.members {
+		return seen, err
+	}
+	if err := r.observeClaims(ctx, n, &seen); err != nil {
+		return seen, err
+	}
+	if err := r.observeSource(ctx, cluster, &seen); err != nil {
+		return seen, err
+	}
+	seen.server.order = versionOrderOf(cluster, r.operator.Image)
+	err = r.observeJob(ctx, owner, n, transfers, &seen)
+	return seen, err
+}
+
+// membersExist looks for the StatefulSet; somebody else's is an error.
+func (r *reconciler) membersExist(ctx context.Context, owner *unstructured.Unstructured, n names) (bool, error) {
+	found, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, reconcile.Claim(owner, found, statefulSets(), n.labels())
+}
+
+func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring) error {
+	first, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(0))
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	case !isOwnVolume(n, first):
+		return &reconcile.ForeignError{Resource: volumes(), Namespace: n.namespace, Name: first.GetName()}
+	default:
+		seen.claim = &corev1.PersistentVolumeClaim{}
+		if err := schema.Decode(first, seen.claim); err != nil {
+			return err
+		}
+	}
+	all, err := r.api.List(ctx, volumes(), n.namespace, n.selector())
+	if err != nil {
+		return err
+	}
+	for _, item := range all {
+		member, found := strings.CutPrefix(item.GetName(), "data-")
+		if ordinal, ok := n.ordinal(member); found && ok && ordinal > 0 {
+			seen.others = append(seen.others, item.GetName())
+		}
+	}
+	slices.SortFunc(seen.others, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return nil
+}
+
+// observeJob reads the Job, how it goes, and what is left of Pods.
+func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *transfer.Client, seen *restoring) error {
+	job, err := r.jobOf(ctx, owner, n, n.restoreJob())
+	if err != nil {
+		return err
+	}
+	all, err := r.restorePods(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := r.observeVersion(ctx, owner, n, all, seen); err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, transfer.IsVersionPod)
+	seen.alive = countAlive(all)
+	if job == nil {
+		return nil
+	}
+	seen.job, seen.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, seen.job); err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, seen.job) })
+	seen.state = transfer.Observe(transfer.CommandRestore, seen.job, own)
+	if seen.state.Phase == transfer.Failed || seen.state.Phase == transfer.Succeeded {
+		seen.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(seen.job.UID)+seen.state.Pod, seen.now)
+	}
+	if len(own) == 0 && seen.state.Phase == transfer.Pending {
+		seen.refused, err = r.refusalOf(ctx, job)
+		return err
+	}
+	observeProgress(ctx, n, transfers, seen)
+	return nil
+}
+
+// observeProgress asks the Pod that restores how far it is.
+func observeProgress(ctx context.Context, n names, transfers *transfer.Client, seen *restoring) {
+	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
+		// That it does not answer says nothing: it may have just begun, or be about to end.
+		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.namespace, n.cluster)); err == nil {
+			seen.progress = &progress
+		}
+	}
+}
+
+// observeVersion reads the Job that asks the cluster's image for its version.
+func (r *reconciler) observeVersion(ctx context.Context, owner *unstructured.Unstructured, n names, all []corev1.Pod, seen *restoring) error {
+	job, err := r.jobOf(ctx, owner, n, n.versionJob())
+	if err != nil || job == nil {
+		return err
+	}
+	server := &seen.server
+	server.job, server.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, server.job); err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(slices.Clone(all), func(pod corev1.Pod) bool { return !isOf(pod, server.job) })
+	server.version, server.state = transfer.ObserveVersion(server.job, own)
+	if server.state.Phase == transfer.Failed || server.state.Phase == transfer.Succeeded {
+		server.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(server.job.UID), seen.now)
+	}
+	if len(own) == 0 && server.state.Phase == transfer.Pending {
+		server.refused, err = r.refusalOf(ctx, job)
+	}
+	return err
+}
+
+func (n names) namespacedName() types.NamespacedName {
+	return types.NamespacedName{Namespace: n.namespace, Name: n.cluster}
+}
+
+func isOf(pod corev1.Pod, job *batchv1.Job) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == job.UID })
+}
+
+// refusalOf asks for the events of a Job that has no Pod: a quota, a policy or a missing ServiceAccount is told nowhere else. It is empty
+// where nothing is told.
+func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
+	items, err := r.api.Regarding(ctx, job)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return "", err
+	}
+	var last corev1.Event
+	for i := range items {
+		event, err := eventOf(&items[i])
+		if err != nil {
+			return "", err
+		}
+		if tellsOfPods(event) && !toldAt(event).Before(toldAt(last)) {
+			last = event
+		}
+	}
+	if last.Reason != eventNotMade {
+		return "", nil
+	}
+	return strings.TrimPrefix(last.Message, "Error creating: "), nil
+}
+
+// jobOf reads a Job of a cluster's restore; nil when there is none, an error when it is somebody else's.
+func (r *reconciler) jobOf(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
+	job, err := r.api.Get(ctx, jobs(), n.namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no Job, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	return job, reconcile.Claim(owner, job, jobs(), transfer.Labels(n.cluster))
+}
+
+func (r *reconciler) restorePods(ctx context.Context, n names) ([]corev1.Pod, error) {
+	items, err := r.api.List(ctx, pods(), n.namespace, transfer.Selector+","+transfer.LabelRestore+"="+transfer.LabelValue(n.cluster))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]corev1.Pod, len(items))
+	for i, item := range items {
+		if err := schema.Decode(item, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// countAlive counts Pods that may still write.
+func countAlive(all []corev1.Pod) int {
+	count := 0
+	for _, pod := range all {
+		if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+			count++
+		}
+	}
+	return count
+}

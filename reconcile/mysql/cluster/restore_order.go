@@ -1,0 +1,111 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// On the Job: how many Pods former Jobs of the restore had, and what inputs were when it was made.
+	annotationAttempts = prefix + "restore-attempts"
+	annotationInputs   = prefix + "restore-inputs"
+)
+
+// orderOf is the order of a cluster's restore, for a backup at a URL; one of an instance has its place from there.
+func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.RestoreOrder {
+	order := transfer.RestoreOrder{
+		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: namesOf(cluster).volume(0),
+		Location: v1.BackupLocation{URL: cluster.Spec.FromBackupURL}, AdoptOnly: adoptOnly,
+		Image: image, ServerResources: cluster.Spec.Resources, ServerSettings: transfer.DataSettings(cluster.Spec.Config),
+	}
+	if cluster.Spec.Restore != nil {
+		order.BandwidthLimit = cluster.Spec.Restore.BandwidthLimit.Value()
+		order.Checksum = cluster.Spec.Restore.Checksum
+	}
+	return order
+}
+
+// versionOrderOf asks a cluster's image for its version.
+func versionOrderOf(cluster v1.MySQLCluster, image string) transfer.VersionOrder {
+	return transfer.VersionOrder{Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), Image: image, ServerImage: cluster.Spec.Image}
+}
+
+// overridden is a location with what the user says instead.
+func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.BackupLocation {
+	if settings == nil {
+		return location
+	}
+	for _, field := range []struct {
+		into *string
+		from string
+	}{
+		{&location.Claim, settings.Claim}, {&location.Secret, settings.Secret},
+		{&location.ServiceAccountName, settings.ServiceAccountName}, {&location.EncryptionSecret, settings.EncryptionSecret},
+	} {
+		if field.from != "" {
+			*field.into = field.from
+		}
+	}
+	return location
+}
+
+// notRestorable says why an instance cannot be restored; nil when it can. It is nil itself when it does not exist.
+func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoring) *problem {
+	name := cluster.Spec.FromBackup
+	about := func(reason, format string, values ...any) *problem {
+		return &problem{reason, "spec.fromBackup: " + fmt.Sprintf(format, values...), true}
+	}
+	switch {
+	case instance == nil:
+		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not exist in namespace %q; the cluster is made once it does%s", name, cluster.Namespace, otherWays(cluster, seen))
+	case instance.DeletionTimestamp != nil:
+		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q is being deleted%s", name, otherWays(cluster, seen))
+	case instance.Status.Phase == v1.BackupFailed:
+		return about(transfer.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another one", name)
+	case instance.Status.Phase != v1.BackupCompleted:
+		return &problem{transfer.ReasonBackupNotCompleted, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the cluster is restored once it is", name), false}
+	case instance.Status.Location == nil || instance.Status.Location.URL == "":
+		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not say where its data is (status.location); name the place in spec.fromBackupURL of a new MySQLCluster", name)
+	}
+	return nil
+}
+
+// otherWays tells what else can be done while there is no backup.
+func otherWays(cluster v1.MySQLCluster, seen restoring) string {
+	claims := claimsOf(seen)
+	switch {
+	case restoreBegun(cluster.Status):
+		return fmt.Sprintf("; the restore had begun from %s: if the data is still there, delete this MySQLCluster and apply it with spec.fromBackupURL", cluster.Status.Restore.URL)
+	case len(claims) > 0:
+		return fmt.Sprintf("; or, once the field is removed, with the data of an earlier life that is on %s", strings.Join(claims, ", "))
+	}
+	return "; or, once the field is removed, without a backup"
+}
+
+// inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim has
+// now is no part of it: it comes with the volume, after the Job was made.
+func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
+	if claim != nil {
+		versions = append(versions, string(claim.UID), claim.Spec.Resources.Requests.Storage().String())
+	}
+	return hashOf(strings.Join(versions, "\n"))
+}
+
+// restoreJob is the Job with what has to be known of it later.
+func restoreJob(order transfer.RestoreOrder, attempts int32, inputs string) *batchv1ac.JobApplyConfiguration {
+	return transfer.RestoreJob(order).WithAnnotations(map[string]string{annotationAttempts: strconv.Itoa(int(attempts)), annotationInputs: inputs})
+}
+
+// firstClaim is the first member's claim as the StatefulSet's controller would make it. Nobody owns it: data outlives everything.
+func firstClaim(n names, cluster v1.MySQLCluster) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	claim := volumeClaim(n, cluster, wantedStorage(cluster))
+	return claim.WithName(n.volume(0)).WithNamespace(n.namespace)
+}

@@ -1,0 +1,122 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// observeSource finds out what is to be restored, and whether everything is there that it takes.
+func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
+	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
+	if cluster.Spec.FromBackup != "" {
+		instance, err := r.instance(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if seen.lacking = notRestorable(cluster, instance, *seen); seen.lacking != nil {
+			return nil
+		}
+		order.Location, order.BackupUID = *instance.Status.Location, string(instance.UID)
+		order.Checksum = cmp.Or(order.Checksum, instance.Status.Checksum)
+		seen.dataSize, seen.dataVersion = instance.Status.DataSize, instance.Status.ServerVersion
+	}
+	order.Location = overridden(order.Location, cluster.Spec.Restore)
+	lacking, versions, err := r.observeInputs(ctx, cluster.Namespace, order.Location)
+	if err != nil || lacking != nil {
+		seen.lacking = lacking
+		return err
+	}
+	seen.order, seen.inputs = &order, inputsOf(versions, seen.claim)
+	return nil
+}
+
+// instance reads the backup that spec.fromBackup names; nil when there is none.
+func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
+	object, err := r.api.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no backup, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := &v1.MySQLBackupInstance{}
+	return found, schema.Decode(object, found)
+}
+
+// observeInputs looks at what a location names. What it finds is put into versions, by which a change is known.
+func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *problem, versions []string, err error) {
+	credentials := map[string][]byte{}
+	for _, wanted := range needsOf(location) {
+		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
+		if apierrors.IsNotFound(err) {
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which it takes to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		content, err := secretData(found)
+		if err != nil {
+			return nil, nil, err
+		}
+		if wanted.key != "" && len(content[wanted.key]) == 0 {
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q has nothing under the key %q, with which the backup is decrypted; put it there, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
+		}
+		if wanted.name == location.Secret {
+			credentials = content
+		}
+		versions = append(versions, versionOf(found))
+	}
+	if found := endpointRefused(location, credentials); found != nil || location.Claim == "" {
+		return found, versions, nil
+	}
+	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
+	if apierrors.IsNotFound(err) {
+		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, on whose volume the backup is, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, append(versions, string(claim.GetUID())), nil
+}
+
+// need is a Secret that a restore takes, the field of spec.restore that names another one, and the key that it must have, if any.
+type need struct {
+	name, field, key, reason string
+}
+
+func needsOf(location v1.BackupLocation) []need {
+	return slices.DeleteFunc([]need{
+		{location.Secret, "secret", "", transfer.ReasonCredentialsNotFound},
+		{location.EncryptionSecret, "encryptionSecret", transfer.KeyIdentity, transfer.ReasonEncryptionKeyNotFound},
+	}, func(one need) bool { return one.name == "" })
+}
+
+// endpointRefused looks whether credentials may go where the URL says, so that no Pod is made that would have to refuse. The Pod looks again,
+// with what its Secret has by then; what else is wrong with a URL, it says.
+func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *problem {
+	err := archive.CheckEndpoint(location.URL, credentials)
+	store, ok := errors.AsType[*archive.StoreError](err)
+	if !ok || store.Kind != archive.KindEndpoint {
+		return nil
+	}
+	remedy := "name a Secret that does in spec.restore.secret"
+	if location.Secret != "" {
+		remedy = fmt.Sprintf("put the server's URL under the key \"endpoint\" of Secret %q, or ", location.Secret) + remedy
+	}
+	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("%v; if that server is to be trusted, %s", err, remedy), true}
+}
+
+func versionOf(object *unstructured.Unstructured) string {
+	return string(object.GetUID()) + "/" + object.GetResourceVersion()
+}

@@ -1,0 +1,499 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func restoreTime() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// fromNightly is db, to start from the backup nightly.
+func fromNightly(change ...func(*v1.MySQLCluster)) v1.MySQLCluster {
+	return aCluster(2, append([]func(*v1.MySQLCluster){func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly" }}, change...)...)
+}
+
+func begun(phase v1.RestorePhase, attempts int32) func(*v1.MySQLCluster) {
+	return func(c *v1.MySQLCluster) {
+		at := metav1.NewTime(restoreTime().Add(-time.Minute))
+		c.Status.Restore = &v1.RestoreStatus{Phase: phase, Backup: "nightly", URL: "s3://bucket/shop/old/nightly", StartTime: &at, Attempts: attempts}
+	}
+}
+
+func nightly(change ...func(*v1.MySQLBackupInstance)) *v1.MySQLBackupInstance {
+	made := &v1.MySQLBackupInstance{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly", UID: "nightly-uid"},
+		Status: v1.MySQLBackupInstanceStatus{
+			Phase: v1.BackupCompleted, Checksum: "sha256:1", DataSize: 300 << 20,
+			Location: &v1.BackupLocation{URL: "s3://bucket/shop/old/nightly", Secret: "bucket"},
+		},
+	}
+	for _, apply := range change {
+		apply(made)
+	}
+	return made
+}
+
+// tale is what a pass sees of a restore; by default there is the backup, and nothing was made yet.
+func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
+	order := orderOf(cluster, "operator:1", false)
+	order.Location, order.BackupUID, order.Checksum = *nightly().Status.Location, "nightly-uid", "sha256:1"
+	seen := restoring{now: restoreTime(), order: &order, dataSize: 300 << 20, inputs: "inputs"}
+	server("9.7.4", transfer.State{Phase: transfer.Succeeded})(&seen)
+	seen.server.order = versionOrderOf(cluster, "operator:1")
+	seen.server.job.Annotations = map[string]string{transfer.AnnotationOrder: transfer.Hash(seen.server.order)}
+	for _, apply := range change {
+		apply(&seen)
+	}
+	return seen
+}
+
+// server is what asking the cluster's image came to.
+func server(version string, state transfer.State) func(*restoring) {
+	return func(seen *restoring) {
+		if seen.server.job == nil {
+			seen.server.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-version"}}
+		}
+		seen.server.version, seen.server.state = version, state
+	}
+}
+
+func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*restoring) {
+	return func(seen *restoring) {
+		seen.claim = &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0", UID: "claim-uid"},
+			Spec:       corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}},
+			Status:     corev1.PersistentVolumeClaimStatus{Phase: phase},
+		}
+	}
+}
+
+// withJob puts the Job there that the order asks for, and what it came to.
+func withJob(state transfer.State, change ...func(*batchv1.Job)) func(*restoring) {
+	return func(seen *restoring) {
+		hash := ""
+		if seen.order != nil {
+			hash = transfer.Hash(*seen.order)
+		}
+		seen.job = &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-restore", Annotations: map[string]string{
+			transfer.AnnotationOrder: hash, annotationInputs: seen.inputs, annotationAttempts: "0",
+		}}}
+		seen.state = state
+		for _, apply := range change {
+			apply(seen.job)
+		}
+		for _, condition := range seen.job.Status.Conditions {
+			seen.ended = seen.now.Sub(condition.LastTransitionTime.Time) // in a test there is one clock
+		}
+	}
+}
+
+// failedBefore is a Job that this process has seen to have failed for so long.
+func failedBefore(ago time.Duration) func(*batchv1.Job) {
+	return func(job *batchv1.Job) {
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(restoreTime().Add(-ago))}}
+	}
+}
+
+func others(names ...string) func(*restoring) { return func(seen *restoring) { seen.others = names } }
+
+func lacking(reason string) func(*restoring) {
+	return func(seen *restoring) { seen.order, seen.lacking = nil, &problem{reason, "it is missing", true} }
+}
+
+func TestDecideRestore(t *testing.T) {
+	t.Parallel()
+	refused := func(reason string) transfer.State {
+		return transfer.State{Phase: transfer.Failed, Reason: reason, Message: "so it is", Attempts: 1}
+	}
+	done := transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: "sha256:1", ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}}
+	bound := withClaim(corev1.ClaimBound, "1Gi")
+	running := []func(*v1.MySQLCluster){begun(v1.RestoreRunning, 0)}
+	failed := []func(*v1.MySQLCluster){begun(v1.RestoreFailed, 1)}
+	tests := map[string]struct {
+		before  []func(*v1.MySQLCluster)
+		seen    []func(*restoring)
+		act     restoreAct
+		phase   v1.RestorePhase
+		reason  string
+		stalled bool
+		says    string
+	}{
+		"nothing is made before the status says that it begins": {act: restoreRecord, phase: v1.RestoreRunning, reason: "Restoring"},
+		"then the first member's claim is made":                 {before: running, act: restoreMakeClaim, phase: v1.RestoreRunning, reason: "Restoring"},
+		"then the Job, though the claim waits for its Pod":      {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a volume that is too small grows first":                {before: running, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi")}, act: restoreGrowClaim, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a Pod that is told to end and does not says so":        {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1, Message: "Pod x is told to end; delete the node"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
+		"a Pod at work is watched":                              {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"also when its backup is deleted meanwhile":             {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the end is written before anything else happens":       {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"a Pod that took its words with it is asked again":      {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"but not for ever": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
+			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; is --agent-image"},
+		"a Job that was told something else is made anew": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
+			act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"but not one that is done": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
+			act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"a Job that goes is waited for": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"and so is its Pod": {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
+		"a Pod without a node is told of": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "Unschedulable", says: "no room"},
+		"a volume that has no class is told of": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(transfer.State{Phase: transfer.Pending, Reason: "VolumePending", Waiting: "unbound"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "NoDefaultStorageClass", stalled: true},
+		"an image that is not there needs somebody": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "the operator's image"},
+		"an attempt that failed is told of, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "the last attempt ended with DestinationUnavailable: cut in the middle"},
+		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending}), func(s *restoring) { s.refused = "exceeded quota" }},
+			act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
+
+		"a backup that is not there is waited for":       {seen: []func(*restoring){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestorePending, reason: "BackupNotFound", stalled: true},
+		"one that is gone between two attempts needs us": {before: running, seen: []func(*restoring){lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
+		"data that cannot fit is not even tried":         {seen: []func(*restoring){func(s *restoring) { s.dataSize = 2 << 30 }}, act: restoreWatch, phase: v1.RestorePending, reason: "VolumeTooSmall", stalled: true, says: "raise spec.storage"},
+		"volumes of other members are never joined by a restored one": {seen: []func(*restoring){others("data-db-1", "data-db-2")},
+			act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "data-db-1, data-db-2"},
+		"with the first one's among them, the Pod decides":     {before: running, seen: []func(*restoring){bound, others("data-db-1")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"members that run already are not restored over":       {seen: []func(*restoring){func(s *restoring) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
+		"a claim that goes is waited for":                      {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
+		"a refusal stays until something changes":              {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
+		"data in the way has two ways out":                     {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete the claims to restore: data-db-0, data-db-1"},
+		"a new Secret is tried at once":                        {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; it is tried again at once"},
+		"nothing new is tried again after a minute":            {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"after many Pods only after half an hour":              {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
+		"a clock that is ahead shortens no wait":               {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
+		"what failed beside a container that runs on waits":    {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
+		"and is tried again, too":                              {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"not while the backup is gone":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
+		"a volume that was too small grows before it is tried": {before: failed, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := fromNightly(test.before...)
+			step := decideRestore(cluster, tale(cluster, test.seen...))
+			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
+			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
+			if got != want || !strings.Contains(step.found.message, test.says) {
+				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.message, want, test.says)
+			}
+		})
+	}
+}
+
+// A setting that data files rest on is a part of the order, so that a restore that was refused for it is tried again at once; others are not.
+func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
+	t.Parallel()
+	with := func(name, value string) string {
+		cluster := fromNightly(func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{name: value} })
+		return transfer.Hash(orderOf(cluster, "operator:1", false))
+	}
+	none := transfer.Hash(orderOf(fromNightly(), "operator:1", false))
+	if with("max_connections", "500") != none || with("innodb-page-size", "8K") == none || with("lower_case_table_names", "0") == with("lower_case_table_names", "1") {
+		t.Error("the order does not follow the settings that data files rest on, or follows others")
+	}
+}
+
+func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
+	t.Parallel()
+	cluster := fromNightly(begun(v1.RestoreRunning, 0))
+	seen := tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, ServerVersion: "9.7.4", GTIDExecuted: "x:1-5"}},
+		func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "3" }))
+	status := restoreStatus(cluster, decideRestore(cluster, seen))
+	is := *status.Restore
+	if is.Checksum != "sha256:1" || is.ServerVersion != "9.7.4" || is.GTIDExecuted != "x:1-5" || is.Attempts != 4 || is.Backup != "nightly" || is.URL != "s3://bucket/shop/old/nightly" {
+		t.Errorf("the status says %+v", is)
+	}
+	if is.CompletionTime == nil || !is.CompletionTime.Time.Equal(restoreTime()) || status.Phase != v1.PhaseRestoring || status.Primary != "" {
+		t.Errorf("the status says %+v", status)
+	}
+	events := tell(cluster.Status, status)
+	if len(events) != 2 || events[1].Reason != "RestoreCompleted" || events[1].Note != "backup nightly is restored, in 1m0s" {
+		t.Errorf("told: %+v", events)
+	}
+}
+
+// Data that began as the backup and that a cluster has used since is not told as the backup.
+func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	cluster := fromNightly(begun(v1.RestoreRunning, 0))
+	adopted := &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1", UID: "u", Message: "data that a cluster has used since"}
+	seen := tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), others("data-db-1"), withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: adopted}))
+	status := restoreStatus(cluster, decideRestore(cluster, seen))
+	if is := status.Restore; is.Phase != v1.RestoreCompleted || !is.Adopted || is.Checksum != "" {
+		t.Errorf("the status says %+v", is)
+	}
+	events := tell(cluster.Status, status)
+	if len(events) != 1 || events[0].Type != "Warning" || events[0].Reason != "RestoreAdopted" || !strings.Contains(events[0].Note, "the claims data-db-0, data-db-1, which destroys") || strings.Contains(events[0].Note, "is restored") {
+		t.Errorf("told: %+v", events)
+	}
+
+	adopted.Used = false // an earlier Pod of this restore did it, and could not tell
+	status = restoreStatus(cluster, decideRestore(cluster, seen))
+	if is := status.Restore; is.Phase != v1.RestoreCompleted || is.Adopted || is.Checksum != "sha256:1" {
+		t.Errorf("the status says %+v", is)
+	}
+}
+
+func TestRestorePatience(t *testing.T) {
+	t.Parallel()
+	for attempts, want := range map[int32]time.Duration{0: time.Minute, 1: time.Minute, 2: 2 * time.Minute, 3: 4 * time.Minute, 5: 16 * time.Minute, 6: 30 * time.Minute, 100: 30 * time.Minute} {
+		if got := patienceAfter(attempts); got != want {
+			t.Errorf("after %d attempts it waits %s, want %s", attempts, got, want)
+		}
+	}
+}
+
+func TestProgressIsWrittenByThePercent(t *testing.T) {
+	t.Parallel()
+	before := &v1.TransferProgress{Bytes: 10, TotalBytes: 1000, Percent: 1}
+	if got := steadyProgress(before, &transfer.Progress{Bytes: 19, TotalBytes: 1000}); got != before {
+		t.Errorf("19 of 1000 would be written: %+v", got)
+	}
+	if got := steadyProgress(before, &transfer.Progress{Bytes: 20, TotalBytes: 1000}); got.Percent != 2 || got.Bytes != 20 {
+		t.Errorf("20 of 1000 are %+v", got)
+	}
+	if got := steadyProgress(nil, &transfer.Progress{Bytes: 1, TotalBytes: 1000}); got == nil || got.TotalBytes != 1000 {
+		t.Errorf("the beginning is %+v", got)
+	}
+	if got := steadyProgress(before, nil); got != before {
+		t.Errorf("a Pod that does not answer changes it: %+v", got)
+	}
+}
+
+func TestWhatAnInstanceMustBeToBeRestored(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		instance *v1.MySQLBackupInstance
+		seen     restoring
+		before   []func(*v1.MySQLCluster)
+		reason   string
+		stalled  bool
+		says     string
+	}{
+		"complete":          {instance: nightly()},
+		"there":             {reason: "BackupNotFound", stalled: true, says: "without a backup"},
+		"there, or adopted": {seen: restoring{others: []string{"data-db-1"}}, reason: "BackupNotFound", stalled: true, says: "earlier life that is on data-db-1"},
+		"there to the end":  {before: []func(*v1.MySQLCluster){begun(v1.RestoreRunning, 0)}, reason: "BackupNotFound", stalled: true, says: "spec.fromBackupURL"},
+		"not about to go":   {instance: nightly(func(i *v1.MySQLBackupInstance) { i.DeletionTimestamp = &metav1.Time{} }), reason: "BackupNotFound", stalled: true, says: "being deleted"},
+		"made":              {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status = v1.MySQLBackupInstanceStatus{} }), reason: "BackupNotCompleted"},
+		"finished":          {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status.Phase = v1.BackupStarted }), reason: "BackupNotCompleted"},
+		"a success":         {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status.Phase = v1.BackupFailed }), reason: "BackupFailed", stalled: true},
+		"somewhere":         {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status.Location = nil }), reason: "BackupNotFound", stalled: true, says: "status.location"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := notRestorable(fromNightly(test.before...), test.instance, test.seen)
+			if found == nil {
+				found = &problem{}
+			}
+			if found.reason != test.reason || found.stalled != test.stalled || !strings.Contains(found.message, test.says) {
+				t.Errorf("got %+v, want %s (…%s…)", found, test.reason, test.says)
+			}
+		})
+	}
+}
+
+func TestWhatTheUserSaysAboutReadingABackupHolds(t *testing.T) {
+	t.Parallel()
+	location := *nightly().Status.Location
+	if got := overridden(location, nil); got != location {
+		t.Errorf("nothing said gives %+v", got)
+	}
+	got := overridden(location, &v1.RestoreSettings{Secret: "mine", EncryptionSecret: "key", ServiceAccountName: "reader"})
+	want := v1.BackupLocation{URL: location.URL, Secret: "mine", EncryptionSecret: "key", ServiceAccountName: "reader"}
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestARestoreByURLTakesNoOtherBackup: whoever may write to the bucket can put another one there.
+func TestARestoreByURLTakesNoOtherBackup(t *testing.T) {
+	t.Parallel()
+	const url = "s3://bucket/shop/old/nightly"
+	asked := func(checksum string) v1.MySQLCluster {
+		return aCluster(1, func(c *v1.MySQLCluster) {
+			c.Spec.FromBackupURL, c.Spec.Restore = url, &v1.RestoreSettings{Secret: "bucket", Checksum: checksum}
+		})
+	}
+	if order := orderOf(asked("sha256:1"), "operator:1", false); order.Checksum != "sha256:1" || order.Location.URL != url {
+		t.Errorf("the order is %+v", order)
+	}
+	if first, second := orderOf(asked("sha256:1"), "operator:1", false), orderOf(asked("sha256:2"), "operator:1", false); transfer.Hash(first) == transfer.Hash(second) {
+		t.Error("a restore whose checksum was corrected does not begin anew")
+	}
+}
+
+// What the StatefulSet's controller would make is taken over by it; anything else it would leave alone, or make another one beside.
+func TestTheFirstClaimIsAsTheStatefulSetWouldMakeIt(t *testing.T) {
+	t.Parallel()
+	class := "fast"
+	cluster := fromNightly(func(c *v1.MySQLCluster) {
+		c.Spec.Storage, c.Spec.StorageClassName = resource.MustParse("5Gi"), &class
+	})
+	made := as[corev1.PersistentVolumeClaim](t, firstClaim(namesOf(cluster), cluster))
+	set := statefulSet(namesOf(cluster), cluster, setSpec{agentImage: "operator:1", scale: 2, claimSize: wantedStorage(cluster)})
+	template := as[corev1.PersistentVolumeClaim](t, set.Spec.VolumeClaimTemplates[0])
+	if made.Name != template.Name+"-db-0" || made.Namespace != "shop" || len(made.OwnerReferences) != 0 {
+		t.Errorf("the claim is %s/%s, owned by %v", made.Namespace, made.Name, made.OwnerReferences)
+	}
+	made.Name, made.Namespace = template.Name, template.Namespace
+	if diff := cmp.Diff(template, made); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestARestoreIsKnownByWhatItDependsOn(t *testing.T) {
+	t.Parallel()
+	claim := tale(fromNightly(), withClaim(corev1.ClaimBound, "1Gi")).claim
+	base := inputsOf([]string{"secret/1"}, claim)
+	larger, another := claim.DeepCopy(), claim.DeepCopy()
+	larger.Spec.Resources.Requests[corev1.ResourceStorage], another.UID = resource.MustParse("2Gi"), "other"
+	for what, inputs := range map[string]string{
+		"a new Secret": inputsOf([]string{"secret/2"}, claim), "a larger volume": inputsOf([]string{"secret/1"}, larger),
+		"another volume": inputsOf([]string{"secret/1"}, another), "no volume": inputsOf([]string{"secret/1"}, nil),
+	} {
+		if inputs == base {
+			t.Errorf("%s makes no difference", what)
+		}
+	}
+	bound := claim.DeepCopy()
+	bound.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Ti")}
+	if inputsOf([]string{"secret/1"}, bound) != base {
+		t.Error("that the volume is there makes a difference")
+	}
+}
+
+func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
+	t.Parallel()
+	appointed := replication.Decision{Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-0"}, Scale: 2}
+	of := func(origin replication.Origin) observation {
+		return observation{members: []replication.Member{{Name: "db-0", Status: &replication.Status{Origin: origin, State: replication.StateWaiting}}}}
+	}
+	tests := map[string]struct {
+		cluster  v1.MySQLCluster
+		seen     observation
+		decision replication.Decision
+		blocked  bool
+	}{
+		"restored data leads":                         {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginMember), decision: appointed},
+		"a new volume in its place does not":          {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
+		"nor does one after a restore was given up":   {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
+		"a restore that never began is no obstacle":   {cluster: aCluster(2, begun(v1.RestorePending, 0)), seen: of(replication.OriginFresh), decision: appointed},
+		"a cluster without one begins empty":          {cluster: aCluster(2), seen: of(replication.OriginFresh), decision: appointed},
+		"data that was adopted instead leads":         {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginMember), decision: appointed},
+		"a cluster with a primary has its own rules":  {cluster: fromNightly(begun(v1.RestoreCompleted, 1), func(c *v1.MySQLCluster) { c.Status.Primary = "db-0" }), seen: of(replication.OriginFresh), decision: appointed},
+		"as long as nobody is chosen nothing is said": {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: replication.Decision{Scale: 2}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := keepRestored(test.cluster, test.seen, test.decision)
+			if blocked := got.Note != nil && got.Note.Blocked; blocked != test.blocked || got.Scale != test.decision.Scale {
+				t.Fatalf("got %+v, want it blocked: %t", got, test.blocked)
+			}
+			if test.blocked && (got.Record.Primary != "" || got.Assignments != nil || !strings.Contains(got.Note.Message, "Delete this MySQLCluster and claim data-db-0")) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// The first member is waited for where its volume was made for a restore, however young it is: another one's data is not the restored one.
+func TestTheFirstMemberOfARestoreIsHeardFirst(t *testing.T) {
+	t.Parallel()
+	cluster := fromNightly(begun(v1.RestoreCompleted, 1))
+	n := namesOf(cluster)
+	seen := observation{}
+	for ordinal := range 2 {
+		seen.volumes = append(seen.volumes, corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: n.volume(ordinal), CreationTimestamp: metav1.NewTime(cluster.CreationTimestamp.Add(time.Second))}})
+	}
+	seen.members = membersOf(n, cluster, seen)
+	seen.members[1].Status = &replication.Status{State: replication.StateWaiting, Origin: replication.OriginMember, Received: gtids(t, serverUUID+":1-10")}
+	if decision := replication.Decide(view(cluster, seen)); decision.Record.Primary != "" || decision.Note == nil || decision.Note.Reason != replication.ReasonWaitingForMembers {
+		t.Errorf("decided %+v", decision)
+	}
+}
+
+func TestARestoreThatIsGivenUpIsRemembered(t *testing.T) {
+	t.Parallel()
+	if restoreAbandoned(fromNightly(begun(v1.RestoreRunning, 0))) || !restoreAbandoned(aCluster(2, begun(v1.RestoreRunning, 0))) || restoreAbandoned(aCluster(2, begun(v1.RestoreCompleted, 0))) {
+		t.Error("what is abandoned is a restore that was begun and is wanted no more")
+	}
+	if got := withoutRestore(aCluster(2, begun(v1.RestorePending, 0))).Status.Restore; got != nil {
+		t.Errorf("nothing was made, and it says %+v", got)
+	}
+	cluster := aCluster(2, begun(v1.RestoreRunning, 0))
+	if got := withoutRestore(cluster).Status.Restore; got == nil || got.Phase != v1.RestoreFailed || cluster.Status.Restore.Phase != v1.RestoreRunning {
+		t.Errorf("it says %+v", got)
+	}
+}
+
+// TestARestoreSendsCredentialsNowhereElse: whoever writes a URL need not be who owns the credentials.
+func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
+	t.Parallel()
+	const elsewhere = "s3://bucket/shop/old/nightly?endpoint=https%3A%2F%2Fs3.example.com"
+	keys := func(endpoint string) map[string][]byte {
+		return map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "AWS_SECRET_ACCESS_KEY": []byte("b"), "endpoint": []byte(endpoint)}
+	}
+	for name, test := range map[string]struct {
+		location v1.BackupLocation
+		keys     map[string][]byte
+		want     string
+	}{
+		"the provider's own servers":             {location: v1.BackupLocation{URL: "s3://bucket/shop/old/nightly", Secret: "bucket"}, keys: keys("")},
+		"the server that the Secret names":       {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://s3.example.com")},
+		"the Secret names none":                  {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys(""), want: `under the key "endpoint" of Secret "bucket", or name a Secret that does in spec.restore.secret`},
+		"the Secret names another":               {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://evil.example.com"), want: "endpoint=https://s3.example.com"},
+		"the identity of the Pod goes nowhere":   {location: v1.BackupLocation{URL: elsewhere}, want: "if that server is to be trusted, name a Secret that does in spec.restore.secret"},
+		"a volume":                               {location: v1.BackupLocation{URL: "file:///shop/old/nightly", Claim: "nas"}},
+		"what else is wrong is the Pod's to say": {location: v1.BackupLocation{URL: "ftp://bucket"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := endpointRefused(test.location, test.keys)
+			if (found != nil) != (test.want != "") {
+				t.Fatalf("found %+v, want %q", found, test.want)
+			}
+			if found != nil && (found.reason != transfer.ReasonDestinationRefused || !found.stalled || !strings.Contains(found.message, test.want)) {
+				t.Errorf("found %+v, want %q", found, test.want)
+			}
+		})
+	}
+}
+
+// TestTheEndOfARestoreIsSeenSoon: a Pod that is about to end is asked more often.
+func TestTheEndOfARestoreIsSeenSoon(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		told *transfer.Progress
+		want time.Duration
+	}{
+		"it does not answer":          {want: progressEvery},
+		"it does not know how much":   {told: &transfer.Progress{Bytes: 5}, want: progressEvery},
+		"it has just begun":           {told: &transfer.Progress{TotalBytes: 1000}, want: progressEvery},
+		"half of it is through":       {told: &transfer.Progress{Bytes: 500, TotalBytes: 1000, BytesPerSecond: 100}, want: progressEvery},
+		"a second is left":            {told: &transfer.Progress{Bytes: 900, TotalBytes: 1000, BytesPerSecond: 100}, want: progressLast},
+		"all is through, and flushed": {told: &transfer.Progress{Bytes: 1000, TotalBytes: 1000}, want: progressLast},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := lookAtProgress(test.told); got != test.want {
+				t.Errorf("it is asked again after %s, want %s", got, test.want)
+			}
+		})
+	}
+}

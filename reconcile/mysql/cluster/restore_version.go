@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// A restore is complete when its data is on the volume and the cluster's image is known to start it. The image is asked by another Job
+// beside the one that restores (transfer.VersionJob). Another spec.image is asked anew, and what is restored stays.
+
+// versionAgain is how long an image that did not tell its version is left alone. Another image is asked at once.
+const versionAgain = 5 * time.Minute
+
+// restored is a Job that has put the backup on the volume.
+func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
+	if seen.state.Outcome.Used {
+		return complete(cluster, seen, status) // it may be of a later version than the backup by now, and the image may fit it
+	}
+	act, found := decideVersion(cluster, seen, cmp.Or(seen.state.Outcome.ServerVersion, seen.dataVersion))
+	switch {
+	case found == nil:
+		return complete(cluster, seen, status)
+	case found.stalled && act == restoreWatch:
+		return stuck(status, *found)
+	}
+	return restoreStep{act, status, *found}
+}
+
+// decideVersion says what to do to learn the version of the cluster's image, and what is to be told of it; nothing where the image can start
+// the data. made is the MySQL that the data is of; empty where that is not known.
+func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restoreAct, *problem) {
+	server, image := seen.server, cluster.Spec.Image
+	asks := underWay(fmt.Sprintf("restores %s; asks image %q for its version", sourceOf(cluster), image))
+	switch {
+	case server.job == nil:
+		return restoreAskVersion, &asks
+	case server.job.DeletionTimestamp != nil:
+		return restoreWatch, &asks
+	case server.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(server.order):
+		return restoreDropVersion, &asks
+	case server.version != "":
+		return restoreWatch, misfit(cluster, server.version, made)
+	case server.state.Phase == transfer.Succeeded, server.state.Phase == transfer.Failed:
+		if server.ended >= versionAgain {
+			return restoreDropVersion, &asks
+		}
+		return restoreWatch, &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("spec.image: mysqld of image %q did not tell its version: %s; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, server.state.Message, server.job.Name), true}
+	case server.refused != "":
+		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", server.job.Name, server.refused), true}
+	case server.state.Reason == transfer.ReasonImagePullFailed:
+		return restoreWatch, &problem{transfer.ReasonImagePullFailed, server.state.Message + "; check spec.image, and that the node may pull it", true}
+	case server.state.Message != "":
+		asks.message += ": " + server.state.Message
+	}
+	return restoreWatch, &asks
+}
+
+// misfit says why an image cannot start the data; nil where it can.
+func misfit(cluster v1.MySQLCluster, image, made string) *problem {
+	if made == "" {
+		return nil // restored by an operator that did not note it
+	}
+	if err := agent.CanStart(image, made); err != nil {
+		return &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("%s cannot be started: %v; change spec.image", sourceOf(cluster), err), true}
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// A restore is complete when its data is there and the image can start it. The image is asked beside it.
+func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
+	t.Parallel()
+	done := func(version string) func(*restoring) {
+		return withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Checksum: "sha256:1", ServerVersion: version}})
+	}
+	works := withJob(transfer.State{Phase: transfer.Running, Attempts: 1})
+	writes := func(s *restoring) { s.progress = &transfer.Progress{Bytes: 1, TotalBytes: 100} }
+	used := withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Outcome: &transfer.Outcome{Reason: transfer.ReasonCompleted, Adopted: true, Used: true, Checksum: "sha256:1"}})
+	made := func(version string) func(*restoring) { return func(s *restoring) { s.dataVersion = version } }
+	long := func(s *restoring) { s.server.ended = versionAgain }
+	failing := server("", transfer.State{Phase: transfer.Failed, Message: "Pod x ended with exit status 1"})
+	tests := map[string]struct {
+		seen    []func(*restoring)
+		act     restoreAct
+		phase   v1.RestorePhase
+		reason  string
+		stalled bool
+		says    string
+	}{
+		"the image fits":                                              {seen: []func(*restoring){done("9.7.3")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"the image is of another series":                              {seen: []func(*restoring){done("8.4.6")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "image of 8.4 first"},
+		"the image is older":                                          {seen: []func(*restoring){done("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
+		"that is known before the restore ends":                       {seen: []func(*restoring){works, writes, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
+		"but not before the Pod has looked at the volume":             {seen: []func(*restoring){works, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a cluster has used the data since, and may have upgraded it": {seen: []func(*restoring){used, made("8.4.6")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "RestoreAdopted", says: "nothing was restored: data-db-0 holds data that began as backup nightly"},
+		"of the instance, where the Pod does not tell":                {seen: []func(*restoring){done(""), made("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true},
+		"nobody knows what made the data":                             {seen: []func(*restoring){done("")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"nobody has asked":                                            {seen: []func(*restoring){works, func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"nobody has asked, and all else is done":                      {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the answer is awaited":                                       {seen: []func(*restoring){done("9.7.4"), server("", transfer.State{Phase: transfer.Running})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "for its version"},
+		"another image was asked":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.order.ServerImage = "mysql:9.8" }}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the Job that asked goes":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image says nothing":                                      {seen: []func(*restoring){done("9.7.4"), failing}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true, says: "exit status 1; kubectl logs job/db-version"},
+		"the image says nothing of use":                               {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Succeeded, Message: "no version"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "no version"},
+		"it is asked again after a while":                             {seen: []func(*restoring){done("9.7.4"), failing, long}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image cannot be pulled":                                  {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "spec.image"},
+		"Kubernetes makes no Pod to ask":                              {seen: []func(*restoring){works, server("", transfer.State{Phase: transfer.Pending}), func(s *restoring) { s.server.refused = "exceeded quota" }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := fromNightly(begun(v1.RestoreRunning, 0))
+			step := decideRestore(cluster, tale(cluster, append([]func(*restoring){withClaim(corev1.ClaimBound, "1Gi")}, test.seen...)...))
+			got := fmt.Sprintf("%s, %s: %s %t", step.act, step.status.Phase, step.found.reason, step.found.stalled)
+			want := fmt.Sprintf("%s, %s: %s %t", test.act, test.phase, test.reason, test.stalled)
+			if got != want || !strings.Contains(step.found.message, test.says) {
+				t.Errorf("got  %s (%s)\nwant %s (…%s…)", got, step.found.message, want, test.says)
+			}
+		})
+	}
+}
+
+// From the order of a cluster to what everybody reads who may get it: its image is nowhere near what its restore may read, and what it says is
+// repeated nowhere.
+func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	const secret = "S3cr3t-of-another-team"
+	cluster := fromNightly(begun(v1.RestoreRunning, 0), func(c *v1.MySQLCluster) {
+		c.Spec.Image = "evil.example/mysqld:1"
+		c.Spec.Restore = &v1.RestoreSettings{Secret: "other-teams-secret", ServiceAccountName: "prod-s3-admin", EncryptionSecret: "backup-key"}
+	})
+	order := orderOf(cluster, "operator:1", false)
+	order.Location = overridden(v1.BackupLocation{URL: "s3://mine/mine"}, cluster.Spec.Restore)
+	for _, one := range []batchv1.Job{as[batchv1.Job](t, transfer.RestoreJob(order)), as[batchv1.Job](t, transfer.VersionJob(versionOrderOf(cluster, "operator:1")))} {
+		pod := one.Spec.Template.Spec
+		containers, volumes := slices.Concat(pod.InitContainers, pod.Containers), fmt.Sprint(pod.Volumes, pod.ServiceAccountName)
+		runs := false
+		for _, container := range containers {
+			runs = runs || container.Image == cluster.Spec.Image
+		}
+		if sees := strings.Contains(volumes, "other-teams-secret") || strings.Contains(volumes, "prod-s3-admin") || strings.Contains(volumes, "db-tls"); runs == sees {
+			t.Errorf("Job %s runs the tenant's image: %t, and has the credentials: %t", one.Name, runs, sees)
+		}
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "db-version"}}
+	for _, phase := range []corev1.PodPhase{corev1.PodSucceeded, corev1.PodFailed} {
+		ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: secret}}
+		if phase == corev1.PodFailed {
+			ended.Terminated.ExitCode = 1
+			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
+		}
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: transfer.CommandVersion, State: ended}}}}
+		version, state := transfer.ObserveVersion(job, []corev1.Pod{pod})
+		status := restoreStatus(cluster, decideRestore(cluster, tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Running}), server(version, state))))
+		if told := fmt.Sprint(status, tell(cluster.Status, status)); strings.Contains(told, secret) || !strings.Contains(told, "VersionMismatch") {
+			t.Errorf("%s: it is told: %s", phase, told)
+		}
+	}
+}

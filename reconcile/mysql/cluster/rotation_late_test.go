@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+)
+
+// TestCAIsTooLateForClients: the operator died right after it made a CA, and nobody looked for a week. Clients get their time all the same.
+func TestCAIsTooLateForClients(t *testing.T) {
+	t.Parallel()
+	r := newRotating(t)
+	client := r.bundle
+	r.dies(stepBring)
+	r.now = r.now.Add(8 * day)
+	r.pass(6 * day)
+	r.want(stepTrust, stepNote, stepNoteClients)
+	if !r.trusts(client, r.pair) {
+		t.Error("clients have had no time")
+	}
+	r.pass(3 * day)
+	r.want(stepSign, stepForget, stepTrust)
+
+	t.Log("it dies right after it told the members, and before it noted that")
+	client = r.bundle
+	r.dies(stepBring)
+	r.bundle = r.kept.Bundle()
+	r.now = r.now.Add(8 * day)
+	r.pass(6 * day)
+	r.want(stepNote, stepNoteClients)
+	if !r.trusts(client, r.pair) {
+		t.Error("clients have had no time")
+	}
+	r.pass(3 * day)
+	r.want(stepSign, stepForget, stepTrust)
+
+	t.Log("the Secret is lost, and the operator dies right after it made a CA: members get their time to learn of it")
+	r.kept = nil
+	r.dies(stepStart)
+	r.now = r.now.Add(time.Hour)
+	r.look()
+	r.want(stepTrust, stepNote, stepNoteClients)
+	if !r.told.Equal(r.now) {
+		t.Errorf("members are told at %s, and that is noted as %s", r.now, r.told)
+	}
+	r.read()
+	r.works()
+}

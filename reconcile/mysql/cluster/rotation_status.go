@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// conditionRotation is there while a cluster goes over to another CA, or what is asked for cannot be understood.
+const conditionRotation = "CertificateRotation"
+
+const (
+	// requestInvalid is the reason of the condition where an annotation cannot be understood.
+	requestInvalid = "InvalidRequest"
+	// eventRotated is the event of a rotation that is complete.
+	eventRotated = "CertificateRotationCompleted"
+)
+
+// rotation is what the condition says.
+type rotation struct {
+	is              metav1.ConditionStatus
+	reason, message string
+}
+
+// rotationOf says how a rotation stands, and what cannot be understood beside it; nil where there is nothing to say.
+func rotationOf(n names, last move, asked rotationRequest) *rotation {
+	switch {
+	case last.waits != "" && asked.fault != "":
+		return &rotation{metav1.ConditionTrue, string(last.waits), last.message(n) + "; " + asked.fault}
+	case last.waits != "":
+		return &rotation{metav1.ConditionTrue, string(last.waits), last.message(n)}
+	case asked.fault != "":
+		return &rotation{metav1.ConditionFalse, requestInvalid, asked.fault}
+	}
+	return nil
+}
+
+// rotationIn is what the condition of a status says; nil where there is none.
+func rotationIn(status v1.MySQLClusterStatus) *rotation {
+	told := meta.FindStatusCondition(status.Conditions, conditionRotation)
+	if told == nil {
+		return nil
+	}
+	return &rotation{told.Status, told.Reason, told.Message}
+}
+
+// describeRotation sets the condition CertificateRotation, or takes it away.
+func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
+	if now == nil {
+		meta.RemoveStatusCondition(&status.Conditions, conditionRotation)
+		return
+	}
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: conditionRotation, Status: now.is, Reason: now.reason, Message: now.message, ObservedGeneration: status.ObservedGeneration,
+	})
+}
+
+// tellRotation turns what changed of a rotation into events.
+func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	was, is := meta.FindStatusCondition(before.Conditions, conditionRotation), meta.FindStatusCondition(after.Conditions, conditionRotation)
+	event := reconcile.Event{Type: reconcile.Normal, Action: "Rotate"}
+	switch {
+	case is == nil && was != nil && was.Status == metav1.ConditionTrue:
+		event.Reason, event.Note = eventRotated, "the former CA is not trusted any more"
+	case is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message):
+		event.Reason, event.Note = is.Reason, is.Message
+		if is.Reason == requestInvalid {
+			event.Type = reconcile.Warning
+		}
+	default:
+		return nil
+	}
+	return []reconcile.Event{event}
+}
+
+// lostPatience is how long members may take to read which CAs to trust, after the key of the one that they know was lost. kubelet brings a
+// Secret within about a minute.
+const lostPatience = 3 * time.Minute
+
+// unknownTo says that members cannot know this operator yet: the key of the CA that they trust is lost, and not all that run have heard of
+// the new one. Their silence then says nothing about them, and nothing is decided on it; nil otherwise.
+func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
+	if p.lost.IsZero() || cluster.Status.Primary == "" || seen.now.Sub(p.lost) > lostPatience {
+		return nil
+	}
+	for at, address := range seen.addresses() {
+		if address != "" && seen.members[at].Status == nil {
+			return &problem{reasonAuthorityLost, fmt.Sprintf("the Secret with the cluster's CA was lost, and a new CA was made; waits until %s knows it, which takes about a minute. "+
+				"mysqld runs on, and clients need not change", seen.members[at].Name), false}
+		}
+	}
+	return nil
+}
+
+// usesOf stands for the certificates that all members that run use; empty where they differ, or one does not say. A mysqld whose agent has
+// crashed goes on with those of before, until the agent is back.
+func usesOf(seen observation) string {
+	uses := ""
+	for at := range seen.members {
+		if pod, found := seen.pod(seen.members[at].Name); !found || !runs(pod, containerMysqld) {
+			continue
+		}
+		status := seen.members[at].Status
+		if status == nil || status.TLS == "" || uses != "" && uses != status.TLS {
+			return ""
+		}
+		uses = status.TLS
+	}
+	return uses
+}
+
+// ripe says whether the next step of a rotation waited for nothing but what has been done by now: by the members, or by the pass itself, which
+// makes the ConfigMap.
+func (p papers) ripe(uses string) bool { return p.unpublished || p.awaited && uses == p.digest }

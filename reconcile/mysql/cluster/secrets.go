@@ -1,0 +1,135 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+)
+
+// userSecret checks the Secret that the user names for root's password; nil when it is good.
+func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*problem, error) {
+	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+	if apierrors.IsNotFound(err) {
+		return &problem{reasonSecretNotFound, fmt.Sprintf("spec.secret: Secret %q does not exist in namespace %q; create it with root's password under the key %q", name, n.namespace, agent.PasswordKey), true}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	content, err := secretData(found)
+	if err != nil {
+		return nil, err
+	}
+	if fault := passwordFault(content); fault != "" {
+		return &problem{reasonSecretInvalid, fmt.Sprintf("spec.secret: Secret %q %s", name, fault), true}, nil
+	}
+	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
+}
+
+// maxPassword is the longest password that caching_sha2_password takes, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
+const maxPassword = 256
+
+// passwordFault says what is wrong with the Secret's content; empty when it will do.
+func passwordFault(content map[string][]byte) string {
+	value, present := content[agent.PasswordKey]
+	password := agent.RootPassword(value)
+	switch {
+	case !present:
+		return fmt.Sprintf("has no key %q; put root's password there", agent.PasswordKey)
+	case password == "":
+		return fmt.Sprintf("has an empty value under the key %q; an account without a password is refused", agent.PasswordKey)
+	case !utf8.ValidString(password):
+		return fmt.Sprintf("holds bytes under the key %q that are not UTF-8, which no client could send as a password", agent.PasswordKey)
+	case len(password) > maxPassword:
+		return fmt.Sprintf("holds a password of more than %d bytes, which MySQL does not take", maxPassword)
+	}
+	for _, char := range password {
+		if char == 0 {
+			return "holds a password with a NUL character, which MySQL does not take"
+		}
+	}
+	return ""
+}
+
+func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &secret); err != nil {
+		return nil, fmt.Errorf("read Secret %s/%s: %w", object.GetNamespace(), object.GetName(), err)
+	}
+	return secret.Data, nil
+}
+
+// newAccounts makes the passwords of the operator's own MySQL accounts.
+func newAccounts() map[string][]byte {
+	return map[string][]byte{
+		mysqld.AgentUser:       newPassword(),
+		mysqld.ReplicationUser: newPassword(),
+		mysqld.CloneUser:       newPassword(),
+	}
+}
+
+// newPassword has every kind of character that a password policy may ask for, and less than the 32 characters to which MySQL bounds the
+// password of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
+func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
+
+// refusePlanted refuses a Secret that nobody controls, unless the members that use it are there. Whoever may only write Secrets can copy
+// all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run Pods.
+func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
+	if metav1.IsControlledBy(secret, owner) {
+		return nil
+	}
+	set, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
+	if apierrors.IsNotFound(err) {
+		return &reconcile.ForeignError{Resource: secrets(), Namespace: n.namespace, Name: secret.GetName(), Unproven: "the StatefulSet " + n.cluster}
+	}
+	if err != nil {
+		return err
+	}
+	return reconcile.Claim(owner, set, statefulSets(), n.labels())
+}
+
+// ownSecret reads one of the cluster's own Secrets, and adopts the one that a deleted namesake left; nil where there is none.
+func (r *reconciler) ownSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
+	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no Secret, and no error in looking for one
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := reconcile.Claim(owner, found, secrets(), n.labels()); err != nil {
+		return nil, err
+	}
+	if err := r.refusePlanted(ctx, owner, n, found); err != nil {
+		return nil, err
+	}
+	return r.api.Adopt(ctx, owner, secrets(), found)
+}
+
+func (r *reconciler) createSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string, data map[string][]byte) (*unstructured.Unstructured, error) {
+	return r.api.Create(ctx, owner, &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace, Labels: n.labels()},
+		Type:       corev1.SecretTypeOpaque, Data: data,
+	})
+}
+
+// ownAccounts makes the passwords of the operator's own MySQL accounts where they are missing.
+func (r *reconciler) ownAccounts(ctx context.Context, owner *unstructured.Unstructured, n names) error {
+	found, err := r.ownSecret(ctx, owner, n, n.accounts())
+	if found != nil || err != nil {
+		return err
+	}
+	_, err = r.createSecret(ctx, owner, n, n.accounts(), newAccounts())
+	return err
+}

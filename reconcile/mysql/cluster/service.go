@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const mysqlPortName = "mysql"
+
+// writeService leads to the primary alone. It selects the primary by its Pod's name, so that the route changes in one write and
+// clients can never reach two primaries through it.
+func writeService(n names, cluster v1.MySQLCluster, primary string) *corev1ac.ServiceApplyConfiguration {
+	return service(n, n.cluster, cluster, map[string]string{labelPod: primary})
+}
+
+// readService leads to the replicas that serve, or to the primary when there is none.
+func readService(n names, cluster v1.MySQLCluster, primary string, fromPrimary bool) *corev1ac.ServiceApplyConfiguration {
+	if fromPrimary {
+		return service(n, n.read(), cluster, map[string]string{labelPod: primary})
+	}
+	return service(n, n.read(), cluster, map[string]string{roleLabel: roleReplica})
+}
+
+func service(n names, name string, cluster v1.MySQLCluster, who map[string]string) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(name, n.namespace).WithLabels(n.labels()).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(merged(n.labels(), who)).
+		WithPorts(mysqlPort(cluster)))
+}
+
+// podsService gives every member its own DNS name, ready or not: members find each other by it before they are ready.
+func podsService(n names, cluster v1.MySQLCluster) *corev1ac.ServiceApplyConfiguration {
+	return corev1ac.Service(n.pods(), n.namespace).WithLabels(n.labels()).WithSpec(corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithClusterIP(corev1.ClusterIPNone).
+		WithPublishNotReadyAddresses(true).
+		WithSelector(n.labels()).
+		WithPorts(mysqlPort(cluster)))
+}
+
+func mysqlPort(cluster v1.MySQLCluster) *corev1ac.ServicePortApplyConfiguration {
+	return corev1ac.ServicePort().WithName(mysqlPortName).WithProtocol(corev1.ProtocolTCP).
+		WithPort(cluster.Spec.Port).WithTargetPort(intstr.FromString(mysqlPortName))
+}

@@ -1,0 +1,285 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// No member restarts for settings that its mysqld would not take, or for an image that is none. What the table of settings vouches for is applied at once.
+// About everything else the operator asks the image first, in a Pod of its own (transfer.VersionJob), and until it has answered the StatefulSet stays as it is.
+
+// question is what is known of settings or an image that the members do not have yet.
+type question struct {
+	// judged is what the table says of the settings. other says that the members have another image, or lack a plugin, of which no table tells.
+	judged settings.Judgement
+	other  bool
+	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	order     transfer.VersionOrder
+	job       *batchv1.Job
+	jobObject *unstructured.Unstructured
+	// answer is nil while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	answer  *agent.Answer
+	state   transfer.State
+	refused string
+	// known is for how long this process has known the Job, ended that it has ended, pending that its Pod has not begun.
+	known, ended, pending time.Duration
+}
+
+// settingsAct is what to do about a question.
+type settingsAct int
+
+const (
+	// settingsApply: the members may have them.
+	settingsApply settingsAct = iota
+	settingsWait
+	settingsAsk
+	settingsDrop
+)
+
+// decideSettings says what to do about settings or an image that the members do not have yet, and what is to be told meanwhile.
+func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem) {
+	image := cluster.Spec.Image
+	asks := problem{reasonMembersNotReady, fmt.Sprintf("asks image %q whether its mysqld takes the settings, before any member restarts", image), false}
+	switch {
+	case len(q.judged.Faults) > 0:
+		return settingsWait, notTaken("spec.config: " + strings.Join(q.judged.Faults, "; "))
+	case !q.needsAnswer():
+		return settingsApply, nil
+	case q.job == nil:
+		return settingsAsk, &asks
+	case q.job.DeletionTimestamp != nil:
+		return settingsWait, &asks
+	case q.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(q.order):
+		return settingsDrop, &asks
+	case q.answer != nil:
+		return decideAnswer(cluster, *q.answer)
+	case q.state.Phase == transfer.Succeeded, q.state.Phase == transfer.Failed:
+		if q.ended >= versionAgain {
+			return settingsDrop, &asks
+		}
+		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not say whether its mysqld takes the settings; it must have mysqld on its PATH; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, q.job.Name), true}
+	case q.pending >= versionAgain:
+		// What keeps the Pod may be mended by now: imagePullSecrets, for one, reach only Pods that are made after them.
+		return settingsDrop, &asks
+	case q.refused != "":
+		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s, which asks image %q whether its mysqld takes the settings: %s; once that is put right it tries again by itself, within minutes", q.job.Name, image, q.refused), true}
+	case q.state.Reason == transfer.ReasonImagePullFailed:
+		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members run on with the image that they have", image, q.state.Message), true}
+	case q.state.Message != "":
+		asks.message += ": " + q.state.Message
+	}
+	return settingsWait, &asks
+}
+
+// decideAnswer says what follows from an image's answer.
+func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *problem) {
+	image := cluster.Spec.Image
+	switch {
+	case agent.IsOlderSeries(answer.Version, cluster.Status.Version):
+		return settingsWait, &problem{reasonDowngrade, fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release, nothing was changed", image, answer.Version, cluster.Status.Version), true}
+	case answer.Accepted:
+		return settingsApply, nil
+	case len(answer.Refused) == 0:
+		return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take the settings of spec.config", image))
+	}
+	return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take %s", image, strings.Join(answer.Refused, ", ")))
+}
+
+func notTaken(why string) *problem {
+	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins, no member restarts before", true}
+}
+
+// settingsProblem says what keeps the members from getting the StatefulSet that they are to have; nil where nothing does.
+func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*problem, error) {
+	key, of := keyOf(cluster), made{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
+	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
+		return known, nil
+	}
+	asked, err := r.questionOf(ctx, owner, cluster, seen, spec)
+	if asked == nil || err != nil {
+		return nil, err
+	}
+	act, found := decideSettings(cluster, *asked)
+	switch act {
+	case settingsAsk:
+		_, err = r.api.Create(ctx, owner, transfer.VersionJob(asked.order))
+		err = unlessExists(err)
+	case settingsDrop:
+		err = r.api.Delete(ctx, jobs(), asked.jobObject)
+	case settingsApply, settingsWait:
+	}
+	if refused := problemOf(err); refused != nil {
+		found, err = refused, nil
+	}
+	if err == nil && found != nil && act == settingsWait {
+		r.memory.holdSettings(key, heldFor{of, *found, r.now().Add(asked.again())})
+	}
+	return found, err
+}
+
+// questionOf looks whether the members are to get other settings, or another image; nil where they are not.
+func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*question, error) {
+	n := namesOf(cluster)
+	var live *appsv1.StatefulSet
+	if seen.set != nil {
+		same, err := r.api.IsApplied(ctx, owner, statefulSet(n, cluster, spec))
+		if same || err != nil {
+			return nil, err
+		}
+		if live, err = r.liveSet(ctx, owner, n); err != nil {
+			return nil, err
+		}
+	}
+	table, err := settings.Read()
+	if err != nil {
+		return nil, err
+	}
+	if live == nil {
+		// There are no members yet that could be harmed: each asks its own mysqld when it starts.
+		return &question{judged: settings.Judgement{Faults: table.Judge(cluster.Spec.Config, "").Faults}}, nil
+	}
+	asked := newQuestion(cluster, *live, table)
+	if asked.needsAnswer() {
+		asked.order = versionOrderOf(cluster, r.operator.Image)
+		asked.order.Settings = withoutMemory(renderConfig(cluster))
+		err = r.observeQuestion(ctx, owner, cluster, &asked)
+	}
+	return &asked, err
+}
+
+// newQuestion judges what the members would get that they do not have.
+func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings.Table) question {
+	if imageOf(set) != cluster.Spec.Image {
+		return question{other: true}
+	}
+	has, missing := linesIn(set), map[string]string{}
+	for name, value := range cluster.Spec.Config {
+		if !has[line(strings.ReplaceAll(name, "-", "_"), value)] {
+			missing[name] = value
+		}
+	}
+	asked := question{judged: table.Judge(missing, commonVersion(cluster.Status))}
+	lacks := func(library string) bool { return !has[line(loadPlugin, library)] }
+	asked.other = slices.ContainsFunc(cluster.Spec.Plugins, lacks)
+	asked.loses(has, renderConfig(cluster), table)
+	return asked
+}
+
+// loses notes what members would have no more. Without a plugin its settings are none, and the default of one setting may not go with the value of another,
+// as a collation with a character set. What stands alone, a number say, may go.
+func (q *question) loses(has map[string]bool, wanted string, table settings.Table) {
+	stays := map[string]bool{}
+	for one := range strings.Lines(wanted) {
+		stays[one] = true
+	}
+	for one := range has {
+		spelled, _, isSetting := strings.Cut(one, " = ")
+		if stays[one] || !isSetting {
+			continue
+		}
+		name := settings.Plain(spelled)
+		switch known := table[name]; {
+		case name == loadPlugin:
+			q.other = true
+		case known.Name == "" || known.Type == settings.Text || known.Type == settings.Set:
+			q.judged.Unsure = append(q.judged.Unsure, name)
+		}
+	}
+}
+
+// withoutMemory leaves out the settings that mysqld takes memory for even where it only checks them, or holds against the memory that it has: the Pod that
+// is asked has little (seen on 9.7.4). They are numbers, which the table judges.
+func withoutMemory(text string) string {
+	var kept strings.Builder
+	for one := range strings.Lines(text) {
+		spelled, _, _ := strings.Cut(one, " = ")
+		if name := settings.Plain(spelled); name != "key_buffer_size" && name != "server_memory" {
+			kept.WriteString(one)
+		}
+	}
+	return kept.String()
+}
+
+// commonVersion is the MySQL that all members had when they were seen last; empty where they differ, as in the middle of an upgrade.
+func commonVersion(status v1.MySQLClusterStatus) string {
+	for _, member := range status.Members {
+		if member.Version != "" && member.Version != status.Version {
+			return ""
+		}
+	}
+	return status.Version
+}
+
+// again is for how long what was found holds if no child changes: where it is final, until the image itself may be another. No watch tells how a Job goes, so the
+// longer it takes the more seldom it is looked at.
+func (q question) again() time.Duration {
+	if len(q.judged.Faults) > 0 || q.answer != nil {
+		return versionAgain
+	}
+	return min(max(stepEvery, q.known/8), unwatchedLimit)
+}
+
+// needsAnswer says whether only the image itself can tell.
+func (q question) needsAnswer() bool {
+	return len(q.judged.Faults) == 0 && (q.other || len(q.judged.Unsure) > 0)
+}
+
+// observeQuestion reads the Job that asks, and what it says.
+func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *question) error {
+	n := namesOf(cluster)
+	job, err := r.jobOf(ctx, owner, n, transfer.VersionJobName(asked.order))
+	if err != nil || job == nil {
+		return err
+	}
+	asked.job, asked.jobObject = &batchv1.Job{}, job
+	if err := schema.Decode(job, asked.job); err != nil {
+		return err
+	}
+	all, err := r.restorePods(ctx, n)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isOf(pod, asked.job) })
+	asked.answer, asked.state = transfer.ObserveSettings(asked.job, own, cluster.Spec)
+	asked.known = r.memory.failures.Waited(n.namespacedName(), "known "+string(asked.job.UID), r.now())
+	if asked.state.Phase == transfer.Failed || asked.state.Phase == transfer.Succeeded {
+		asked.ended = r.memory.failures.Waited(n.namespacedName(), "ended "+string(asked.job.UID), r.now())
+	}
+	if asked.state.Phase == transfer.Pending {
+		asked.pending = r.memory.failures.Waited(n.namespacedName(), "pending "+string(asked.job.UID), r.now())
+	}
+	if len(own) == 0 && asked.state.Phase == transfer.Pending {
+		asked.refused, err = r.refusalOf(ctx, job)
+	}
+	return err
+}
+
+// linesIn are the settings that a StatefulSet's members have, line by line.
+func linesIn(set appsv1.StatefulSet) map[string]bool {
+	has := map[string]bool{}
+	for _, container := range set.Spec.Template.Spec.InitContainers {
+		for _, variable := range container.Env {
+			if container.Name != containerPrepare || variable.Name != EnvSettings {
+				continue
+			}
+			for one := range strings.Lines(strings.ReplaceAll(variable.Value, "$$", "$")) {
+				has[one] = true
+			}
+		}
+	}
+	return has
+}

@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// setSpec is what a StatefulSet depends on beside the cluster resource.
+type setSpec struct {
+	// agentImage is the operator's own image.
+	agentImage string
+	// scale is how many members to ask for.
+	scale int
+	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
+	claimSize resource.Quantity
+	// partition is the number of the first member that may be restarted; nil says nothing, and Kubernetes takes it as 0.
+	partition *int32
+	// innoDBOnly says that the cluster refuses tables that no copy has the rows of (isInnoDBOnly).
+	innoDBOnly bool
+	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. Another one is not changed.
+	version string
+}
+
+// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may write another one into the Pods, such as that of a mirror.
+const annotationImage = prefix + "image"
+
+// imageOf returns the spec.image that a StatefulSet was applied for; empty where it runs no mysqld.
+func imageOf(set appsv1.StatefulSet) string {
+	if image := set.Annotations[annotationImage]; image != "" {
+		return image
+	}
+	for _, container := range set.Spec.Template.Spec.Containers {
+		if container.Name == containerMysqld {
+			return container.Image
+		}
+	}
+	return ""
+}
+
+// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at 100 MiB a second.
+func terminationGrace(cluster v1.MySQLCluster) int64 {
+	pool := sizing.Size(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
+	if pool == 0 {
+		pool = sizing.Pool(givenTo(cluster).Memory)
+	}
+	return min(max(300, 60+pool/(200<<20)), 1800)
+}
+
+// statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
+// everything.
+func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
+	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithAnnotations(map[string]string{annotationImage: cluster.Spec.Image}).WithSpec(appsv1ac.StatefulSetSpec().
+		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
+		WithServiceName(n.pods()).
+		WithPodManagementPolicy(appsv1.ParallelPodManagement).
+		WithUpdateStrategy(updateStrategy(spec.partition)).
+		WithPersistentVolumeClaimRetentionPolicy(appsv1ac.StatefulSetPersistentVolumeClaimRetentionPolicy().
+			WithWhenDeleted(appsv1.RetainPersistentVolumeClaimRetentionPolicyType).
+			WithWhenScaled(appsv1.RetainPersistentVolumeClaimRetentionPolicyType)).
+		WithRevisionHistoryLimit(3).
+		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
+		WithTemplate(podTemplate(n, cluster, spec.agentImage)).
+		WithVolumeClaimTemplates(volumeClaim(n, cluster, spec.claimSize)))
+	if spec.innoDBOnly {
+		set.WithLabels(map[string]string{labelEngines: enginesInnoDB})
+	}
+	if spec.version != "" {
+		set.WithResourceVersion(spec.version)
+	}
+	return set
+}
+
+func updateStrategy(partition *int32) *appsv1ac.StatefulSetUpdateStrategyApplyConfiguration {
+	strategy := appsv1ac.StatefulSetUpdateStrategy().WithType(appsv1.RollingUpdateStatefulSetStrategyType)
+	if partition != nil {
+		strategy.WithRollingUpdate(appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(*partition))
+	}
+	return strategy
+}
+
+func volumeClaim(n names, cluster v1.MySQLCluster, size resource.Quantity) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	spec := corev1ac.PersistentVolumeClaimSpec().
+		WithAccessModes(corev1.ReadWriteOnce).
+		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: size}))
+	if cluster.Spec.StorageClassName != nil {
+		spec.WithStorageClassName(*cluster.Spec.StorageClassName)
+	}
+	return corev1ac.PersistentVolumeClaim("data", "").WithLabels(n.labels()).WithSpec(spec)
+}
+
+func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().
+		WithLabels(n.labels()).
+		WithSpec(corev1ac.PodSpec().
+			WithServiceAccountName(n.cluster).
+			WithAutomountServiceAccountToken(false).
+			WithEnableServiceLinks(false).
+			WithTerminationGracePeriodSeconds(terminationGrace(cluster)).
+			WithSecurityContext(podSecurity(cluster)).
+			WithAffinity(spread(n)).
+			WithInitContainers(prepareContainer(n, cluster, agentImage), initializeContainer(cluster)).
+			WithContainers(mysqldContainer(cluster), agentContainer(n, cluster, agentImage)).
+			WithVolumes(podVolumes(n, cluster)...))
+}
+
+// memberUser runs all containers of a member: a number, since an image need not know it by name.
+const memberUser = 10001
+
+// firstUnprivilegedPort is where Linux lets everybody listen, unless told otherwise.
+const firstUnprivilegedPort = 1024
+
+func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfiguration {
+	security := corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).WithRunAsUser(memberUser).WithRunAsGroup(memberUser).WithFSGroup(memberUser).
+		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)).
+		WithSysctls(keepAlive()...)
+	if cluster.Spec.Port < firstUnprivilegedPort {
+		// A safe sysctl, of the Pod's own network alone, that the restricted Pod Security Standard allows.
+		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
+	}
+	return security
+}
+
+// keepAlive ends connections of clients that are gone without a word after two minutes, and with them the locks that they hold: Linux takes two
+// hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster"; since 1.29).
+func keepAlive() []*corev1ac.SysctlApplyConfiguration {
+	set := func(name, value string) *corev1ac.SysctlApplyConfiguration {
+		return corev1ac.Sysctl().WithName("net.ipv4.tcp_keepalive_" + name).WithValue(value)
+	}
+	return []*corev1ac.SysctlApplyConfiguration{set("time", "60"), set("intvl", "10"), set("probes", "6")}
+}
+
+func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// spread asks for different nodes, where there are enough.
+func spread(n names) *corev1ac.AffinityApplyConfiguration {
+	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
+		WithPreferredDuringSchedulingIgnoredDuringExecution(corev1ac.WeightedPodAffinityTerm().WithWeight(100).
+			WithPodAffinityTerm(corev1ac.PodAffinityTerm().WithTopologyKey(corev1.LabelHostname).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())))))
+}

@@ -1,0 +1,284 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// report is what a pass came to, from which the status follows.
+type report struct {
+	cluster  v1.MySQLCluster
+	seen     observation
+	decision replication.Decision
+	// children is what became of the children. Where the StatefulSet was written, what was seen of its Pods is of before.
+	children applied
+	// problem is what acting came upon; nil when nothing.
+	problem *problem
+	// matched says that the primary was asked to match hollow transactions, hollow what to tell of it.
+	matched bool
+	hollow  []reconcile.Event
+	// rotation is what there is to say about the CA; nil when nothing.
+	rotation *rotation
+}
+
+// status is the whole status after a pass.
+func (r report) status() v1.MySQLClusterStatus {
+	status := carried(r.cluster)
+	record := r.decision.Record
+	status.Primary, status.Epoch, status.Revision = record.Primary, record.Epoch, record.Revision
+	status.InSync, status.RequiredAcks = record.InSync, int32(record.RequiredAcks) //nolint:gosec // at most the number of members
+	status.InnoDBOnly = status.InnoDBOnly || r.seen.set != nil && isInnoDBOnly(r.cluster, r.seen)
+	r.describeMembers(&status)
+	r.describeServing(&status)
+	r.describeDurability(&status)
+	describeRotation(&status, r.rotation)
+	describeMemory(&status, r.cluster)
+	r.describeDisk(&status)
+	describePrepared(&status, r.primaryStatus())
+	r.describeRoll(&status)
+	r.describeTables(&status)
+	return status
+}
+
+// carried is the part of the status that stays as it is until something is known to be otherwise.
+func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
+	n := names{cluster.Namespace, cluster.Name}
+	status := cluster.Status
+	status.Conditions = slices.Clone(cluster.Status.Conditions)
+	status.ObservedGeneration = cluster.Generation
+	status.Selector = n.selector()
+	status.Image = cluster.Spec.Image
+	status.Endpoints = v1.Endpoints{
+		Write: fmt.Sprintf("%s:%d", n.service(n.cluster), cluster.Spec.Port),
+		Read:  fmt.Sprintf("%s:%d", n.service(n.read()), cluster.Spec.Port),
+	}
+	if status.ReadySummary == "" {
+		status.ReadySummary = fmt.Sprintf("0/%d", wantedReplicas(cluster))
+	}
+	return status
+}
+
+// describeMembers says of every member what it is and how it does. What moves all the time, transactions and lag, is brought up to date only
+// together with something that people wait for: a status that followed every transaction would write to the API server for ever.
+func (r report) describeMembers(status *v1.MySQLClusterStatus) {
+	before := map[string]v1.Member{}
+	for _, member := range r.cluster.Status.Members {
+		before[member.Name] = member
+	}
+	fresh := make([]v1.Member, 0, len(r.seen.members))
+	kept := make([]v1.Member, 0, len(r.seen.members))
+	for _, member := range r.seen.members {
+		if !member.Pod && member.Ordinal >= r.decision.Scale {
+			continue
+		}
+		described := describe(member, r.decision.Record)
+		fresh = append(fresh, described)
+		described.GTIDExecuted, described.LagSeconds = before[member.Name].GTIDExecuted, before[member.Name].LagSeconds
+		kept = append(kept, described)
+	}
+	status.Members = kept
+	if !sameMembers(kept, r.cluster.Status.Members) {
+		status.Members = fresh
+	}
+	status.Replicas = int32(len(r.seen.pods)) //nolint:gosec // Pods of one cluster
+}
+
+func sameMembers(a, b []v1.Member) bool {
+	return slices.EqualFunc(a, b, func(x, y v1.Member) bool {
+		return x.Name == y.Name && x.Role == y.Role && x.State == y.State && x.Message == y.Message && x.Version == y.Version && x.LacksRowsOf == y.LacksRowsOf
+	})
+}
+
+func describe(member replication.Member, record replication.Record) v1.Member {
+	described := v1.Member{Name: member.Name}
+	if record.Primary != "" {
+		described.Role = v1.RoleReplica
+		if member.Name == record.Primary {
+			described.Role = v1.RolePrimary
+		}
+	}
+	if member.Status == nil {
+		described.State, described.Message = string(replication.StateStarting), "its agent cannot be asked yet"
+		if !member.Pod {
+			described.Message = "its Pod does not exist"
+		}
+		return described
+	}
+	described.State, described.Message = brief(string(member.Status.State), longestWord), brief(steadyMessage(*member.Status), longestMessage)
+	described.GTIDExecuted = brief(member.Status.Executed.String(), longestGTIDs)
+	described.LagSeconds, described.Version = member.Status.LagSeconds, brief(member.Status.Version, longestWord)
+	described.LacksRowsOf = brief(member.Status.LackingTables().String(), longestMessage)
+	return described
+}
+
+const (
+	// longestMessage and longestGTIDs bound, in bytes, what a status repeats of others' words. The API server takes neither a message of more
+	// than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
+	longestMessage = 4096
+	longestGTIDs   = 16384
+	// longestWord bounds what is one word, such as a version.
+	longestWord = 128
+)
+
+// brief cuts a text that is too long.
+func brief(text string, longest int) string {
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
+}
+
+// steadyMessage leaves out what an agent says of connections that come and go; the state tells it.
+func steadyMessage(status replication.Status) string {
+	switch status.State {
+	case replication.StateStarting:
+		if strings.HasPrefix(status.Message, replication.AnswersBut) {
+			return status.Message
+		}
+		return "mysqld does not answer yet"
+	case replication.StateCatchingUp:
+		return "replication is being set up or is behind"
+	case replication.StateWaiting, replication.StateCloning, replication.StateReplicating, replication.StatePromoting,
+		replication.StateWriting, replication.StateErrant, replication.StateBroken:
+	}
+	return status.Message
+}
+
+// describeServing sets the Ready condition with everything that says the same in other words.
+func (r report) describeServing(status *v1.MySQLClusterStatus) {
+	wanted := wantedReplicas(r.cluster)
+	serving := 0
+	for _, member := range r.seen.members {
+		if member.Ordinal < wanted && r.serves(member) {
+			serving++
+		}
+	}
+	primary := r.primaryStatus()
+	status.ReadyReplicas = int32(serving)
+	status.ReadySummary = fmt.Sprintf("%d/%d", serving, wanted)
+	if primary != nil && primary.Version != "" {
+		status.Version = brief(primary.Version, longestWord)
+	}
+	writing := primary != nil && primary.State == replication.StateWriting
+	found := r.worst(writing, serving == wanted)
+	status.Phase = phase(r.cluster, writing, found)
+	if found == nil {
+		setReady(status, metav1.ConditionTrue, reasonAllMembersReady, fmt.Sprintf("%s takes writes and all %d members serve", status.Primary, wanted))
+		clearProgress(status)
+		return
+	}
+	setProblem(status, *found)
+}
+
+func (r report) serves(member replication.Member) bool { return r.seen.serves(member) }
+
+func isReady(pod corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func (r report) primaryStatus() *replication.Status {
+	for _, member := range r.seen.members {
+		if member.Name == r.decision.Record.Primary {
+			return member.Status
+		}
+	}
+	return nil
+}
+
+// wasCreated says whether a cluster has been Ready once, as far as its phase remembers.
+func wasCreated(status v1.MySQLClusterStatus) bool {
+	if status.Phase == v1.PhasePaused {
+		return len(status.InSync) > 0
+	}
+	return slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, status.Phase)
+}
+
+// phase is the state in one word. A cluster is being created until it has been Ready once.
+func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
+	created := wasCreated(cluster.Status)
+	if found == nil {
+		return v1.PhaseReady
+	}
+	changing := slices.Contains([]string{string(replication.ReasonScalingIn), reasonMembersNotReady, reasonDegraded}, found.reason)
+	switch {
+	case !created && !writing && found.stalled:
+		return v1.PhaseWaiting
+	case !created:
+		return v1.PhaseCreating
+	case !writing:
+		return v1.PhaseFailed
+	case changing && (cluster.Status.Phase == v1.PhaseUpdating || cluster.Status.ObservedGeneration != cluster.Generation):
+		return v1.PhaseUpdating
+	}
+	return v1.PhaseDegraded
+}
+
+// describeDurability sets the Durable condition.
+func (r report) describeDurability(status *v1.MySQLClusterStatus) {
+	is, reason, message := r.durability()
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: conditionDurable, Status: is, Reason: reason, Message: message, ObservedGeneration: r.cluster.Generation,
+	})
+}
+
+// durability says how many members hold what is acknowledged, and whether that is as many as the cluster's size asks for.
+func (r report) durability() (is metav1.ConditionStatus, reason, message string) {
+	full, acks := replication.FullAcks(wantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
+	primary := r.primaryStatus()
+	short := primary != nil && primary.AcksShortSeconds > 0
+	switch {
+	case full == 0:
+		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
+	case short && acks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
+		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are not there (spec.durability.whenReplicasLost is Block)"
+	case acks >= full:
+		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)
+	case !wasCreated(r.cluster.Status):
+		return metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
+	}
+	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members beside the primary", acks, full)
+}
+
+// notDurable keeps a cluster from being Ready until acknowledged commits are on as many members as its size asks for: who waits for Ready
+// writes at once, and counts on it.
+func (r report) notDurable() *problem {
+	is, reason, message := r.durability()
+	if is == metav1.ConditionTrue {
+		return nil
+	}
+	return &problem{reason, message, false}
+}
+
+func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, message string) {
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: v1.ConditionReady, Status: is, Reason: reason, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
+	})
+}
+
+// setProblem says in the conditions that the cluster is not as it should be, and whether that passes by itself.
+func setProblem(status *v1.MySQLClusterStatus, found problem) {
+	setReady(status, metav1.ConditionFalse, found.reason, found.message)
+	kind, other := v1.ConditionReconciling, v1.ConditionStalled
+	if found.stalled {
+		kind, other = other, kind
+	}
+	// What stays keeps the time since when it is so: removed and set again, it would be written with every pass.
+	meta.RemoveStatusCondition(&status.Conditions, other)
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: brief(found.message, longestMessage), ObservedGeneration: status.ObservedGeneration,
+	})
+}

@@ -1,0 +1,146 @@
+package cluster
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+const (
+	// reasonOtherEngines is the reason of the condition NonTransactionalTables, reasonRowsMissing that of IncompleteMembers.
+	reasonOtherEngines = "OtherEnginesThanInnoDB"
+	reasonRowsMissing  = "TablesWithoutRows"
+)
+
+// describeTables sets what there is to say of tables of other engines than InnoDB. As long as a primary has not looked, or nobody hears it, what was said
+// last still holds.
+func (r report) describeTables(status *v1.MySQLClusterStatus) {
+	if primary := r.primaryStatus(); primary != nil && primary.OtherEngines != nil {
+		setTables(status, v1.ConditionNonTransactionalTables, reasonOtherEngines, otherEngines(*primary.OtherEngines))
+	}
+	told, isWhole := r.incompleteMembers()
+	if isWhole || meta.FindStatusCondition(status.Conditions, v1.ConditionIncompleteMembers) == nil {
+		setTables(status, v1.ConditionIncompleteMembers, reasonRowsMissing, told)
+	}
+}
+
+func otherEngines(tables replication.Tables) string {
+	if tables.Empty() {
+		return ""
+	}
+	return fmt.Sprintf("tables of other engines than InnoDB: %s; backups, and replicas made from now on, have them without their rows, and a crash can damage them. On the primary: ALTER TABLE … ENGINE=InnoDB", tables)
+}
+
+// incompleteMembers names the members that lack rows of tables; isWhole says that all that there are have been heard, and know.
+func (r report) incompleteMembers() (told string, isWhole bool) {
+	var each []string
+	isWhole = true
+	for _, member := range r.seen.members {
+		switch {
+		case member.Status == nil:
+			isWhole = isWhole && !member.Pod && member.Ordinal >= wantedReplicas(r.cluster)
+		case !member.Status.KnowsLacking():
+			isWhole = false
+		case !member.Status.LackingTables().Empty():
+			each = append(each, fmt.Sprintf("%s lacks rows of %s", member.Name, member.Status.Lacking))
+		}
+	}
+	if len(each) == 0 {
+		return "", isWhole
+	}
+	return "members came without the rows of tables that are not InnoDB, which no copy and no backup has; such a member leads only where no other one can. ALTER TABLE … ENGINE=InnoDB " +
+		"on the primary, then rebuild them; a table that is dropped counts no more: " + strings.Join(each, "; "), isWhole
+}
+
+// setTables sets a condition, or takes it away where there is nothing to say.
+func setTables(status *v1.MySQLClusterStatus, kind, reason, message string) {
+	if message == "" {
+		meta.RemoveStatusCondition(&status.Conditions, kind)
+		return
+	}
+	reconcile.SetCondition(&status.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
+	})
+}
+
+// tellTables turns the beginning of these conditions into events. What changes of them later does not: an application may make and drop such tables
+// all the time.
+func tellTables(before, after v1.MySQLClusterStatus) []reconcile.Event {
+	var events []reconcile.Event
+	for _, kind := range []string{v1.ConditionNonTransactionalTables, v1.ConditionIncompleteMembers} {
+		was, is := meta.FindStatusCondition(before.Conditions, kind), meta.FindStatusCondition(after.Conditions, kind)
+		if is != nil && was == nil {
+			events = append(events, reconcile.Event{Type: reconcile.Warning, Reason: is.Reason, Action: "LookAtTables", Note: is.Message})
+		}
+	}
+	return events
+}
+
+// tablesOf is what a status repeats of a member's words about tables, in short; that they were looked for and none was found is something else than
+// that nobody has looked.
+func tablesOf(status replication.Status) string {
+	said := ""
+	if status.OtherEngines != nil {
+		said = strconv.Itoa(status.OtherEngines.Count())
+		if !status.OtherEngines.Empty() {
+			said += status.OtherEngines.String()
+		}
+	}
+	if status.Lacking != nil {
+		said += "/" + status.Lacking.String()
+	}
+	return said
+}
+
+// labelEngines, on the StatefulSet, says with which defaults about tables it was made; status.innoDBOnly says the same, also when the StatefulSet is gone. The cluster
+// keeps them for as long as it lives: an application that makes tables of other engines, or without keys, must not fail because the operator was upgraded.
+const (
+	labelEngines    = prefix + "engines"
+	enginesInnoDB   = "innodb"
+	settingDisabled = "disabled_storage_engines"
+	// settingGenerate gives InnoDB's new tables that have no primary key an invisible one (manual, "Generated Invisible Primary Keys"; since 8.0.30). The binary log
+	// has it in the statement, so that replicas, whose appliers go by no such setting, get the same column: channels need no REQUIRE_TABLE_PRIMARY_KEY_CHECK, with
+	// which a replica would give keys to tables that have none on the primary.
+	settingGenerate = "sql_generate_invisible_primary_key"
+	// settingRequire has such tables refused.
+	settingRequire = "sql_require_primary_key"
+)
+
+// isInnoDBOnly says whether a cluster refuses tables that no copy has the rows of, and gives tables without a primary key one. That is decided when its StatefulSet is made: for a cluster that begins
+// empty. Data that comes from somewhere, volumes of an earlier life or a backup, belongs to an application that may make such tables.
+func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
+	if cluster.Status.InnoDBOnly {
+		return true
+	}
+	if seen.set != nil {
+		return seen.set.Labels[labelEngines] == enginesInnoDB
+	}
+	return len(cluster.Status.InSync) == 0 && !restoreBegun(cluster.Status) && len(seen.volumes) == 0
+}
+
+// withTableDefaults adds the defaults for clusters that are InnoDB only to the settings, where the user has not chosen. Who has tables without keys refused must
+// not get keys made instead.
+func withTableDefaults(cluster v1.MySQLCluster) v1.MySQLCluster {
+	chosen := plainSettings(cluster.Spec.Config)
+	config := map[string]string{}
+	if _, isChosen := chosen[settingDisabled]; !isChosen {
+		config["loose_"+settingDisabled] = mysqld.UnsafeEngines
+	}
+	_, isChosen := chosen[settingGenerate]
+	_, isRequired := chosen[settingRequire]
+	if !isChosen && !isRequired {
+		config["loose_"+settingGenerate] = "ON"
+	}
+	maps.Copy(config, cluster.Spec.Config)
+	cluster.Spec.Config = config
+	return cluster
+}

@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func someTables(names ...string) replication.Tables {
+	found := replication.Tables{}
+	for _, name := range names {
+		found.Named = append(found.Named, replication.Table{Schema: "shop", Name: name, Engine: "MyISAM"})
+	}
+	return found
+}
+
+// TestTablesOfOtherEnginesAreTold tells what a cluster says of its tables, one pass after the other.
+func TestTablesOfOtherEnginesAreTold(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 2)
+	next := func(what string, tables, incomplete string, events int) {
+		t.Helper()
+		before := s.cluster.Status
+		after := s.report(nil, nil).status()
+		told := slices.DeleteFunc(tell(before, after), func(event reconcile.Event) bool { return event.Action != "LookAtTables" })
+		for kind, want := range map[string]string{v1.ConditionNonTransactionalTables: tables, v1.ConditionIncompleteMembers: incomplete} {
+			found := meta.FindStatusCondition(after.Conditions, kind)
+			if (found != nil) != (want != "") || found != nil && !strings.Contains(found.Message, want) {
+				t.Errorf("%s: %s is %+v, want it to say %q", what, kind, found, want)
+			}
+		}
+		if len(told) != events {
+			t.Errorf("%s: events %+v, want %d", what, told, events)
+		}
+		if !meta.IsStatusConditionTrue(after.Conditions, v1.ConditionReady) && s.seen.members[1].Status != nil && s.seen.members[0].Status != nil {
+			t.Errorf("%s: the cluster is not Ready", what)
+		}
+		s.cluster.Status = after
+	}
+	primary := func(tables *replication.Tables) { s.seen.members[0].Status.OtherEngines = tables }
+	replica := func(tables *replication.Tables) { s.seen.members[1].Status.Lacking = tables }
+	some, other, none := someTables("log"), someTables("log", "visits"), replication.Tables{}
+	next("nobody has looked", "", "", 0)
+	s.seen.members[0].Status.Lacking = &none
+	primary(&none)
+	next("there are none", "", "", 0)
+	primary(&some)
+	next("there is one", `"shop"."log" (MyISAM)`, "", 1)
+	primary(&other)
+	next("there are more", `"visits"`, "", 0)
+	replica(&some)
+	next("a replica came as a copy", `"visits"`, `db-1 lacks rows of "shop"."log" (MyISAM)`, 1)
+	if lacks := s.cluster.Status.Members[1].LacksRowsOf; lacks != `"shop"."log" (MyISAM)` {
+		t.Errorf("of the member it says %q", lacks)
+	}
+	heard := s.seen.members[1].Status
+	s.silent(1)
+	next("the replica restarts", `"visits"`, `db-1 lacks`, 0)
+	s.seen.members[1].Status = heard
+	s.seen.pods[1] = readyPod("db-1")
+	primary(nil)
+	next("the primary restarts, and has not looked again", `"visits"`, `db-1 lacks`, 0)
+	primary(&none)
+	next("the tables are InnoDB", "", `db-1 lacks`, 0)
+	replica(nil)
+	next("the replica was copied anew, and nobody has looked yet", "", "db-1 lacks", 0)
+	replica(&none)
+	next("the replica has all rows", "", "", 0)
+	s.silent(1)
+	next("nobody lacks anything, as far as it is heard", "", "", 0)
+}
+
+// TestASettledClusterNoticesTables: a look at its members finds out what there is to tell, and nothing else.
+func TestASettledClusterNoticesTables(t *testing.T) {
+	t.Parallel()
+	none, some := replication.Tables{}, someTables("log")
+	said := map[string]bool{}
+	for _, status := range []replication.Status{{}, {OtherEngines: &none}, {OtherEngines: &some}, {Lacking: &none}, {Lacking: &some}, {OtherEngines: &some, Lacking: &some}} {
+		said[tablesOf(status)] = true
+	}
+	if len(said) != 6 {
+		t.Errorf("some are said alike: %v", said)
+	}
+	again := someTables("log")
+	if tablesOf(replication.Status{OtherEngines: &some}) != tablesOf(replication.Status{OtherEngines: &again}) {
+		t.Error("another look that found the same is told")
+	}
+}
+
+// TestEnginesOfACluster: what was decided when it was made stays, and the user's word comes before that.
+func TestEnginesOfACluster(t *testing.T) {
+	t.Parallel()
+	made := func(labels map[string]string) observation {
+		set := &appsv1.StatefulSet{}
+		set.Labels = labels
+		return observation{set: set, volumes: []corev1.PersistentVolumeClaim{{}}}
+	}
+	restored := func(c *v1.MySQLCluster) { c.Status.Restore = &v1.RestoreStatus{Phase: v1.RestoreCompleted} }
+	begun := func(c *v1.MySQLCluster) { c.Status.Primary, c.Status.InSync = "db-0", []string{"db-0"} }
+	noted := func(c *v1.MySQLCluster) { c.Status.InnoDBOnly = true }
+	for name, test := range map[string]struct {
+		change func(*v1.MySQLCluster)
+		seen   observation
+		want   bool
+	}{
+		"a new one":                               {want: true},
+		"one that was made so":                    {change: begun, seen: made(map[string]string{labelEngines: enginesInnoDB}), want: true},
+		"one of a former release":                 {change: begun, seen: made(nil)},
+		"one that adopts volumes":                 {seen: observation{volumes: []corev1.PersistentVolumeClaim{{}}}},
+		"one that starts from a backup":           {change: restored},
+		"one whose StatefulSet somebody deleted":  {change: noted, want: true},
+		"one whose label somebody took off":       {change: noted, seen: made(nil), want: true},
+		"one that has written, without any child": {change: begun, seen: observation{}},
+	} {
+		change := test.change
+		if change == nil {
+			change = func(*v1.MySQLCluster) {}
+		}
+		if got := isInnoDBOnly(aCluster(2, change), test.seen); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+	for chosen, want := range map[string]string{"": mysqld.UnsafeEngines, "disabled_storage_engines=": "", "loose-disabled-storage-engines=CSV": "CSV"} {
+		cluster := aCluster(2, func(c *v1.MySQLCluster) {
+			if name, value, isChosen := strings.Cut(chosen, "="); isChosen {
+				c.Spec.Config = map[string]string{name: value}
+			}
+		})
+		if got, found := inForce(renderConfig(withTableDefaults(cluster)))[settingDisabled]; got != want || !found {
+			t.Errorf("with %q it is %q, want %q", chosen, got, want)
+		}
+		if _, found := inForce(renderConfig(cluster))[settingDisabled]; found != (chosen != "") {
+			t.Error("the cluster itself was changed")
+		}
+	}
+	set := as[appsv1.StatefulSet](t, statefulSet(namesOf(aCluster(2)), aCluster(2), setSpec{scale: 2, claimSize: wantedStorage(aCluster(2)), innoDBOnly: true}))
+	if set.Labels[labelEngines] != enginesInnoDB || set.Spec.Template.Labels[labelEngines] != "" || set.Spec.Selector.MatchLabels[labelEngines] != "" {
+		t.Errorf("the StatefulSet has the labels %v, its Pods %v, and selects %v", set.Labels, set.Spec.Template.Labels, set.Spec.Selector.MatchLabels)
+	}
+}
+
+// TestKeysOfACluster: tables get one where the user has neither chosen nor has them refused.
+func TestKeysOfACluster(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]string{
+		"": "ON", "max_connections=5": "ON", "sql_generate_invisible_primary_key=OFF": "OFF", "loose-sql-generate-invisible-primary-key=OFF": "OFF",
+		"sql_require_primary_key=ON": "", "loose_sql-require-primary-key=OFF": "",
+	} {
+		cluster := aCluster(2, func(c *v1.MySQLCluster) {
+			if name, value, isChosen := strings.Cut(chosen, "="); isChosen {
+				c.Spec.Config = map[string]string{name: value}
+			}
+		})
+		if got := inForce(renderConfig(withTableDefaults(cluster)))[settingGenerate]; got != want {
+			t.Errorf("with %q it is %q, want %q", chosen, got, want)
+		}
+		if got := inForce(renderConfig(cluster))[settingGenerate]; got == "ON" {
+			t.Errorf("with %q a cluster of before gets keys", chosen)
+		}
+	}
+}
+
+// TestWhatWasDecidedAboutEnginesIsNoted: when the StatefulSet is there, and not before: data may come from somewhere until then.
+func TestWhatWasDecidedAboutEnginesIsNoted(t *testing.T) {
+	t.Parallel()
+	s := healthy(t, 1)
+	s.cluster.Status = v1.MySQLClusterStatus{}
+	s.seen.set, s.seen.volumes = nil, nil
+	if s.report(nil, nil).status().InnoDBOnly {
+		t.Error("it is noted before there is a StatefulSet")
+	}
+	s.seen.set = &appsv1.StatefulSet{}
+	if s.report(nil, nil).status().InnoDBOnly {
+		t.Error("it is noted of a cluster that was not made so")
+	}
+	s.seen.set.Labels = map[string]string{labelEngines: enginesInnoDB}
+	s.cluster.Status = s.report(nil, nil).status()
+	s.seen.set = nil
+	if !s.report(nil, nil).status().InnoDBOnly {
+		t.Error("it is forgotten with the StatefulSet")
+	}
+}
+
+// TestAStartThatWaitsForSomethingElseSaysSo: mysqld answers, and that it does not is no explanation.
+func TestAStartThatWaitsForSomethingElseSaysSo(t *testing.T) {
+	t.Parallel()
+	const waits = replication.AnswersBut + " its tables cannot be looked at"
+	for said, want := range map[string]string{waits: waits, "mysqld does not answer: connection refused": "mysqld does not answer yet"} {
+		if got := steadyMessage(replication.Status{State: replication.StateStarting, Message: said}); got != want {
+			t.Errorf("of %q it says %q", said, got)
+		}
+	}
+}

@@ -1,0 +1,309 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// conditionUpgrade is there while another image is held back: from all members, or from the primary.
+const conditionUpgrade = reasonUpgradeBlocked
+
+// brake is the partition that keeps a primary that is member 0 as it is. No other one has it: that of another primary is higher.
+const brake = 1
+
+// upgrade is what is known of another image on its way to the primary, from those whose turn comes before.
+type upgrade struct {
+	// image is what the spec asks for, where the StatefulSet has another one; empty where it has the same.
+	image string
+	// behind are the members that do not serve, or are not in sync. A primary alone is none.
+	behind []string
+	// mends says that another image may be what a member needs that is behind.
+	mends bool
+	// stuck says that the primary cannot come up with what it has now, crashes that its mysqld ends again and again, writes that it takes writes, isCurrent
+	// that its Pod is of the revision that Kubernetes would make it anew of, and stays for now.
+	stuck, crashes, writes, isCurrent bool
+	// tried says that there are members whose turn comes before the primary's, waits are those of them that do not serve with the update yet, and turned that
+	// one has another release series, and the primary's turn has not come.
+	tried, turned bool
+	waits         []string
+	// from is the primary's release series, to another one that a member of the update has; empty where none has.
+	from, to string
+	// unheard are members of another series that have yet to say which accounts nobody could log in to, barred what upgraded said of that.
+	unheard  []string
+	barred   replication.Accounts
+	upgraded string
+}
+
+// upgradeOf reads from what was seen how an update goes on its way to the primary.
+func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
+	u := upgrade{}
+	u.stuck, u.crashes = primaryFails(r, cluster, seen)
+	if seen.set != nil && !slices.Contains([]string{"", cluster.Spec.Image}, imageOf(*seen.set)) {
+		u.image = cluster.Spec.Image
+	}
+	pod, found := seen.pod(r.n.member(r.primary))
+	u.isCurrent = found && pod.DeletionTimestamp == nil && revisionOf(pod) == r.current
+	for _, member := range seen.members {
+		if member.Ordinal >= r.wanted {
+			continue
+		}
+		isCounted := member.Name == cluster.Status.Primary || slices.Contains(cluster.Status.InSync, member.Name)
+		if !isCounted || !seen.serves(member) {
+			u.behind = append(u.behind, member.Name)
+			u.mends = u.mends || seen.refused != nil || mayNeedAnother(member, seen)
+		}
+	}
+	u.hear(r, seen)
+	return u
+}
+
+// hear notes what the members say whose turn comes before the primary's.
+func (u *upgrade) hear(r roll, seen observation) {
+	var before replication.Accounts
+	if primary := seen.heard(r.n.member(r.primary)); primary != nil {
+		u.writes, u.from = primary.State == replication.StateWriting, replication.Series(primary.Version)
+		if primary.Barred != nil {
+			before = *primary.Barred
+		}
+	}
+	for ordinal := r.scale - 1; ordinal > r.primary; ordinal-- {
+		name := r.n.member(ordinal)
+		status, isLate := seen.heard(name), slices.Contains(r.late, ordinal)
+		u.tried = true
+		if isLate || !seen.serves(replication.Member{Name: name, Status: status}) {
+			u.waits = append(u.waits, name)
+		}
+		if !isLate && status != nil && u.from != "" {
+			u.compare(name, *status, before)
+		}
+	}
+	u.turned = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.turns(r, member, seen) })
+}
+
+// turns says whether a member that comes before the primary has another release series. Its Pod says that it is of an update, also before Kubernetes' word does.
+func (u *upgrade) turns(r roll, member replication.Member, seen observation) bool {
+	pod, found := seen.pod(member.Name)
+	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
+		return false
+	}
+	series := replication.Series(member.Status.Version)
+	return series != "" && series != u.from
+}
+
+// revisionOf is the revision of a StatefulSet that a Pod is of.
+func revisionOf(pod corev1.Pod) string { return pod.Labels[appsv1.ControllerRevisionHashLabelKey] }
+
+// compare notes what a member of the update says that is of another release series than the primary. Accounts that nobody can log in to before are none that
+// the update is to blame for.
+func (u *upgrade) compare(name string, status replication.Status, before replication.Accounts) {
+	series := replication.Series(status.Version)
+	if series == u.from {
+		return
+	}
+	if series == "" || status.Barred == nil {
+		u.unheard = append(u.unheard, name)
+	}
+	if series != "" {
+		u.to = series
+	}
+	if status.Barred != nil && u.barred.Empty() {
+		u.barred, u.upgraded = status.Barred.Beside(before), name
+	}
+}
+
+// isHeard says whether all that an update depends on is known.
+func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.unheard) == 0 }
+
+// primaryFails says whether the primary cannot come up with the image and the settings that it has, since Kubernetes says so or mysqld does, and whether its
+// mysqld ends again and again for a reason that only people find out.
+func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, crashes bool) {
+	pod, found := seen.pod(r.n.member(r.primary))
+	if !found {
+		return seen.refused != nil, false
+	}
+	problem := diagnosePod(cluster, pod)
+	if problem == nil {
+		return false, false
+	}
+	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason), problem.reason == reasonServerFailed
+}
+
+// mayNeedAnother says whether another image may be what a member that does not serve needs: its mysqld does not run, or its agent, which comes with the same
+// update, is of a release whose word the operator does not rely on.
+func mayNeedAnother(member replication.Member, seen observation) bool {
+	if member.Status != nil && member.Status.Protocol != replication.Protocol {
+		return true
+	}
+	pod, _ := seen.pod(member.Name)
+	return slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), func(container corev1.ContainerStatus) bool {
+		if container.Name != containerInitialize && container.Name != containerMysqld {
+			return false
+		}
+		waiting, ended := container.State.Waiting, container.State.Terminated
+		return waiting != nil && !slices.Contains([]string{"", "PodInitializing", "ContainerCreating"}, waiting.Reason) || ended != nil && ended.ExitCode != 0
+	})
+}
+
+// isBraked says whether an update is kept from a primary that is member 0.
+func (r roll) isBraked() bool { return r.recorded && r.primary == 0 && r.partition == brake }
+
+// passes says that nothing keeps an update from the primary any more: it is over, or whoever comes before the primary serves with it, and is of the
+// primary's release series or lets the same accounts in. One that goes back to what the primary has is over when all have it.
+func (r roll) passes() bool {
+	if !r.isBraked() || !r.known {
+		return false
+	}
+	u := r.upgrade
+	isTried := u.tried && u.isHeard() && u.from != "" && u.barred.Empty()
+	return isTried && slices.Contains(r.late, r.primary) || len(r.late) == 0
+}
+
+// isBlocked says that an update is kept from a primary that is member 0 until people help.
+func (r roll) isBlocked() bool {
+	if !r.isBraked() || !r.known || r.isAllowed() || !slices.Contains(r.late, r.primary) {
+		return false
+	}
+	u := r.upgrade
+	return u.stuck || u.crashes || !u.tried || len(u.waits) == 0 && !u.barred.Empty()
+}
+
+// opening is how what the spec asks for may come to the members.
+type opening struct {
+	// bound is the number of the first member that may be restarted.
+	bound int
+	// waits says what has to come before that; empty where it may begin.
+	waits string
+}
+
+// opening decides how an update begins. Another image may have another series, whatever it said when it was asked. So it begins where all is well, since a member
+// that has to be copied gets no copy from another series (manual, "Cloning Remote Data"). An image may also be what mends a cluster: then nothing waits for
+// it to be well.
+func (r roll) opening() opening {
+	u := r.upgrade
+	switch {
+	case !r.recorded || max(r.scale, r.wanted) < 2:
+		return opening{bound: r.bound()}
+	case r.turnsOut():
+		return opening{bound: brake}
+	case u.image == "":
+		return opening{bound: r.bound()}
+	case r.isAtRest() && len(u.behind) > 0 && !u.mends:
+		return opening{r.bound(), fmt.Sprintf("spec.image %s begins when all members serve and are in sync, since a member that has to be copied gets no copy from another release series; "+
+			"waits for %s", u.image, strings.Join(u.behind, ", "))}
+	case r.primary > 0:
+		return opening{bound: r.bound()}
+	}
+	return r.braking()
+}
+
+// braking keeps another image from a primary that is member 0 until the others have tried it, unless the primary may have something newer already than
+// Kubernetes would make it anew of: then it would come back older than its data.
+func (r roll) braking() opening {
+	u := r.upgrade
+	switch {
+	case u.stuck:
+		return opening{}
+	case r.isBraked() || r.isAtRest() || u.isCurrent:
+		return opening{bound: brake}
+	case r.missing <= 1 && !u.mends:
+		return opening{waits: fmt.Sprintf("spec.image %s begins when update %s is over; waits for %s", u.image, r.update, cmp.Or(strings.Join(u.behind, ", "), "Kubernetes"))}
+	}
+	return opening{}
+}
+
+// isAtRest says that no update is under way.
+func (r roll) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
+
+// turnsOut says that an update brings another release series although the image has the name it had, and has yet to reach a primary that is member 0. A member
+// gets its part, without which it is not ready, in the pass that sees this. So also the last one before the primary is seen in time, even if Kubernetes' word
+// about the update comes late.
+func (r roll) turnsOut() bool {
+	u := r.upgrade
+	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
+	return isOnItsWay && u.turned && u.writes && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
+}
+
+// asked stands for what members say that an update depends on; empty where none does.
+func (r roll) asked() string {
+	if !r.isBraked() && r.upgrade.to == "" && !r.upgrade.turned {
+		return ""
+	}
+	return fmt.Sprint(r.upgrade)
+}
+
+// goOn is the command that lets an update restart the primary.
+func (r roll) goOn() string {
+	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
+}
+
+// blocked says what keeps an update from the primary, which people may mend or overrule; empty where nothing does. For a primary that is not member 0 it says
+// what they should know before they let the update go on.
+func (r roll) blocked() string {
+	u, primary := r.upgrade, r.n.member(r.primary)
+	isWarned := r.primary > 0 && slices.Contains(r.held(), r.primary) && !u.barred.Empty()
+	if !isWarned && !r.isBlocked() {
+		return ""
+	}
+	var why string
+	switch {
+	case (u.stuck || u.crashes) && !isWarned:
+		why = "it does not run with what it has, so that no replica can show whether the update works"
+	case !u.tried:
+		why = "there is no replica that shows whether the update works"
+	default:
+		why = fmt.Sprintf("%s has MySQL %s, with which nobody could log in as %s: ALTER USER … IDENTIFIED WITH caching_sha2_password BY … (or DROP USER) on the primary, and this goes within two minutes; until then change them in no other way, "+
+			"which stops replicas with error 1524; there is no way back to MySQL %s once the primary has restarted", u.upgraded, u.to, u.barred, u.from)
+	}
+	return fmt.Sprintf("update %s is held back from the primary %s: %s; to go on all the same: %s", r.update, primary, why, r.goOn())
+}
+
+// asks says which members have yet to answer before an update may reach the primary; empty where that is not all it waits for.
+func (r roll) asks() string {
+	u := r.upgrade
+	if !r.isBraked() || !r.known || r.isAllowed() || len(u.waits) > 0 || len(u.unheard) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("update %s waits before the primary %s for %s to say whether accounts could not log in any more with MySQL %s; an agent of a former release does not: %s",
+		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.goOn())
+}
+
+// upgradeWaits says what another image waits for before it begins; empty where it does not.
+func (r report) upgradeWaits() string { return rollOf(r.cluster, r.seen).opening().waits }
+
+// describeUpgrade sets the condition UpgradeBlocked, or takes it away. What was said of this very update stays while members cannot be heard.
+func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
+	now, message := r.roll(), r.upgradeWaits()
+	if message == "" {
+		message = now.blocked()
+	}
+	before := meta.FindStatusCondition(status.Conditions, conditionUpgrade)
+	switch {
+	case message != "":
+		reconcile.SetCondition(&status.Conditions, metav1.Condition{
+			Type: conditionUpgrade, Status: metav1.ConditionTrue, Reason: reasonUpgradeBlocked, Message: brief(message, longestMessage), ObservedGeneration: status.ObservedGeneration,
+		})
+	case before == nil || !now.known && now.bound() > 0:
+	case now.isBraked() && !now.isAllowed() && !now.upgrade.isHeard() && strings.Contains(before.Message, "update "+now.update+" "):
+	default:
+		meta.RemoveStatusCondition(&status.Conditions, conditionUpgrade)
+	}
+}
+
+// barredOf is what a status repeats of a member's accounts that nobody can log in to; that it has looked and found none is something else than that it has not.
+func barredOf(status replication.Status) string {
+	if status.Barred == nil {
+		return ""
+	}
+	return status.Barred.String()
+}

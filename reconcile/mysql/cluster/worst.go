@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// worst is what most keeps the cluster from being as it should be; nil when it is so. The first that is found is told.
+func (r report) worst(writing, complete bool) *problem {
+	note, rolling := r.note(), r.rolling()
+	stalled := note
+	if note != nil && !note.stalled {
+		stalled = nil
+	}
+	if found := cmp.Or(stalled, r.problem, r.diskFull(writing), r.commitsHang()); found != nil {
+		return found
+	}
+	if writing && complete && rolling == nil && r.isOver(note) {
+		return r.leftToDo(note)
+	}
+	for _, look := range []func() *problem{
+		r.worstPod,    // what Kubernetes says of the Pods
+		r.worstMember, // a member that does not come right by itself
+		func() *problem { return r.heldSettings(writing) },
+		r.note, // what the decision waits for
+	} {
+		if found := look(); found != nil {
+			return found
+		}
+	}
+	if writing && complete {
+		return rolling
+	}
+	return r.progress(writing)
+}
+
+// heldSettings is what keeps the members from what the spec asks for until somebody helps. That nobody can write comes first.
+func (r report) heldSettings(writing bool) *problem {
+	held := r.children.held
+	isDown := !writing && len(r.decision.Record.InSync) > 0
+	if held == nil || !held.stalled || isDown {
+		return nil
+	}
+	return held
+}
+
+// note is what the decision about replication waits for.
+func (r report) note() *problem {
+	if r.decision.Note == nil {
+		return nil
+	}
+	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
+}
+
+// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going. What is held back does not.
+func (r report) rolling() *problem {
+	set := r.seen.set
+	if set == nil {
+		return &problem{reasonCreatingMembers, "the members are being made", false}
+	}
+	now := r.roll()
+	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
+	if !rolledOut || len(r.seen.pods) != wantedReplicas(r.cluster) {
+		return &problem{reasonMembersNotReady, cmp.Or(now.asks(), "members are being replaced or removed, one at a time"), false}
+	}
+	return nil
+}
+
+func (r report) rootPassword() *problem {
+	if status := r.primaryStatus(); status != nil && status.RootError != "" {
+		return &problem{reasonRootPassword, fmt.Sprintf("spec.secret: root's password in Secret %q is not in force: %s", r.cluster.Spec.Secret, status.RootError), true}
+	}
+	return nil
+}
+
+// worstPod is what Kubernetes says of the Pods. One that an update is held back from may show what is mended by now.
+func (r report) worstPod() *problem {
+	found := diagnose(r.cluster, r.seen)
+	if found == nil {
+		return nil
+	}
+	now := r.roll()
+	for _, ordinal := range now.held() {
+		pod, _ := r.seen.pod(now.n.member(ordinal))
+		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
+			return &problem{found.reason, fmt.Sprintf("%s; that Pod is of before the update: %s", found.message, cmp.Or(now.message(), now.blocked())), true}
+		}
+	}
+	return found
+}
+
+// worstMember finds a member that does not come right by itself.
+func (r report) worstMember() *problem {
+	for _, member := range r.seen.members {
+		if member.Status == nil {
+			continue
+		}
+		switch member.Status.State {
+		case replication.StateErrant:
+			return &problem{reasonErrantMember, member.Name + " " + member.Status.Message, true}
+		case replication.StateBroken:
+			return &problem{reasonReplicaBroken, member.Name + ": " + member.Status.Message, true}
+		case replication.StateStarting, replication.StateWaiting, replication.StateCloning, replication.StateCatchingUp,
+			replication.StateReplicating, replication.StatePromoting, replication.StateWriting:
+		}
+	}
+	return nil
+}
+
+// progress explains a cluster that is on its way.
+func (r report) progress(writing bool) *problem {
+	var waits []string
+	for _, member := range r.seen.members {
+		if member.Ordinal < wantedReplicas(r.cluster) && !r.serves(member) {
+			waits = append(waits, member.Name+" ("+describe(member, r.decision.Record).State+")")
+		}
+	}
+	members := strings.Join(waits, ", ")
+	switch {
+	case !writing && len(r.decision.Record.InSync) == 0:
+		return &problem{reasonCreatingMembers, "the cluster starts; waits for " + members, false}
+	case !writing:
+		return &problem{reasonPrimaryUnavailable, fmt.Sprintf("the primary %s does not take writes at the moment; waits for %s", r.decision.Record.Primary, members), false}
+	}
+	return &problem{reasonMembersNotReady, "writes are taken; waits for " + members, false}
+}

@@ -1,0 +1,134 @@
+package mysqld
+
+import (
+	"strings"
+	"testing"
+)
+
+func bootstrap(root string) Bootstrap {
+	return Bootstrap{
+		Agent: Account{AgentUser, "agent-secret"}, Replication: Account{ReplicationUser, "replication-secret"}, Clone: Account{CloneUser, "clone-secret"},
+		Root: root, NewData: true,
+	}
+}
+
+// bootstrap.sql lies in a folder that the MySQL image can read.
+func TestBootstrapHoldsNoPassword(t *testing.T) {
+	t.Parallel()
+	text, err := bootstrap("root-secret").SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "secret") || strings.Contains(text, " BY ") {
+		t.Errorf("a password is there in clear:\n%s", text)
+	}
+	for _, account := range []string{"'root'@'%'", "'" + AgentUser + "'@'localhost'", "'" + ReplicationUser + "'@'%'", "'" + CloneUser + "'@'%'"} {
+		created := "CREATE USER IF NOT EXISTS " + account + " IDENTIFIED WITH caching_sha2_password AS 0x24412430303524"
+		if !strings.Contains(text, created) {
+			t.Errorf("no %q in:\n%s", created, text)
+		}
+	}
+}
+
+func TestBootstrapRefusesPasswordsThatOpenNothing(t *testing.T) {
+	t.Parallel()
+	withNUL, without := bootstrap("fine"), bootstrap("fine")
+	withNUL.Clone.Password, without.Replication.Password = "a\x00b", ""
+	for name, b := range map[string]Bootstrap{"root": bootstrap("a\x00b"), CloneUser: withNUL, ReplicationUser: without} {
+		text, err := b.SQL()
+		if err == nil || text != "" {
+			t.Fatalf("%s: an unusable password was written: %q", name, text)
+		}
+		if !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "a\x00b") {
+			t.Errorf("the error shall name %s and not tell the password: %v", name, err)
+		}
+	}
+}
+
+// TestRootIsMadeWhereRestoredDataLacksIt: an account of that name keeps its rights, and data that is in use is left alone.
+func TestRootIsMadeWhereRestoredDataLacksIt(t *testing.T) {
+	t.Parallel()
+	restored, used := bootstrap("root-secret"), bootstrap("root-secret")
+	restored.NewData, restored.RestoredData, used.NewData = false, true, false
+	for name, test := range map[string]struct {
+		bootstrap Bootstrap
+		want      []string
+	}{
+		"restored": {restored, []string{"SET @has_root", "IF(@has_root, ", "RENAME USER "}},
+		"in use":   {used, nil},
+	} {
+		text, err := test.bootstrap.SQL()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(text, "root-secret") || strings.Contains(text, "'root'@'%'") != (test.want != nil) {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		for _, part := range test.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %q in\n%s", name, part, text)
+			}
+		}
+	}
+}
+
+// init_file takes one statement a line (manual, "init_file"), and every one of them must be harmless on a member that holds data.
+func TestBootstrapIsOneStatementALine(t *testing.T) {
+	t.Parallel()
+	text, err := bootstrap("two\nlines;").SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for _, line := range lines {
+		if !strings.HasSuffix(line, ";") || strings.Contains(strings.TrimSuffix(line, ";"), ";\n") {
+			t.Errorf("not one statement: %q", line)
+		}
+	}
+	if lines[0] != "SET SESSION sql_log_bin = 0;" || lines[1] != "SET SESSION sql_mode = '';" {
+		t.Errorf("it begins with %q and %q: it must stay out of the binary log, and depend on no sql_mode", lines[0], lines[1])
+	}
+}
+
+func TestBootstrapLeavesRootAloneOnceThereIsData(t *testing.T) {
+	t.Parallel()
+	b := bootstrap("secret")
+	b.NewData = false
+	text, err := b.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "root") || strings.Contains(text, "'secret'") {
+		t.Errorf("root is touched on a member that has data:\n%s", text)
+	}
+	for _, user := range []string{AgentUser, ReplicationUser, CloneUser} {
+		altered := strings.Index(text, "ALTER USER '"+user+"'@")
+		if altered < 0 || !strings.Contains(text[altered:], "IDENTIFIED") {
+			t.Errorf("%s does not get the password that is in force:\n%s", user, text)
+			continue
+		}
+		if first, _, _ := strings.Cut(text[altered:], ";"); !strings.Contains(first, "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 ") {
+			t.Errorf("%s is subject to rules for people's passwords: %s", user, first)
+		}
+	}
+}
+
+func TestBootstrapGrantsTheLeast(t *testing.T) {
+	t.Parallel()
+	text, err := bootstrap("secret").SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		own := strings.Contains(line, "mysql_operator_")
+		if own && strings.HasPrefix(line, "GRANT") && (strings.Contains(line, "ALL") || strings.Contains(line, "GRANT OPTION") || strings.Contains(line, " SUPER")) {
+			t.Errorf("more than an account of the operator needs: %s", line)
+		}
+		if own && strings.Contains(line, "'@'%'") && strings.Contains(line, "IDENTIFIED") && !strings.Contains(line, "REQUIRE X509") {
+			t.Errorf("reached from other machines without a client certificate: %s", line)
+		}
+	}
+	if strings.Contains(text, "'"+AgentUser+"'@'%'") {
+		t.Error("the agent's account can be reached from other machines")
+	}
+}

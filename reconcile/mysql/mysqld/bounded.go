@@ -1,0 +1,123 @@
+package mysqld
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// errTooMuch is an answer of more than pageBytes.
+var errTooMuch = errors.New("mysqld's answer is too large")
+
+// bounded asks over a connection of its own that ends before it brings too much. read is called for every row. Where mysqld has no place for another connection,
+// it asks over the one that looks, under the same bound: only the goroutine that looks may call it.
+func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.Rows) error, arguments ...any) error {
+	config, own := s.config.Clone(), newAllowance()
+	config.DialFunc = own.dial
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return err
+	}
+	apart := sql.OpenDB(connector)
+	defer apart.Close()
+	left := own
+	one, err := apart.Conn(ctx)
+	if isTurnedAway(err) {
+		left = s.allowance
+		one, err = s.db.Conn(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("read the binary log: %w", err)
+	}
+	defer one.Close()
+	left.Store(pageBytes)
+	err = each(ctx, one, statement, read, arguments)
+	isTooMuch := err != nil && left.Load() <= 0
+	left.Store(math.MaxInt64)
+	if isTooMuch && left == s.allowance {
+		_ = one.Close()
+		s.takePlace(ctx)
+	}
+	switch {
+	case isTooMuch:
+		return errTooMuch
+	case err != nil:
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+// takePlace connects the one that looks anew. mysqld takes a moment to see that the former one is gone, and then its place is free, or the one that it keeps
+// for accounts with CONNECTION_ADMIN.
+func (s *Server) takePlace(ctx context.Context) {
+	for hasNumber(s.db.PingContext(ctx), errTooManyConnections) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func each(ctx context.Context, one *sql.Conn, statement string, read func(*sql.Rows) error, arguments []any) error {
+	rows, err := one.QueryContext(ctx, statement, arguments...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := read(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// allowance is how many bytes may still be read from the connections that share it.
+type allowance struct{ atomic.Int64 }
+
+func newAllowance() *allowance {
+	made := &allowance{}
+	made.Store(math.MaxInt64)
+	return made
+}
+
+func (a *allowance) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	open, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &boundedConn{Conn: open, left: a}, nil
+}
+
+// boundedConn reads as much as its allowance and no more.
+type boundedConn struct {
+	net.Conn
+	left *allowance
+}
+
+func (c *boundedConn) Read(into []byte) (int, error) {
+	if c.left.Load() <= 0 {
+		return 0, errTooMuch
+	}
+	count, err := c.Conn.Read(into)
+	c.left.Add(-int64(count))
+	return count, err
+}
+
+// SyscallConn lets the driver see that mysqld has closed a connection before it uses that again.
+func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
+	open, isOpen := c.Conn.(syscall.Conn)
+	if !isOpen {
+		return nil, errors.ErrUnsupported
+	}
+	return open.SyscallConn()
+}

@@ -1,0 +1,65 @@
+package mysqld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// Donor is what taking a copy needs to know of the member it is taken of.
+type Donor struct {
+	// Host is the name that the member goes by (report_host): behind a Service, who has answered.
+	Host string
+	// ServerUUID and Version are the member's.
+	ServerUUID, Version string
+	// Primary says that it takes writes.
+	Primary bool
+	// Executed are the transactions that are committed, Pending those that may be about to be.
+	Executed, Pending replication.GTIDSet
+}
+
+// ObserveDonor looks at a member as one who copies it. Any account may do that.
+func (s *Server) ObserveDonor(ctx context.Context) (Donor, error) {
+	donor := Donor{}
+	var executed, owned string
+	var readOnly bool
+	row := s.db.QueryRowContext(ctx, `SELECT COALESCE(@@GLOBAL.report_host, ''), @@GLOBAL.server_uuid, @@GLOBAL.version, @@GLOBAL.super_read_only,
+		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed`)
+	if err := row.Scan(&donor.Host, &donor.ServerUUID, &donor.Version, &readOnly, &owned, &executed); err != nil {
+		return donor, fmt.Errorf("look at the member to copy: %w", err)
+	}
+	donor.Primary = !readOnly
+	var err error
+	if donor.Executed, err = replication.ParseGTIDSet(executed); err != nil {
+		return donor, fmt.Errorf("gtid_executed: %w", err)
+	}
+	if donor.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
+		return donor, fmt.Errorf("gtid_owned: %w", err)
+	}
+	if donor.Host == "" {
+		return donor, errors.New("the member to copy has no report_host: it is not one of the operator's")
+	}
+	return donor, nil
+}
+
+// ObserveActivity counts what a member has done since it was started: the statements that clients sent it, and its commits, those that
+// it replicates included. What the operator asks is in it, about twenty a second. Any account may ask (manual, "SHOW STATUS Statement").
+func (s *Server) ObserveActivity(ctx context.Context) (int64, error) {
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Handler_commit')")
+	if err != nil {
+		return 0, fmt.Errorf("count statements and commits: %w", err)
+	}
+	defer rows.Close()
+	var sum int64
+	for rows.Next() {
+		var name string
+		var count int64
+		if err := rows.Scan(&name, &count); err != nil {
+			return 0, fmt.Errorf("count statements and commits: %w", err)
+		}
+		sum += count
+	}
+	return sum, rows.Err()
+}

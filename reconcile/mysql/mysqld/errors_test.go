@@ -1,0 +1,54 @@
+package mysqld
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+func TestErrorsThatAreTold(t *testing.T) {
+	t.Parallel()
+	wrapped := func(number uint16, message string) error {
+		return fmt.Errorf("clone db-0: %w", &driver.MySQLError{Number: number, Message: message})
+	}
+	tests := map[string]struct {
+		err          error
+		busy, denied bool
+	}{
+		"all is well":                         {nil, false, false},
+		"the donor serves somebody else":      {wrapped(errTooManyClones, "Too many concurrent clone operations"), true, false},
+		"told by the recipient":               {wrapped(errCloneDonor, "Clone Donor Error: 3634 : Too many concurrent clone operations. Maximum allowed - 1."), true, false},
+		"the donor has another fault":         {wrapped(errCloneDonor, "Clone Donor Error: 1045 : Access denied"), false, false},
+		"access denied":                       {wrapped(errAccessDenied, "Access denied for user"), false, true},
+		"words about it from somewhere else":  {errors.New("Error 1045: Access denied"), false, false},
+		"a connection that broke in the copy": {driver.ErrInvalidConn, false, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := IsDonorBusy(test.err); got != test.busy {
+				t.Errorf("donor busy: got %t, want %t", got, test.busy)
+			}
+			if got := IsAccessDenied(test.err); got != test.denied {
+				t.Errorf("access denied: got %t, want %t", got, test.denied)
+			}
+		})
+	}
+}
+
+func TestReceiversThatWaitForRoom(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{
+		"Waiting for the replica SQL thread to free relay log space":      true,
+		"Waiting for the slave SQL thread to free enough relay log space": true,
+		"Waiting for source to send event":                                false,
+		"Queueing source event to the relay log":                          false,
+		"":                                                                false,
+	} {
+		if got := waitsForRoom(state); got != want {
+			t.Errorf("%q: %t", state, got)
+		}
+	}
+}

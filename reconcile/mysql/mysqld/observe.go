@@ -1,0 +1,218 @@
+package mysqld
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+)
+
+// Observed is what one look at a mysqld tells.
+type Observed struct {
+	Server  replication.Server
+	Version string
+	// AckClients is how many replicas that acknowledge are connected.
+	AckClients int
+	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege tables.
+	// No replica that would acknowledge it can connect then. It ends when acknowledgements are no longer enforced, or with a restart.
+	LockedOut bool
+}
+
+// EnoughAcknowledge says whether a commit of now would be acknowledged by as many replicas as it waits for.
+func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.Server.SourceAcks }
+
+// loginTimeout bounds the login that shows whether anybody can log in, which takes some milliseconds. It is less than what a look may take.
+const loginTimeout = 2 * time.Second
+
+// Observe looks at everything that decisions about a member depend on.
+func (s *Server) Observe(ctx context.Context) (Observed, error) {
+	seen := Observed{}
+	if err := s.observeVariables(ctx, &seen); err != nil {
+		return seen, err
+	}
+	channel, err := s.observeChannel(ctx)
+	if err != nil {
+		return seen, err
+	}
+	status, err := s.semiSyncStatus(ctx)
+	if err != nil {
+		return seen, err
+	}
+	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
+	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
+	seen.Server.Channel = channel
+	// A replica that hangs counts as one that acknowledges, so that their number tells nothing.
+	isWaiting := seen.Server.SourceAcks > 0 && status["Rpl_semi_sync_source_wait_sessions"] != "0"
+	seen.LockedOut = isWaiting && s.lockedOut(ctx)
+	return seen, nil
+}
+
+func (s *Server) lockedOut(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, loginTimeout)
+	defer cancel()
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	return apart.PingContext(bounded) != nil && bounded.Err() != nil
+}
+
+func (s *Server) observeVariables(ctx context.Context, seen *Observed) error {
+	var owned, executed, purged string
+	var enforced bool
+	var acks int
+	row := s.db.QueryRowContext(ctx, `SELECT @@GLOBAL.super_read_only, @@GLOBAL.server_uuid, @@GLOBAL.version,
+		@@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged, @@GLOBAL.rpl_semi_sync_source_enabled,
+		@@GLOBAL.rpl_semi_sync_source_wait_for_replica_count, @@GLOBAL.rpl_semi_sync_replica_enabled,
+		CAST(LEAST(@@GLOBAL.relay_log_space_limit, 9223372036854775807) AS SIGNED)`)
+	server := &seen.Server
+	err := row.Scan(&server.SuperReadOnly, &server.ServerUUID, &seen.Version, &owned, &executed, &purged, &enforced, &acks, &server.ReplicaAcks,
+		&server.RelayLogLimit)
+	if err != nil {
+		return fmt.Errorf("read variables: %w", err)
+	}
+	if enforced {
+		server.SourceAcks = acks
+	}
+	if server.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
+		return fmt.Errorf("gtid_owned: %w", err)
+	}
+	return parseSets(executed, purged, &server.Executed, &server.Purged)
+}
+
+func parseSets(executed, purged string, executedSet, purgedSet *replication.GTIDSet) error {
+	var err error
+	if *executedSet, err = replication.ParseGTIDSet(executed); err != nil {
+		return fmt.Errorf("gtid_executed: %w", err)
+	}
+	if *purgedSet, err = replication.ParseGTIDSet(purged); err != nil {
+		return fmt.Errorf("gtid_purged: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error) {
+	columns, err := s.oneRow(ctx, "SHOW REPLICA STATUS")
+	if err != nil || columns == nil {
+		return replication.Channel{IO: "No", SQL: "No"}, err
+	}
+	channel := replication.Channel{
+		Configured: true,
+		SourceHost: columns["Source_Host"],
+		IO:         columns["Replica_IO_Running"], SQL: columns["Replica_SQL_Running"],
+		IOError: columns["Last_IO_Error"], SQLError: columns["Last_SQL_Error"],
+	}
+	channel.SourcePort, _ = strconv.Atoi(columns["Source_Port"])
+	channel.IOErrno, _ = strconv.Atoi(columns["Last_IO_Errno"])
+	channel.SQLErrno, _ = strconv.Atoi(columns["Last_SQL_Errno"])
+	if lag, err := strconv.ParseInt(columns["Seconds_Behind_Source"], 10, 64); err == nil {
+		channel.LagSeconds = &lag
+	}
+	channel.RelayLogSpace, _ = strconv.ParseInt(columns["Relay_Log_Space"], 10, 64)
+	channel.WaitsForRoom = waitsForRoom(columns["Replica_IO_State"])
+	channel.Retrieved, err = replication.ParseGTIDSet(columns["Retrieved_Gtid_Set"])
+	return channel, err
+}
+
+// waitsForRoom understands what all releases call it when the relay log has reached relay_log_space_limit: "Waiting for the replica SQL thread to free
+// relay log space", or "slave" and "enough" in older ones.
+func waitsForRoom(state string) bool {
+	return strings.Contains(state, "SQL thread to free") && strings.Contains(state, "relay log space")
+}
+
+// oneRow reads the first row of a statement whose columns differ between releases; nil when there is none.
+func (s *Server) oneRow(ctx context.Context, statement string) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, statement)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return nil, rows.Err()
+	}
+	row, err := scanRow(rows)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", statement, err)
+	}
+	return row, rows.Err()
+}
+
+// scanRow reads a row by the names of its columns; NULL is empty.
+func scanRow(rows *sql.Rows) (map[string]string, error) {
+	names, err := rows.Columns()
+	if err != nil {
+		return nil, err
+	}
+	values := make([]sql.NullString, len(names))
+	targets := make([]any, len(names))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	if err := rows.Scan(targets...); err != nil {
+		return nil, err
+	}
+	row := make(map[string]string, len(names))
+	for i, name := range names {
+		row[name] = values[i].String
+	}
+	return row, nil
+}
+
+func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) {
+	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_replica_status', 'Rpl_semi_sync_source_clients', 'Rpl_semi_sync_source_wait_sessions')")
+	if err != nil {
+		return nil, fmt.Errorf("read semi-synchronous status: %w", err)
+	}
+	defer rows.Close()
+	status := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, fmt.Errorf("read semi-synchronous status: %w", err)
+		}
+		status[name] = value
+	}
+	return status, rows.Err()
+}
+
+// ObserveSource looks at a primary as its replica does.
+func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
+	var owned, executed, purged string
+	source := replication.Source{}
+	row := s.db.QueryRowContext(ctx, "SELECT @@GLOBAL.server_uuid, @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed, @@GLOBAL.gtid_purged")
+	err := row.Scan(&source.ServerUUID, &owned, &executed, &purged)
+	if err != nil {
+		return source, fmt.Errorf("look at the primary: %w", err)
+	}
+	if source.Pending, err = replication.ParseOwnedGTIDs(owned); err != nil {
+		return source, fmt.Errorf("gtid_owned: %w", err)
+	}
+	return source, parseSets(executed, purged, &source.Executed, &source.Purged)
+}
+
+// CloneProgress is how much of a running copy has arrived, in percent; nil when none runs.
+func (s *Server) CloneProgress(ctx context.Context) (*int, error) {
+	var estimate, data sql.NullInt64
+	row := s.db.QueryRowContext(ctx, "SELECT SUM(ESTIMATE), SUM(DATA) FROM performance_schema.clone_progress WHERE STATE <> 'Not Started'")
+	if err := row.Scan(&estimate, &data); err != nil {
+		return nil, fmt.Errorf("read clone progress: %w", err)
+	}
+	if !estimate.Valid || estimate.Int64 == 0 {
+		return nil, nil //nolint:nilnil // no copy runs: there is no progress, and nothing wrong
+	}
+	percent := int(min(100, data.Int64*100/estimate.Int64))
+	return &percent, nil
+}
+
+// CopyCompleted says whether this data directory is the result of a CLONE that went through; MySQL keeps that beside the data
+// (manual, "Monitoring Cloning Operations").
+func (s *Server) CopyCompleted(ctx context.Context) (bool, error) {
+	var completed int
+	row := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM performance_schema.clone_status WHERE STATE = 'Completed' AND ERROR_NO = 0")
+	if err := row.Scan(&completed); err != nil {
+		return false, fmt.Errorf("read clone status: %w", err)
+	}
+	return completed > 0, nil
+}

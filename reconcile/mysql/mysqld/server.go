@@ -1,0 +1,149 @@
+package mysqld
+
+import (
+	"context"
+	"crypto/tls"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+)
+
+// Account is a user name with its password.
+type Account struct{ User, Password string }
+
+// The accounts that the operator makes on every member. Their passwords are generated for each cluster; what each may do stands
+// in bootstrap.go.
+const (
+	// AgentUser is the agent's own account, for its socket only.
+	AgentUser = "mysql_operator_agent"
+	// ReplicationUser follows the primary's binary log.
+	ReplicationUser = "mysql_operator_replication"
+	// CloneUser takes a copy of a member's data.
+	CloneUser = "mysql_operator_clone"
+)
+
+// Server is a connection to one mysqld.
+type Server struct {
+	// db looks, within allowance; connector is for connections apart.
+	db        *sql.DB
+	allowance *allowance
+	connector sqldriver.Connector
+	config    *driver.Config
+}
+
+// connectTimeout bounds one attempt to connect; statements are bounded by their context.
+const connectTimeout = 2 * time.Second
+
+// Local reaches the mysqld beside the agent through its socket.
+func Local(socket string, account Account) (*Server, error) {
+	config := newConfig(account)
+	config.Net, config.Addr = "unix", socket
+	return open(config)
+}
+
+// Remote reaches another member over TLS.
+func Remote(host string, port int, account Account, security *tls.Config) (*Server, error) {
+	config := newConfig(account)
+	config.Net, config.Addr = "tcp", net.JoinHostPort(host, strconv.Itoa(port))
+	config.TLS = security.Clone()
+	config.TLS.ServerName = host
+	return open(config)
+}
+
+// quotedFor is the character set of every connection. The driver asks for it once more after the handshake (SET NAMES): what it quotes ends
+// too early for a server that puts its clients into another one.
+const quotedFor = "utf8mb4"
+
+// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins, whether names are quoted) from changing what the
+// operator's statements, and mysqld's answers, mean.
+func sessionSettings() map[string]string {
+	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'", "sql_quote_show_create": "1"}
+}
+
+func newConfig(account Account) *driver.Config {
+	config := driver.NewConfig()
+	config.User, config.Passwd = account.User, account.Password
+	config.Timeout = connectTimeout
+	config.Params = sessionSettings()
+	config.InterpolateParams = true
+	config.Logger = &driver.NopLogger{}
+	return config
+}
+
+func open(config *driver.Config) (*Server, error) {
+	if err := config.Apply(driver.Charset(quotedFor, "")); err != nil {
+		return nil, fmt.Errorf("choose the character set %s: %w", quotedFor, err)
+	}
+	connector, err := driver.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)
+	}
+	looking, allowance := config.Clone(), newAllowance()
+	looking.DialFunc = allowance.dial
+	bounded, err := driver.NewConnector(looking)
+	if err != nil {
+		return nil, fmt.Errorf("open connection to mysqld at %s: %w", config.Addr, err)
+	}
+	db := sql.OpenDB(bounded)
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(1)
+	return &Server{db: db, connector: connector, config: config, allowance: allowance}, nil
+}
+
+// Close ends the connection.
+func (s *Server) Close() error { return s.db.Close() }
+
+// exec runs statements one after the other and stops at the first that fails.
+func (s *Server) exec(ctx context.Context, what string, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := s.db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// execApart runs one statement that may wait over a connection of its own. database/sql closes a connection whose statement outlasts its
+// context, and the one that looks at mysqld has to outlive that: it may be the last for which there is room, or which can be made.
+func (s *Server) execApart(ctx context.Context, statement string, arguments ...any) error {
+	apart := sql.OpenDB(s.connector)
+	defer apart.Close()
+	_, err := apart.ExecContext(ctx, statement, arguments...)
+	if isTurnedAway(err) {
+		_, err = s.db.ExecContext(ctx, statement, arguments...)
+	}
+	return err
+}
+
+// isTurnedAway says whether mysqld let no other connection in: clients have taken all places (manual, "Too many connections"), or the password is no longer in force.
+func isTurnedAway(err error) bool {
+	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
+}
+
+func hasNumber(err error, number uint16) bool {
+	var reply *driver.MySQLError
+	return errors.As(err, &reply) && reply.Number == number
+}
+
+// IsDonorBusy says whether a clone failed because the donor serves another one; trying again later helps.
+func IsDonorBusy(err error) bool {
+	return hasNumber(err, errTooManyClones) ||
+		hasNumber(err, errCloneDonor) && strings.Contains(err.Error(), fmt.Sprintf(": %d :", errTooManyClones))
+}
+
+// IsNotListening says whether no mysqld accepts connections: it has not started, recovers, or has stopped.
+func IsNotListening(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
+}
+
+// IsAccessDenied says whether mysqld refused the account or its password.
+func IsAccessDenied(err error) bool { return hasNumber(err, errAccessDenied) }

@@ -1,0 +1,386 @@
+package replication
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+)
+
+// maxTransactions bounds what one simulated life writes.
+const maxTransactions = 512
+
+// transactions is a set of the simulation's transactions, by their number in the world's ledger.
+type transactions [maxTransactions / 64]uint64
+
+func (s transactions) has(n int) bool { return s[n/64]&(1<<(n%64)) != 0 }
+func (s *transactions) add(n int)     { s[n/64] |= 1 << (n % 64) }
+func (s transactions) empty() bool    { return s == transactions{} }
+
+func (s transactions) union(other transactions) transactions {
+	for i := range s {
+		s[i] |= other[i]
+	}
+	return s
+}
+
+func (s transactions) both(other transactions) transactions {
+	for i := range s {
+		s[i] &= other[i]
+	}
+	return s
+}
+
+func (s transactions) without(other transactions) transactions {
+	for i := range s {
+		s[i] &^= other[i]
+	}
+	return s
+}
+
+func (s transactions) each(visit func(n int)) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			visit(i*64 + bits.TrailingZeros64(word))
+		}
+	}
+}
+
+// commit is a transaction in a primary's binary log that waits for acknowledgements, AFTER_SYNC: replicas may have it already, the
+// client has heard nothing.
+type commit struct {
+	number int
+	acks   map[*simulated]bool
+}
+
+// volume is what outlives a member's Pod.
+type volume struct {
+	made   bool // mysqld has initialised it
+	life   int  // of the cluster resource under which it was made
+	origin Origin
+	held   Record
+	last   *Assignment
+	role   Role
+	// executed is what gtid_executed says, data what is really there: a copy that broke off leaves the one without the other.
+	executed, data transactions
+	binlog         []int // in commit order
+	purged         transactions
+	// The default channel: its source and the relay log.
+	source    string
+	retrieved transactions
+	relay     []int // received, not applied
+	copied    bool  // performance_schema.clone_status says that the last copy went through
+}
+
+// has is everything that the volume holds, applied or only received.
+func (v *volume) has() transactions {
+	all := v.data
+	for _, n := range v.relay {
+		all.add(n)
+	}
+	return all
+}
+
+// server is a running mysqld.
+type server struct {
+	up, readOnly         bool
+	start                int // counts starts
+	sourceAcks           int
+	replicaAcks          bool
+	io, sql              bool // threads are started
+	connected, ackActive bool
+	ioErrno              int
+	waiting              []commit
+}
+
+// sidecar is a running agent.
+type sidecar struct {
+	up         bool
+	assignment *Assignment
+	status     Status
+	pointed    bool
+	known      *Source
+	knownHost  string
+	errant     GTIDSet
+	judged     transactions
+	since      int
+	shortSince int
+	heard      int
+	pending    *Step
+	view       Local
+	viewStart  int
+}
+
+// simulated is one member: its Pod, volume, mysqld and agent.
+type simulated struct {
+	name    string
+	ordinal int
+	uuid    string
+	pod     bool
+	vol     volume
+	sql     server
+	agent   sidecar
+	// deaf members cannot be reached by the operator, cut ones neither reach the primary nor are reached by replicas.
+	deaf, cut bool
+	// ghost is what a lost volume held; it counts for the record's promise until the record lets the member go.
+	ghost transactions
+}
+
+func newSimulated(ordinal int) *simulated {
+	return &simulated{
+		name: fmt.Sprintf("db-%d", ordinal), ordinal: ordinal,
+		uuid: fmt.Sprintf("%08d-0000-0000-0000-000000000000", ordinal),
+	}
+}
+
+// writable says whether clients can write here.
+func (m *simulated) writable() bool { return m.sql.up && !m.sql.readOnly }
+
+// crash ends mysqld. What waited for acknowledgements is in the binary log and will be committed by recovery.
+func (m *simulated) crash() {
+	for _, waiting := range m.sql.waiting {
+		m.commit(waiting.number)
+	}
+	m.sql = server{start: m.sql.start}
+}
+
+func (m *simulated) commit(n int) {
+	m.vol.executed.add(n)
+	m.vol.data.add(n)
+}
+
+// boot starts mysqld as the configuration makes it start: read-only, replication stopped, acknowledgements off.
+func (m *simulated) boot() {
+	if !m.vol.made {
+		m.vol.made, m.vol.origin = true, OriginFresh
+	}
+	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
+}
+
+// killPod ends mysqld and agent; the Pod's containers start anew later.
+func (m *simulated) killPod() {
+	m.crash()
+	m.agent = sidecar{}
+}
+
+// apply applies the oldest received transaction.
+func (m *simulated) apply() {
+	if !m.sql.up || !m.sql.sql || len(m.vol.relay) == 0 {
+		return
+	}
+	n := m.vol.relay[0]
+	m.vol.relay = m.vol.relay[1:]
+	if !m.vol.data.has(n) {
+		m.vol.binlog = append(m.vol.binlog, n)
+		m.commit(n)
+	}
+}
+
+// logged is everything in the binary log, finished or waiting: what replicas can get.
+func (m *simulated) logged() transactions {
+	all := m.vol.executed
+	for _, waiting := range m.sql.waiting {
+		all.add(waiting.number)
+	}
+	return all
+}
+
+// acknowledged notes one replica's acknowledgement, which covers everything before it, and finishes what has enough.
+func (m *simulated) acknowledged(by *simulated, n int, heard func(int)) {
+	for _, waiting := range m.sql.waiting {
+		if waiting.number <= n {
+			waiting.acks[by] = true
+		}
+	}
+	m.finish(heard)
+}
+
+// finish lets the commits at the front go on that have all their acknowledgements.
+func (m *simulated) finish(heard func(int)) {
+	for len(m.sql.waiting) > 0 && len(m.sql.waiting[0].acks) >= m.sql.sourceAcks {
+		n := m.sql.waiting[0].number
+		m.sql.waiting = m.sql.waiting[1:]
+		m.commit(n)
+		heard(n)
+	}
+}
+
+// ackClients counts the acknowledging replicas connected to this member.
+func (w *world) ackClients(m *simulated) int {
+	count := 0
+	for _, other := range w.members {
+		if other != m && other.sql.connected && other.sql.ackActive && other.vol.source == m.name {
+			count++
+		}
+	}
+	return count
+}
+
+// The agent's turn, as reconcile/mysql/agent makes it: look, settle, decide, report; acting is an event of its own.
+func (w *world) look(m *simulated) {
+	a := &m.agent
+	if !m.sql.up {
+		if a.status.State != StateStarting {
+			a.status.Boot = w.token()
+		}
+		a.status.State = StateStarting
+		a.status.Writable, a.status.Acknowledging, a.status.AcksEnforced, a.status.AckClients = false, false, 0, 0
+		return
+	}
+	if m.vol.origin == OriginFresh && m.vol.copied {
+		m.vol.origin = OriginMember
+	}
+	if a.status.Writable && m.sql.readOnly {
+		a.status.Boot = w.token()
+	}
+	if m.sql.connected {
+		a.heard = w.clock
+	}
+	local := Local{
+		Assignment: a.assignment, Boot: a.status.Boot, Origin: m.vol.origin, Server: w.serverOf(m), Pointed: a.pointed,
+		Unheard: time.Duration(w.clock-a.heard) * time.Second, HeldRole: m.vol.role, Unassigned: time.Duration(w.clock-a.since) * time.Second,
+	}
+	if a.assignment != nil && a.assignment.SourceHost == a.knownHost {
+		local.Known, local.Errant = a.known, a.errant
+	}
+	if NeedsSource(local) {
+		local.Source = w.sourceOf(m, *local.Assignment)
+	}
+	w.judge(m, &local)
+	step := NextStep(local)
+	w.imagine(m, local)
+	if local.Source != nil && local.Source.Err == "" {
+		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
+	}
+	if local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
+		w.violated("%s is taken for errant while it replicates: %s", m.name, step.Message)
+	}
+	w.report(m, local, step)
+	if step.Verb != VerbNone {
+		a.pending, a.view, a.viewStart = &step, local, m.sql.start
+	}
+}
+
+func (w *world) serverOf(m *simulated) Server {
+	channel := Channel{Configured: m.vol.source != "", SourceHost: m.vol.source, SourcePort: 3306, IO: "No", SQL: "No", IOErrno: m.sql.ioErrno, Retrieved: w.set(m.vol.retrieved), AckActive: m.sql.connected && m.sql.ackActive}
+	if m.sql.io {
+		channel.IO = "Connecting"
+		if m.sql.connected {
+			channel.IO = "Yes"
+		}
+	}
+	if m.sql.sql {
+		channel.SQL = "Yes"
+	}
+	if m.sql.connected && m.sql.sql {
+		lag := int64(len(m.vol.relay) * 5)
+		channel.LagSeconds = &lag
+	}
+	return Server{SuperReadOnly: m.sql.readOnly, ServerUUID: m.uuid, Executed: w.set(m.vol.executed), Pending: w.set(m.logged().without(m.vol.executed)), Purged: w.set(m.vol.purged), SourceAcks: m.sql.sourceAcks, ReplicaAcks: m.sql.replicaAcks, Channel: channel}
+}
+
+func (w *world) sourceOf(m *simulated, a Assignment) *Source {
+	source := w.named(a.SourceHost)
+	if source == nil || m.cut || source.cut || !source.sql.up {
+		return &Source{Err: "no route"}
+	}
+	return &Source{ServerUUID: source.uuid, Executed: w.set(source.vol.executed), Pending: w.set(source.logged().without(source.vol.executed)), Purged: w.set(source.vol.purged)}
+}
+
+func (w *world) report(m *simulated, local Local, step Step) {
+	a, seen := &m.agent, local.Server
+	var silent []string
+	if a.assignment != nil {
+		silent = a.assignment.Silent
+	}
+	clients := w.ackClients(m)
+	if clients >= seen.SourceAcks {
+		a.shortSince = w.clock
+	}
+	a.status = Status{
+		State: step.State, Message: step.Message, NeedsCopy: step.NeedsCopy, Assignment: a.assignment, Boot: a.status.Boot, Protocol: Protocol,
+		Origin: m.vol.origin, Held: m.vol.held, HeldRole: m.vol.role, Last: m.vol.last, ServerUUID: m.uuid, Silent: silent,
+		Executed: seen.Executed, Received: seen.Executed.Union(seen.Channel.Retrieved), Writable: !seen.SuperReadOnly,
+		Pending: seen.Pending, Hollow: step.Hollow, AcksEnforced: step.CertainAcks(local), AckClients: clients, AcksShortSeconds: w.clock - a.shortSince,
+		Acknowledging: seen.ReplicaAcks && (seen.Channel.AckActive || seen.Channel.IO != "No"), LagSeconds: seen.Channel.LagSeconds,
+	}
+}
+
+// assign is what an agent does with an assignment: it refuses what is stale and keeps the record before it follows it.
+func (m *simulated) assign(next Assignment) bool {
+	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
+		return false
+	}
+	m.vol.held, m.vol.role, m.vol.last = next.Record, next.Role, &next
+	m.agent.assignment, m.agent.status.Assignment = &next, &next
+	m.agent.status.Held, m.agent.status.HeldRole, m.agent.status.Last = next.Record, next.Role, &next
+	return true
+}
+
+// act carries the pending step out, unless mysqld has restarted since it was looked at: a restart takes longer than that.
+func (w *world) act(m *simulated) {
+	step := m.agent.pending
+	m.agent.pending = nil
+	if step == nil || !m.sql.up || m.sql.start != m.agent.viewStart {
+		return
+	}
+	s := &m.sql
+	switch step.Verb {
+	case VerbNone:
+	case VerbSetReadOnly:
+		s.readOnly = len(s.waiting) == 0 // it waits for commits under way
+	case VerbStopReplica:
+		s.io, s.sql, s.connected, s.ackActive, s.ioErrno = false, false, false, false, 0
+	case VerbStopReceiver:
+		s.io, s.connected, s.ackActive = false, false, false
+	case VerbApplyReceived:
+		s.sql = true
+	case VerbForgetSource:
+		m.forget("")
+	case VerbEnforceAcks:
+		s.sourceAcks = m.agent.view.Assignment.Acks
+		m.finish(w.acknowledge)
+	case VerbStopEnforcingAcks:
+		s.sourceAcks = 0
+		m.finish(w.acknowledge)
+	case VerbStartAcknowledging:
+		s.replicaAcks = true
+	case VerbStopAcknowledging:
+		s.io, s.connected, s.ackActive, s.replicaAcks = false, false, false, false
+	case VerbAcceptWrites:
+		m.vol.origin, s.readOnly = OriginMember, false
+	case VerbClone:
+		w.clone(m)
+	case VerbPointToSource:
+		m.forget(m.agent.view.Assignment.SourceHost)
+		m.agent.pointed = true
+	case VerbStartReplica:
+		s.io, s.sql, s.ioErrno = true, true, 0
+	case VerbRestartReceiver:
+		s.io, s.connected, s.ackActive, s.ioErrno = true, false, false, 0
+	}
+}
+
+// forget sets the channel up anew: relay logs are thrown away.
+func (m *simulated) forget(source string) {
+	m.sql.io, m.sql.sql, m.sql.connected, m.sql.ackActive, m.sql.ioErrno = false, false, false, false, 0
+	m.vol.source, m.vol.relay, m.vol.retrieved = source, nil, transactions{}
+}
+
+// clone replaces the member's data by the donor's, or breaks off in the middle, which leaves nothing.
+func (w *world) clone(m *simulated) {
+	donor := w.named(m.agent.view.Assignment.SourceHost)
+	m.vol.origin = OriginFresh
+	if donor == nil || m.cut || donor.cut || !donor.sql.up {
+		return
+	}
+	if dropped := m.vol.has().without(donor.logged()).without(w.hollow); !dropped.empty() {
+		w.violated("%s is cloned over although %s lacks %v of its transactions", m.name, donor.name, w.set(dropped))
+	}
+	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last}
+	kept.executed = m.vol.executed
+	if w.random.IntN(4) > 0 {
+		kept.executed, kept.data, kept.purged, kept.copied = donor.vol.executed, donor.vol.data, donor.vol.executed, true
+	}
+	m.vol, m.ghost = kept, transactions{}
+	m.sql = server{start: m.sql.start}
+}

@@ -1,0 +1,396 @@
+package replication
+
+import (
+	"fmt"
+	"time"
+)
+
+// Server is what the agent saw of its own mysqld.
+type Server struct {
+	// SuperReadOnly is super_read_only; mysqld always starts with it on.
+	SuperReadOnly bool
+	ServerUUID    string
+	Executed      GTIDSet
+	Purged        GTIDSet
+	// Pending is gtid_owned, looked at before Executed: what is under way, on a primary also what waits for acknowledgements.
+	Pending GTIDSet
+	// SourceAcks is the number of acknowledgements in force, 0 when semi-synchronous source is off.
+	SourceAcks int
+	// ReplicaAcks says whether rpl_semi_sync_replica_enabled is on.
+	ReplicaAcks bool
+	// RelayLogLimit is relay_log_space_limit, in bytes; 0 for none.
+	RelayLogLimit int64
+	// Channel is the state of the default replication channel.
+	Channel Channel
+}
+
+// Channel is the default replication channel, as SHOW REPLICA STATUS tells it.
+type Channel struct {
+	Configured bool
+	SourceHost string
+	SourcePort int
+	// IO and SQL are Replica_IO_Running and Replica_SQL_Running: Yes, No, Connecting.
+	IO, SQL           string
+	IOErrno, SQLErrno int
+	IOError, SQLError string
+	Retrieved         GTIDSet
+	LagSeconds        *int64
+	// AckActive says whether the running receiver negotiated semi-synchronous acknowledgements.
+	AckActive bool
+	// RelayLogSpace is how large the relay log is, in bytes; WaitsForRoom says that the receiver waits until some of it is applied.
+	RelayLogSpace int64
+	WaitsForRoom  bool
+}
+
+// Source is what the agent saw of the primary over its own connection, after it looked at its own server; nil fields of a
+// look that failed are in Err.
+type Source struct {
+	ServerUUID string
+	Executed   GTIDSet
+	Purged     GTIDSet
+	// Pending is gtid_owned, looked at before Executed: what is under way there and may have been sent to replicas already.
+	Pending GTIDSet
+	Err     string
+}
+
+// Local is everything that a member's next step depends on.
+type Local struct {
+	Assignment *Assignment
+	// Boot is the token of this start of mysqld.
+	Boot   string
+	Origin Origin
+	Server Server
+	// Source is looked at only for a replica, when NeedsSource says so; nil before that.
+	Source *Source
+	// Known is the last such look that succeeded, at the same primary; nil when there was none since the agent's start. Errant is what
+	// it found.
+	Known  *Source
+	Errant GTIDSet
+	// Lacking are tables of whose rows the member came without.
+	Lacking Tables
+	// Hollow are transactions of this member that its agent has found to hold nothing, some of those that ToJudge asked for.
+	Hollow GTIDSet
+	// HeldRole is the role that the member had before its agent's start, Unassigned for how long it waits for another.
+	HeldRole   Role
+	Unassigned time.Duration
+	// Pointed says that the channel was set up with the credentials that are in force now; the agent knows it only of channels
+	// that it set up itself.
+	Pointed bool
+	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is.
+	Unheard time.Duration
+	// RelayLogFull says that the member can receive no more for now (Room).
+	RelayLogFull bool
+}
+
+// Verb is one thing an agent does to its mysqld.
+type Verb string
+
+// The verbs; reconcile/mysql/mysqld says what each does, under the same name.
+const (
+	VerbNone               Verb = "None"
+	VerbSetReadOnly        Verb = "SetReadOnly"
+	VerbStopReplica        Verb = "StopReplica"
+	VerbStopReceiver       Verb = "StopReceiver"
+	VerbApplyReceived      Verb = "ApplyReceived"
+	VerbForgetSource       Verb = "ForgetSource"
+	VerbEnforceAcks        Verb = "EnforceAcks"
+	VerbStopEnforcingAcks  Verb = "StopEnforcingAcks"
+	VerbStartAcknowledging Verb = "StartAcknowledging"
+	VerbStopAcknowledging  Verb = "StopAcknowledging"
+	VerbAcceptWrites       Verb = "AcceptWrites"
+	VerbClone              Verb = "Clone"
+	VerbPointToSource      Verb = "PointToSource"
+	VerbStartReplica       Verb = "StartReplica"
+	VerbRestartReceiver    Verb = "RestartReceiver"
+)
+
+// Step is the next thing to do, and where the member stands meanwhile.
+type Step struct {
+	Verb    Verb
+	State   State
+	Message string
+	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
+	NeedsCopy bool
+	// Errant is what the member has and its primary has not, as far as is known; those of Hollow among it hold nothing.
+	Errant, Hollow GTIDSet
+}
+
+// CertainAcks is how many acknowledgements commits are certain to wait for from this look to the next one: what is in force or,
+// if the step lowers it, what will be.
+func (s Step) CertainAcks(local Local) int {
+	if s.Verb == VerbStopEnforcingAcks {
+		return 0
+	}
+	if s.Verb == VerbEnforceAcks {
+		return min(local.Server.SourceAcks, local.Assignment.Acks)
+	}
+	return local.Server.SourceAcks
+}
+
+// NextStep says what a member does next. It does one thing at a time; the agent looks again after each.
+func NextStep(local Local) Step { return nextStep(local).blaming(local) }
+
+func nextStep(local Local) Step {
+	a := local.Assignment
+	if a == nil {
+		step := unassigned(local.Server)
+		step.Hollow = ToJudge(local).Both(local.Hollow)
+		return step
+	}
+	if a.Role == RolePrimary && local.Server.SuperReadOnly && local.Origin.unused() && len(a.Record.InSync) > 0 {
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "refuses to serve: the record says that the primary has data, and this volume is new"}
+	}
+	if a.Role == RolePrimary {
+		return primaryStep(*a, local)
+	}
+	asked := *a
+	asked.Acknowledge = a.Acknowledge && !local.RelayLogFull
+	step := replicaStep(asked, local)
+	if local.RelayLogFull {
+		step = roomless(step, local.Server.Channel)
+	}
+	step.Errant = local.lacking()
+	step.Hollow = toTell(local, step.Errant)
+	if local.Server.Channel.running() {
+		return suspect(step, local)
+	}
+	return step
+}
+
+// NeedsSource says whether the next step depends on what the primary has: that of a replica whose replication does not run, or that
+// runs and has something of which it is not known where it is from.
+func NeedsSource(local Local) bool {
+	if local.Assignment == nil || local.Assignment.Role != RoleReplica || !local.Server.SuperReadOnly {
+		return false
+	}
+	channel := local.Server.Channel
+	if !channel.running() {
+		return true
+	}
+	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantBeside(local.Server, *local.Known).Empty())
+}
+
+// unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits to
+// hear from the operator. mysqld itself starts read-only and with replication stopped, so nothing unsafe can be left running.
+func unassigned(server Server) Step {
+	if !server.SuperReadOnly {
+		return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes; the agent restarted and waits for the operator to confirm"}
+	}
+	if server.Channel.running() {
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "replicates; the agent restarted and waits for the operator to confirm"}
+	}
+	return Step{Verb: VerbNone, State: StateWaiting, Message: "waits for the operator to assign a role"}
+}
+
+func primaryStep(a Assignment, local Local) Step {
+	server := local.Server
+	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
+	switch {
+	case server.SuperReadOnly && a.Boot != local.Boot:
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld started anew; waits for the operator to confirm that this member is still the primary"}
+	case server.Channel.Configured:
+		return leaveSource(server)
+	case server.ReplicaAcks:
+		return promoting(VerbStopAcknowledging, "stops acknowledging as a replica")
+	case a.Acks > 0 && server.SourceAcks != a.Acks:
+		return writingOr(server, VerbEnforceAcks, fmt.Sprintf("makes commits wait for %d acknowledgements", a.Acks))
+	case a.Acks == 0 && server.SourceAcks != 0:
+		return writingOr(server, VerbStopEnforcingAcks, "lets commits go on without acknowledgements")
+	case server.SuperReadOnly:
+		return promoting(VerbAcceptWrites, "starts to take writes")
+	}
+	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
+}
+
+// leaveSource turns a replica into a server without a source; what it received is applied before that is forgotten.
+func leaveSource(server Server) Step {
+	if server.Channel.running() || server.Channel.unapplied(server.Executed) {
+		return drain(server, StatePromoting)
+	}
+	return Step{Verb: VerbForgetSource, State: StatePromoting, Message: "forgets the former primary"}
+}
+
+// drain ends a replication channel without losing anything: first nothing more is received, then all that was received is
+// applied, then the channel stops. CHANGE REPLICATION SOURCE and RESET REPLICA throw relay logs away (manual, "CHANGE
+// REPLICATION SOURCE TO Statement"), and an unapplied transaction there may be one that was acknowledged.
+func drain(server Server, state State) Step {
+	channel := server.Channel
+	switch {
+	case channel.IO != "No":
+		return Step{Verb: VerbStopReceiver, State: state, Message: "stops receiving from the former primary"}
+	case channel.unapplied(server.Executed) && channel.SQL == "Yes":
+		return Step{Verb: VerbNone, State: state, Message: "applies what it received from the former primary"}
+	case channel.unapplied(server.Executed) && channel.SQLErrno != 0:
+		return brokenApplier(channel)
+	case channel.unapplied(server.Executed):
+		return Step{Verb: VerbApplyReceived, State: state, Message: "applies what it received from the former primary"}
+	}
+	return Step{Verb: VerbStopReplica, State: state, Message: "leaves the former primary"}
+}
+
+func brokenApplier(channel Channel) Step {
+	return Step{Verb: VerbNone, State: StateBroken, Message: fmt.Sprintf("applying stopped: error %d: %s", channel.SQLErrno, channel.SQLError)}
+}
+
+func writingOr(server Server, verb Verb, message string) Step {
+	if server.SuperReadOnly {
+		return Step{Verb: verb, State: StatePromoting, Message: message}
+	}
+	return Step{Verb: verb, State: StateWriting, Message: message}
+}
+
+func replicaStep(a Assignment, local Local) Step {
+	server := local.Server
+	catching := func(verb Verb, message string) Step {
+		return Step{Verb: verb, State: StateCatchingUp, Message: message}
+	}
+	switch {
+	case !server.SuperReadOnly:
+		return catching(VerbSetReadOnly, "stops taking writes: it is a replica")
+	case server.SourceAcks != 0:
+		return catching(VerbStopEnforcingAcks, "no longer waits for acknowledgements: it is a replica")
+	case !a.Acknowledge && server.ReplicaAcks:
+		return catching(VerbStopAcknowledging, "stops acknowledging commits")
+	case server.Channel.running() && !server.Channel.follows(a):
+		return drain(server, StateCatchingUp)
+	case server.Channel.running():
+		return followStep(a, server, local.Unheard)
+	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
+		return brokenApplier(server.Channel)
+	case local.Source == nil:
+		return catching(VerbNone, "looks at the primary")
+	case local.Source.Err != "":
+		return catching(VerbNone, "cannot reach the primary: "+local.Source.Err)
+	}
+	return attachStep(a, local)
+}
+
+// attachStep brings a member whose replication does not run to its primary: by CLONE when its data is new or the primary no
+// longer has what it lacks, else by replication. What the primary is about to have is no reason to stay away from it, since its commit may wait for this
+// very member. A copy would replace it, so that the primary must have it first.
+func attachStep(a Assignment, local Local) Step {
+	server, source := local.Server, *local.Source
+	isCopied := local.Origin == OriginFresh || !server.Executed.Contains(source.Purged)
+	errant := errantBeside(server, source)
+	if isCopied {
+		errant = Errant(server.Executed.Union(server.Channel.Retrieved), source)
+	}
+	errant = errant.Subtract(local.Hollow)
+	switch {
+	case !errant.Empty():
+		return Step{Verb: VerbNone, State: StateErrant, Message: errantMessage(errant, a.Record.Primary)}
+	case isCopied:
+		return cloneStep(a)
+	case server.Channel.Configured && server.Channel.follows(a) && local.Pointed:
+		return ackedStart(a, server)
+	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
+		return drain(server, StateCatchingUp)
+	}
+	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "turns to the primary " + a.Record.Primary}
+}
+
+// cloneStep copies only over a member that the Record does not count on: replacing the data of one that it does would make the
+// Record lie.
+func cloneStep(a Assignment) Step {
+	if a.InSync {
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "needs a copy of the primary's data; waits to be taken out of the in-sync set first", NeedsCopy: true}
+	}
+	return Step{Verb: VerbClone, State: StateCloning, Message: "copies the data of " + a.Record.Primary, NeedsCopy: true}
+}
+
+func ackedStart(a Assignment, server Server) Step {
+	if a.Acknowledge && !server.ReplicaAcks {
+		return Step{Verb: VerbStartAcknowledging, State: StateCatchingUp, Message: "starts acknowledging commits"}
+	}
+	return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts replication from " + a.Record.Primary}
+}
+
+// followStep keeps a running replica as it is asked to be.
+func followStep(a Assignment, server Server, unheard time.Duration) Step {
+	channel := server.Channel
+	switch {
+	case a.Acknowledge && !server.ReplicaAcks:
+		return Step{Verb: VerbStartAcknowledging, State: StateReplicating, Message: "starts acknowledging commits"}
+	case a.Acknowledge && !channel.AckActive && channel.IO == "Yes":
+		return Step{Verb: VerbRestartReceiver, State: StateReplicating, Message: "reconnects to acknowledge commits"}
+	case channel.SQLErrno != 0:
+		return brokenApplier(channel)
+	case channel.IO == "No":
+		return receiveAgain(a, server)
+	case channel.IO != "Yes":
+		return reconnectStep(channel, unheard)
+	case channel.SQL != "Yes":
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts applying"}
+	case channel.LagSeconds == nil || *channel.LagSeconds > MaxServingLagSeconds:
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: lagMessage(channel)}
+	}
+	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
+}
+
+// lacking is what the member has and its primary has not, as far as is known: by this look at the primary or, without one, by the last.
+func (l Local) lacking() GTIDSet {
+	if !l.seesSource() {
+		return l.Errant
+	}
+	return errantBeside(l.Server, *l.Source)
+}
+
+// seesSource says whether this look at the primary succeeded.
+func (l Local) seesSource() bool { return l.Source != nil && l.Source.Err == "" }
+
+// receiveAgain is for a replica that applies and does not receive.
+func receiveAgain(a Assignment, server Server) Step {
+	channel := server.Channel
+	switch {
+	case channel.IOErrno == 0:
+		return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "receives from " + a.Record.Primary + " again"}
+	case channel.unapplied(server.Executed):
+		return Step{Verb: VerbNone, State: StateCatchingUp, Message: "applies what it received before"}
+	}
+	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
+}
+
+// reconnectStep is for a replica that tries to reach its primary.
+func reconnectStep(channel Channel, unheard time.Duration) Step {
+	switch {
+	case channel.Refused():
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
+	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
+	}
+	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
+}
+
+// Refused says that the primary does not take the channel's account and password any more.
+func (c Channel) Refused() bool { return c.IO == "Connecting" && c.IOErrno == errAccessDenied }
+
+// errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
+const errAccessDenied = 1045
+
+// MaxServingLagSeconds is how far behind a replica may be, and for how long it may be without its primary, and still serve reads.
+const MaxServingLagSeconds = 30
+
+func lagMessage(channel Channel) string {
+	if channel.LagSeconds == nil {
+		return "has yet to learn how far behind it is"
+	}
+	return fmt.Sprintf("more than %d seconds behind the primary", MaxServingLagSeconds)
+}
+
+func connectProblem(channel Channel) string {
+	if channel.IOErrno == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(error %d: %s)", channel.IOErrno, channel.IOError)
+}
+
+func (c Channel) running() bool {
+	return c.Configured && (c.IO == "Yes" || c.IO == "Connecting" || c.SQL == "Yes")
+}
+
+func (c Channel) follows(a Assignment) bool {
+	return c.SourceHost == a.SourceHost && c.SourcePort == a.SourcePort
+}
+
+// unapplied says whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
+func (c Channel) unapplied(executed GTIDSet) bool { return !executed.Contains(c.Retrieved) }

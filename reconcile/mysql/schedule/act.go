@@ -1,0 +1,172 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// maxSwept bounds how many instances one pass marks or deletes; their changes start the next.
+const maxSwept = 20
+
+// done is what a pass did.
+type done struct {
+	// at is the time for which there is an instance now; zero if none was to be made, or it failed.
+	at time.Time
+	// made is the instance's name; empty if it was there already. taken is the name if it is somebody else's.
+	made, taken string
+	// ended are the instances told to give way, expired the backups whose deletion was begun.
+	ended, expired []string
+}
+
+// make makes the instance that the turn asks for.
+func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen look, found turn) (done, error) {
+	did := done{}
+	if len(found.replace) > 0 {
+		// Backups are ended for the sake of spec.concurrencyPolicy.
+		if err := r.api.StillWanted(ctx, own); err != nil {
+			return did, err
+		}
+	}
+	for _, name := range found.replace {
+		if err := r.replace(ctx, seen.schedule, name); err != nil {
+			return did, err
+		}
+		did.ended = append(did.ended, name)
+	}
+	wanted := desired(seen.schedule, found.make)
+	_, err := r.api.Create(ctx, nil, wanted)
+	switch {
+	case err == nil:
+		did.at, did.made = found.make, wanted.Name
+		logr.FromContextOrDiscard(ctx).Info("backup scheduled", "op", "schedule", "child", wanted.Kind+"/"+wanted.Name)
+		return did, nil
+	case apierrors.IsAlreadyExists(err):
+		return r.found(ctx, did, seen.schedule, found.make)
+	}
+	return did, err
+}
+
+// found looks at what has the name already: the instance that was made before the operator died, most of the time.
+func (r *reconciler) found(ctx context.Context, did done, schedule v1.MySQLBackupSchedule, at time.Time) (done, error) {
+	name := instanceName(schedule.Name, at)
+	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		// It was there, which is all that matters.
+		did.at = at
+		return did, nil
+	}
+	if err != nil {
+		return did, err
+	}
+	var typed v1.MySQLBackupInstance
+	if err := schema.Decode(object, &typed); err != nil {
+		return did, err
+	}
+	did.at = at
+	if !isOf(schedule.Name, typed) {
+		did.taken = name
+	}
+	return did, nil
+}
+
+// replace tells an instance to give way. One that is over, or gone, needs no telling.
+func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedule, name string) error {
+	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.api.Patch(ctx, instances(), object, map[string]any{"metadata": map[string]any{"annotations": map[string]any{transfer.AnnotationReplaced: "true"}}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// clear does what the caches' sweep asks for, as far as the API server's says the same.
+func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen look, did *done) error {
+	live, objects, err := r.observeLive(ctx, own, seen)
+	if err != nil {
+		return err
+	}
+	asked := retain(live)
+	var failures []error
+	each := func(names []string, act func(*unstructured.Unstructured) error) {
+		for _, name := range names[:min(len(names), maxSwept)] {
+			if err := act(objects[name]); err != nil && !apierrors.IsNotFound(err) {
+				failures = append(failures, err)
+			}
+		}
+	}
+	each(asked.spare, func(object *unstructured.Unstructured) error {
+		_, err := r.api.Patch(ctx, instances(), object, transfer.Sparing(object, seen.schedule.Spec.DeletionPolicy))
+		return err
+	})
+	each(asked.condemn, func(object *unstructured.Unstructured) error {
+		_, err := r.api.Patch(ctx, instances(), object, transfer.Expiring(object, own.GetUID()))
+		return err
+	})
+	each(asked.remove, func(object *unstructured.Unstructured) error {
+		err := r.remove(ctx, object, "expired")
+		if err == nil {
+			did.expired = append(did.expired, object.GetName())
+		}
+		return err
+	})
+	each(asked.forget, func(object *unstructured.Unstructured) error {
+		return r.remove(ctx, object, "failed")
+	})
+	return errors.Join(failures...)
+}
+
+func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, why string) error {
+	if err := r.api.Delete(ctx, instances(), object); err != nil {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Info("backup deleted", "op", "retain", "child", object.GetKind()+"/"+object.GetName(), "reason", why)
+	return nil
+}
+
+// desired is the instance for a time. It has the schedule's settings as they are now, so that what it says of itself stays true when the
+// schedule changes or goes.
+func desired(schedule v1.MySQLBackupSchedule, at time.Time) v1.MySQLBackupInstance {
+	labels := transfer.Labels(schedule.Spec.Cluster)
+	labels[v1.LabelBackupSchedule] = schedule.Name
+	labels[v1.LabelBackupCluster] = transfer.LabelValue(schedule.Spec.Cluster)
+	return v1.MySQLBackupInstance{
+		TypeMeta:   metav1.TypeMeta{APIVersion: instances().GroupVersion().String(), Kind: kindInstance},
+		ObjectMeta: metav1.ObjectMeta{Name: instanceName(schedule.Name, at), Namespace: schedule.Namespace, Labels: labels},
+		Spec: v1.MySQLBackupInstanceSpec{
+			Schedule: schedule.Name, Cluster: schedule.Spec.Cluster, BackupSettings: schedule.Spec.BackupSettings,
+		},
+	}
+}
+
+const kindInstance = "MySQLBackupInstance"
+
+// problemOf turns the errors that a person can do something about into problems.
+func problemOf(err error) *problem {
+	switch {
+	case err == nil || reconcile.IsNamespaceTerminating(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		return &problem{reasonForbidden, err.Error() + "; if it is a right that is missing, grant it to the operator (mysql-operator manifests rbac prints what it needs)"}
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		return &problem{reasonRejected, fmt.Sprintf("%v; change the schedule, or what refuses its instances", err)}
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package schedule
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// observe returns what the caches say of a schedule. They lack nothing that the schedule's own passes have made.
+func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
+	seen := look{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
+	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
+	if err := seen.read(r.api.Cached(instances()).Indexed(indexSchedule, keyFor(schedule.Namespace, schedule.Name))); err != nil {
+		return seen, err
+	}
+	all := r.api.Cached(clusters())
+	cluster, found := all.Get(schedule.Namespace, schedule.Spec.Cluster)
+	seen.clusterFound = found && cluster.GetDeletionTimestamp() == nil
+	seen.restoring = map[string]bool{}
+	for _, one := range seen.instances {
+		for _, cluster := range all.Indexed(indexSource, keyFor(schedule.Namespace, one.name)) {
+			still, err := needed(cluster)
+			if err != nil {
+				return seen, err
+			}
+			seen.restoring[one.name] = seen.restoring[one.name] || still
+		}
+	}
+	return seen, nil
+}
+
+// observeLive returns what the API server itself says, and the instances as it has them, by name. The schedule is still as it was seen.
+func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen look) (look, map[string]*unstructured.Unstructured, error) {
+	made, err := r.instancesOf(ctx, seen.schedule)
+	if err != nil {
+		return seen, nil, err
+	}
+	seen.serverNow = r.api.ServerTime()
+	if err := seen.read(made); err != nil {
+		return seen, nil, err
+	}
+	if seen.restoring, err = r.restoringLive(ctx, seen); err != nil {
+		return seen, nil, err
+	}
+	byName := map[string]*unstructured.Unstructured{}
+	for _, object := range made {
+		byName[object.GetName()] = object
+	}
+	return seen, byName, r.api.StillWanted(ctx, own)
+}
+
+// instancesOf returns what has a schedule's label, as the API server has it.
+func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSchedule) ([]*unstructured.Unstructured, error) {
+	return r.api.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
+}
+
+// restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces that
+// the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none. Where many schedules
+// clear away at once they share the list, which begins after they asked for it.
+func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
+	restoring := map[string]bool{}
+	if !expires(seen) {
+		return restoring, nil
+	}
+	all, err := r.sources.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		if one.from.Namespace != seen.schedule.Namespace {
+			continue
+		}
+		if one.err != nil {
+			return nil, one.err
+		}
+		restoring[one.from.Name] = restoring[one.from.Name] || one.still
+	}
+	return restoring, nil
+}
+
+// sourced says that a cluster names a backup, and whether it still needs it; err is why that cannot be told.
+type sourced struct {
+	from  types.NamespacedName
+	still bool
+	err   error
+}
+
+// listSources returns what all clusters are made from.
+func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
+	all := []sourced{}
+	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
+		for _, source := range sourcesOf(cluster) {
+			still, err := needed(cluster)
+			all = append(all, sourced{from: source, still: still, err: err})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// read notes the schedule's instances.
+func (l *look) read(made []*unstructured.Unstructured) error {
+	l.instances = nil
+	for _, object := range made {
+		var typed v1.MySQLBackupInstance
+		if err := schema.Decode(object, &typed); err != nil {
+			return err
+		}
+		if isOf(l.schedule.Name, typed) {
+			l.instances = append(l.instances, instanceFrom(l.schedule, typed))
+		}
+	}
+	return nil
+}
+
+// isOf says whether an instance is one of the schedule's. A label is anybody's to write; spec.schedule cannot be changed.
+func isOf(schedule string, made v1.MySQLBackupInstance) bool {
+	return made.Labels[v1.LabelBackupSchedule] == schedule && made.Spec.Schedule == schedule
+}
+
+// sourcesOf returns the backups that a cluster's spec says it is made from, as far as they can have an instance here. A URL that nothing can be
+// read from names none: no restore can read it either.
+func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
+	sources := []types.NamespacedName{}
+	if name, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackup"); name != "" {
+		sources = append(sources, types.NamespacedName{Namespace: cluster.GetNamespace(), Name: name})
+	}
+	url, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackupURL")
+	if source, found := transfer.InstanceOf(url); found {
+		sources = append(sources, source)
+	}
+	return sources
+}
+
+// needed says whether the data of a cluster that names a backup is still to be made from it: once the cluster has a primary, or its restore is
+// complete, the backup may go.
+func needed(object *unstructured.Unstructured) (bool, error) {
+	var cluster v1.MySQLCluster
+	if err := schema.Decode(object, &cluster); err != nil {
+		return false, err
+	}
+	restored := cluster.Status.Restore != nil && cluster.Status.Restore.Phase == v1.RestoreCompleted
+	return cluster.DeletionTimestamp == nil && cluster.Status.Primary == "" && !restored, nil
+}
+
+func instanceFrom(schedule v1.MySQLBackupSchedule, typed v1.MySQLBackupInstance) instance {
+	by, condemned := transfer.ExpiredBy(typed.Annotations)
+	_, replaced := typed.Annotations[transfer.AnnotationReplaced]
+	one := instance{
+		name: typed.Name, cluster: typed.Status.Cluster, phase: typed.Status.Phase,
+		scheduled: scheduledBy(schedule.Name, typed.Name), ended: typed.CreationTimestamp.Time, made: typed.CreationTimestamp.Time,
+		began: typed.Status.Location != nil, deleting: typed.DeletionTimestamp != nil, condemned: condemned, replaced: replaced,
+		ready: condemned && (by == "" || by == schedule.UID) && slices.Contains(typed.Finalizers, transfer.FinalizerData),
+	}
+	if one.cluster == "" {
+		one.cluster = typed.Spec.Cluster
+	}
+	if typed.Status.CompletionTime != nil {
+		one.ended = transfer.EndedAt(typed.Status.CompletionTime.Time, one.made)
+	}
+	if ready := meta.FindStatusCondition(typed.Status.Conditions, v1.ConditionReady); ready != nil {
+		one.reason, one.message = ready.Reason, ready.Message
+	}
+	return one
+}

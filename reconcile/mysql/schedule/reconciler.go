@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/schema"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// helpEvery is how soon to try again what was refused.
+const helpEvery = 15 * time.Second
+
+type reconciler struct {
+	api *reconcile.Client
+	now func() time.Time
+	// sources is what all clusters are made from, as the API server says.
+	sources shared[[]sourced]
+}
+
+func newReconciler(api *reconcile.Client, now func() time.Time) *reconciler {
+	made := &reconciler{api: api, now: now}
+	made.sources.list = made.listSources
+	return made
+}
+
+// Reconcile makes one pass over one schedule.
+func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
+	var schedule v1.MySQLBackupSchedule
+	if err := schema.Decode(object, &schedule); err != nil {
+		return reconcile.Outcome{}, err
+	}
+	if schedule.DeletionTimestamp != nil {
+		return reconcile.Outcome{}, nil
+	}
+	seen, err := r.observe(schedule)
+	if err != nil {
+		return reconcile.Outcome{}, err
+	}
+	found, cleared := decide(seen), retain(seen)
+	did, failure := r.act(ctx, object, &seen, &found, cleared)
+	refused := problemOf(failure)
+	status := statusOf(seen, found, did, refused)
+	outcome := reconcile.Outcome{Status: status, Events: tell(seen, found, did, status), Again: again(seen.now, found.next, cleared.next)}
+	if refused != nil {
+		outcome.Again = again(seen.now, seen.now.Add(helpEvery), found.next)
+		return outcome, nil
+	}
+	if reconcile.IsNamespaceTerminating(failure) {
+		return reconcile.Outcome{}, nil
+	}
+	return outcome, failure
+}
+
+// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same. What is to be made is decided anew on
+// what the API server itself has.
+func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *look, found *turn, cleared sweep) (done, error) {
+	did := done{}
+	var making, clearing error
+	if !found.make.IsZero() {
+		making = r.decideLive(ctx, seen, found)
+	}
+	if making == nil && !found.make.IsZero() {
+		did, making = r.make(ctx, own, *seen, *found)
+	}
+	if !cleared.isEmpty() {
+		clearing = r.clear(ctx, own, *seen, &did)
+	}
+	return did, errors.Join(making, clearing)
+}
+
+// decideLive decides again whether an instance is to be made, by the instances that the API server has: the caches may lack what the leader before
+// this one made. They have other names than the one to be made, so that nothing else would tell.
+func (r *reconciler) decideLive(ctx context.Context, seen *look, found *turn) error {
+	made, err := r.instancesOf(ctx, seen.schedule)
+	if err != nil {
+		return err
+	}
+	if err := seen.read(made); err != nil {
+		return err
+	}
+	*found = decide(*seen)
+	return nil
+}

@@ -1,0 +1,229 @@
+package schedule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// The reasons of the Ready condition. Status, events and docs/backups.md use the same words.
+const (
+	reasonScheduled       = transfer.ReasonScheduled // waits for the next time
+	reasonSuspended       = "Suspended"              // spec.suspend
+	reasonClusterNotFound = transfer.ReasonClusterNotFound
+	// reasonLastBackupFailed: the schedule goes on, but its latest backup failed.
+	reasonLastBackupFailed = "LastBackupFailed"
+
+	reasonInvalidTime      = "InvalidTime"
+	reasonInvalidTimeZone  = "InvalidTimeZone"
+	reasonTimeNeverComes   = "TimeNeverComes"
+	reasonInvalidRetention = "InvalidRetention"
+	reasonClocksDiffer     = "ClocksDiffer" // nobody knows how old backups are
+	reasonForbidden        = "Forbidden"
+	reasonRejected         = "Rejected"
+)
+
+// The reasons of further events.
+const (
+	reasonMissed    = "Missed"                // times passed without a backup
+	reasonNameTaken = "NameTaken"             // something else has an instance's name
+	reasonReplaced  = transfer.ReasonReplaced // a backup gives way to the next
+	reasonExpired   = "Expired"               // retention deletes a backup
+	actionSchedule  = "Schedule"
+	actionRetain    = "Retain"
+	actionReconcile = "Reconcile"
+)
+
+// maxActive is how many active instances the status names: enough to see what is wrong when they pile up.
+const maxActive = 100
+
+// statusOf is the whole status after a pass.
+func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupScheduleStatus {
+	active := namesOf(seen.instances, instance.isActive)
+	if did.made != "" {
+		active = append(active, did.made)
+	}
+	status := v1.MySQLBackupScheduleStatus{
+		ObservedGeneration: seen.schedule.Generation,
+		Conditions:         slices.Clone(seen.schedule.Status.Conditions),
+		LastScheduleTime:   momentOf(found.last),
+		NextScheduleTime:   momentOf(found.next),
+		Active:             active[:min(len(active), maxActive)],
+		Missed:             int32(found.missed), //nolint:gosec // at most maxMissed
+	}
+	if !found.make.IsZero() && did.at.IsZero() {
+		status.Missed++
+	}
+	if !did.at.IsZero() {
+		status.LastScheduleTime, status.Missed = momentOf(did.at), 0
+	}
+	completed := newestFirst(seen.believed(), v1.BackupCompleted)
+	status.Backups = int32(min(len(completed), 1<<30))
+	if len(completed) > 0 {
+		status.LastBackup, status.LastSuccessfulTime = completed[0].name, momentOf(completed[0].ended)
+	}
+	setConditions(&status, seen, refused)
+	return status
+}
+
+// setConditions says in one word how the schedule is. The order matters: what a person has to see to comes first.
+func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *problem) {
+	spec := seen.schedule.Spec
+	stalled := seen.problem
+	if stalled == nil {
+		stalled = refused
+	}
+	if stalled == nil {
+		stalled = unkept(seen)
+	}
+	failed, isFailed := latestFailure(seen.believed())
+	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse}
+	reconciling := false
+	switch {
+	case stalled != nil:
+		ready.Reason, ready.Message = stalled.reason, stalled.message
+	case spec.Suspend:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonSuspended, "spec.suspend: makes no backups; times that pass count as missed"
+	case !seen.clusterFound:
+		reconciling = true
+		ready.Reason, ready.Message = reasonClusterNotFound, fmt.Sprintf("spec.cluster: there is no MySQLCluster %q in namespace %q; nothing is backed up until there is: create it, or name another", spec.Cluster, seen.schedule.Namespace)
+	case isFailed:
+		ready.Reason, ready.Message = reasonLastBackupFailed, fmt.Sprintf("the latest backup, MySQLBackupInstance %s, failed: %s: %s", failed.name, failed.reason, failed.message)
+	default:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonScheduled, fmt.Sprintf("backs up MySQLCluster %q at %q %s", spec.Cluster, spec.Time, zoneOf(spec))
+	}
+	set(status, ready, seen.now)
+	setOrRemove(status, v1.ConditionStalled, stalled != nil, ready, seen.now)
+	setOrRemove(status, v1.ConditionReconciling, reconciling, ready, seen.now)
+}
+
+func setOrRemove(status *v1.MySQLBackupScheduleStatus, kind string, is bool, why metav1.Condition, now time.Time) {
+	if !is {
+		meta.RemoveStatusCondition(&status.Conditions, kind)
+		return
+	}
+	set(status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: why.Reason, Message: why.Message}, now)
+}
+
+func set(status *v1.MySQLBackupScheduleStatus, condition metav1.Condition, now time.Time) {
+	condition.ObservedGeneration = status.ObservedGeneration
+	condition.LastTransitionTime = metav1.NewTime(now)
+	reconcile.SetCondition(&status.Conditions, condition)
+}
+
+// believed are the instances with their ends as far as these can be believed: one that is still to come would hide, for as long, all that
+// comes before it.
+func (l look) believed() []instance {
+	all := slices.Clone(l.instances)
+	for i, one := range all {
+		all[i].ended = transfer.Believed(one.ended, one.made, l.now)
+	}
+	return all
+}
+
+// latestFailure returns the instance that ended last if it failed by itself: one that was replaced did as the schedule says.
+func latestFailure(all []instance) (instance, bool) {
+	failed := slices.DeleteFunc(newestFirst(all, v1.BackupFailed), func(one instance) bool { return one.replaced })
+	if len(failed) == 0 {
+		return instance{}, false
+	}
+	completed := newestFirst(all, v1.BackupCompleted)
+	return failed[0], len(completed) == 0 || failed[0].ended.After(completed[0].ended)
+}
+
+func zoneOf(spec v1.MySQLBackupScheduleSpec) string {
+	if spec.TimeZone == "" {
+		return "UTC"
+	}
+	return spec.TimeZone
+}
+
+// momentOf is a time as the API keeps it.
+func momentOf(at time.Time) *metav1.Time {
+	if at.IsZero() {
+		return nil
+	}
+	moment := metav1.NewTime(at.UTC().Truncate(time.Second))
+	return &moment
+}
+
+// tell turns what happened into events: nothing happened, nothing told.
+func tell(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) []reconcile.Event {
+	events := []reconcile.Event{}
+	say := func(kind, reason, action, note string) {
+		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: action, Note: note})
+	}
+	if len(did.ended) > 0 {
+		say(reconcile.Normal, reasonReplaced, actionSchedule, "ends for the next backup: "+strings.Join(did.ended, ", "))
+	}
+	switch {
+	case did.taken != "":
+		say(reconcile.Warning, reasonNameTaken, actionSchedule, fmt.Sprintf("MySQLBackupInstance %s exists and is not this schedule's, so that there is no backup for this time: delete it, or leave such names to the schedule", did.taken))
+	case did.made != "":
+		say(reconcile.Normal, reasonScheduled, actionSchedule, "made MySQLBackupInstance "+did.made)
+	}
+	if note := missed(seen, found, did, after); note != "" {
+		say(reconcile.Warning, reasonMissed, actionSchedule, note)
+	}
+	if len(did.expired) > 0 {
+		say(reconcile.Normal, reasonExpired, actionRetain, "spec.retention: deletes with their data: "+strings.Join(did.expired, ", "))
+	}
+	was := meta.FindStatusCondition(seen.schedule.Status.Conditions, v1.ConditionReady)
+	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
+	if is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
+		kind := reconcile.Normal
+		if is.Status == metav1.ConditionFalse {
+			kind = reconcile.Warning
+		}
+		say(kind, is.Reason, actionReconcile, is.Message)
+	}
+	return events
+}
+
+// missed tells of times that passed without a backup, once for each look at which there were more of them. That there is no cluster, or
+// that something refuses the instance, is what the Ready condition says: it needs no telling at every time.
+func missed(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) string {
+	if !did.at.IsZero() {
+		if found.missed == 0 {
+			return ""
+		}
+		return fmt.Sprintf("%s passed without a backup; only the latest, %s, is made up for", times(found.missed), said(did.at))
+	}
+	before := seen.schedule.Status
+	// Beyond maxMissed the next time alone tells that another one has passed.
+	another := after.Missed > before.Missed || after.Missed == maxMissed && !timeOf(after.NextScheduleTime).Equal(timeOf(before.NextScheduleTime))
+	if !another {
+		return ""
+	}
+	switch found.hold {
+	case holdUnderWay:
+		active := namesOf(seen.instances, instance.isActive)
+		return fmt.Sprintf("no backup for %s, as %s is still under way and spec.concurrencyPolicy is Forbid; it is made up for when that is over", said(found.due), active[0])
+	case holdTooLate:
+		return fmt.Sprintf("no backup for %s, which passed more than spec.startingDeadlineSeconds ago", said(found.due))
+	case holdNothing, holdSuspended, holdProblem, holdNoCluster:
+	}
+	return ""
+}
+
+func times(count int) string {
+	switch {
+	case count == 1:
+		return "one time"
+	case count >= maxMissed-1:
+		return fmt.Sprintf("%d times or more", count)
+	}
+	return fmt.Sprintf("%d times", count)
+}
+
+func said(at time.Time) string {
+	return at.UTC().Format(time.RFC3339)
+}

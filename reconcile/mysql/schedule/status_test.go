@@ -1,0 +1,122 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// looks has an operator look at a schedule at these distances from a time, and returns how often it told of times that were missed.
+func looks(t *testing.T, seen look, at ...time.Duration) int {
+	t.Helper()
+	began, told := seen.now, 0
+	for _, distance := range at {
+		seen.now = began.Add(distance)
+		found, did := decide(seen), done{}
+		after := statusOf(seen, found, did, nil)
+		for _, event := range tell(seen, found, did, after) {
+			if event.Reason == reasonMissed {
+				told++
+			}
+		}
+		seen.schedule.Status = after
+	}
+	return told
+}
+
+// TestMissedTimesAreToldOnce: every change of the backup that is under way, such as its progress, has its schedule looked at.
+func TestMissedTimesAreToldOnce(t *testing.T) {
+	t.Parallel()
+	minutely := func(seen *look) { seen.times = reads(t, "* * * * *", "") }
+	busy := func(now string) look {
+		return story(t, now, minutely, lastAt(t, "2026-06-02 03:00"), has(t, "2026-06-02 03:00", v1.BackupStarted))
+	}
+	for name, test := range map[string]struct {
+		seen look
+		at   []time.Duration
+		want int
+	}{
+		"one":                     {busy("2026-06-02 03:01"), []time.Duration{0, time.Second, 2 * time.Second}, 1},
+		"two":                     {busy("2026-06-02 03:01"), []time.Duration{0, time.Second, time.Minute, time.Minute + time.Second}, 2},
+		"more than are counted":   {busy("2026-06-02 12:00"), []time.Duration{0, time.Second, 2 * time.Second, 3 * time.Second}, 1},
+		"and another one of them": {busy("2026-06-02 12:00"), []time.Duration{0, time.Second, time.Minute, time.Minute + time.Second}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			same(t, looks(t, test.seen, test.at...), test.want)
+		})
+	}
+}
+
+// TestBackupsThatStayForWantOfAClockAreTold: the words do not change from pass to pass, and where nothing goes by age there are none.
+func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
+	t.Parallel()
+	const now = "2026-06-10 12:00"
+	for name, test := range map[string]struct {
+		seen         look
+		reason, says string
+	}{
+		"the clocks agree":                {story(t, now, keepFor("72h")), reasonScheduled, ""},
+		"they differ by a year":           {story(t, now, keepFor("72h"), serverAt(t, "2025-06-10 12:00")), reasonClocksDiffer, "differ by more than 10m0s"},
+		"the operator's is behind":        {story(t, now, keepFor("72h"), serverAt(t, "2026-06-10 12:11")), reasonClocksDiffer, "differ by more than 10m0s"},
+		"nobody knows the API server's":   {story(t, now, keepFor("72h"), serverAt(t, "")), reasonClocksDiffer, "do not say what time it is"},
+		"they differ, and number decides": {story(t, now, keepLast(3), serverAt(t, "")), reasonScheduled, ""},
+		"keepFor makes no sense":          {story(t, now, keepFor("soon"), serverAt(t, "")), reasonInvalidRetention, "is no time span"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			stalled := meta.FindStatusCondition(told.Conditions, v1.ConditionStalled)
+			same(t, told.Conditions[0].Reason, test.reason)
+			same(t, stalled != nil, test.says != "")
+			if stalled != nil && (stalled.Reason != test.reason || !strings.Contains(stalled.Message, test.says)) {
+				t.Errorf("it says %s: %s", stalled.Reason, stalled.Message)
+			}
+			test.seen.now, test.seen.schedule.Status = test.seen.now.Add(time.Second), told
+			same(t, statusOf(test.seen, decide(test.seen), done{}, nil).Conditions, told.Conditions)
+		})
+	}
+}
+
+// TestWhatAClockAheadHasWritten: the latest backup, and whether it failed, is told by ends that can be.
+func TestWhatAClockAheadHasWritten(t *testing.T) {
+	t.Parallel()
+	const now = "2026-06-10 12:00"
+	for name, test := range map[string]struct {
+		seen        look
+		last, ended string
+		reason      string
+	}{
+		"another one is the latest": {
+			story(t, now, nights(t, 7, 8), but(7, endedIn2040)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
+		},
+		"there is no other: when it was made is known": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.scheduled })), "nightly-2026-06-07-03-00-00", "2026-06-07 03:00", reasonScheduled,
+		},
+		"not even that can be": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.ended })), "nightly-2026-06-07-03-00-00", "", reasonScheduled,
+		},
+		"a failure since is told": {
+			story(t, now, nights(t, 7), but(7, endedIn2040), failures(t, 8)), "nightly-2026-06-07-03-00-00", "", reasonLastBackupFailed,
+		},
+		"a failure then is not the latest": {
+			story(t, now, failures(t, 7), but(7, endedIn2040), nights(t, 8)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := statusOf(test.seen, decide(test.seen), done{}, nil)
+			same(t, told.LastBackup, test.last)
+			ended := time.Time{}
+			if test.ended != "" {
+				ended = moment(t, test.ended)
+			}
+			same(t, timeOf(told.LastSuccessfulTime), ended)
+			same(t, told.Conditions[0].Reason, test.reason)
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package transfer
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+)
+
+const (
+	progressPath = "/v1/progress"
+	maxBody      = 1 << 16
+)
+
+// Client asks running transfers how far they are, as the operator.
+type Client struct {
+	security *tls.Config
+	timeout  time.Duration
+	port     int
+}
+
+// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS).
+func NewClient(security *tls.Config, timeout time.Duration) *Client {
+	return &Client{security: security, timeout: timeout, port: agent.Port}
+}
+
+// Progress asks the Pod at podIP, whose certificate must be for host (Host). That it does not answer says nothing about the transfer: it may
+// not have begun to listen, or be about to end.
+func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	address := "https://" + net.JoinHostPort(podIP, strconv.Itoa(c.port)) + progressPath
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
+	}
+	client := agent.Questioner(c.security, host)
+	defer client.CloseIdleConnections()
+	body, err := agent.Ask(client, request, maxBody)
+	if err != nil {
+		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)
+	}
+	var progress Progress
+	if json.Unmarshal(body, &progress) != nil {
+		return Progress{}, fmt.Errorf("ask %s for its progress: its answer is none", podIP)
+	}
+	return progress, nil
+}

@@ -1,0 +1,38 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+)
+
+// RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only what was
+// never finished: then that there is a manifest is refused.
+func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
+	store, err := env.open(ctx)
+	if err != nil {
+		return Outcome{}, repeated(err)
+	}
+	defer func() { _ = store.Close() }()
+	who := archive.Identity{Namespace: env.Namespace, Cluster: env.Cluster, Instance: env.Instance, UID: env.UID}
+	remove := archive.Remove
+	if env.UnfinishedOnly {
+		remove = archive.RemoveUnfinished
+	}
+	if err := remove(ctx, store, who); err != nil {
+		return Outcome{}, interrupted(ctx, repeated(fmt.Errorf("delete the data of backup %s: %w", env.Instance, err)))
+	}
+	env.Log.Info("deleted", "url", store.URL())
+	return Outcome{Message: "the data is deleted"}, nil
+}
+
+// repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may be made
+// another time; nobody looks for data that was left.
+func repeated(err error) error {
+	if store, ok := errors.AsType[*archive.StoreError](err); ok && store.Kind == archive.KindInvalid {
+		return retry(ReasonDestinationRefused, "%w", err)
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package transfer
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+)
+
+// TestDeleteWaitsForASecretThatIsPutRight: half a pair of keys, say, is what somebody is about to complete. The data is given up when no attempt is
+// left, not at the first.
+func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		url  string
+		keys map[string]string
+		says string
+	}{
+		"half a pair":                    {"s3://bucket/f?region=r", map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "AWS_SECRET_ACCESS_KEY"},
+		"JSON that breaks off":           {"gs://bucket/f", map[string]string{"service-account.json": `{"type":`}, "no key of a Google service account"},
+		"a signature without an account": {"azblob://bucket/f?storage_account=shop", map[string]string{"AZURE_STORAGE_SAS_TOKEN": "sig"}, "AZURE_STORAGE_ACCOUNT"},
+	} {
+		dir := t.TempDir()
+		for key, value := range test.keys {
+			if err := os.WriteFile(filepath.Join(dir, key), []byte(value), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		env := Environment{URL: test.url, CredentialsDir: dir, UID: "0a1b", Instance: "nightly-1", Log: logr.Discard()}
+		outcome, err := RunDelete(t.Context(), env)
+		done, status := Ended(outcome, err, ReasonDestinationUnavailable)
+		if status != ExitRetry || done.Reason != ReasonDestinationRefused || !strings.Contains(done.Message, test.says) {
+			t.Errorf("%s: exit status %d because of %s: %s", name, status, done.Reason, done.Message)
+		}
+	}
+}

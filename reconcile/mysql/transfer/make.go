@@ -1,0 +1,272 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+)
+
+// abortTimeout bounds removing what a failed attempt has stored; it has to be done before kubelet loses patience (abortGrace).
+const abortTimeout = 45 * time.Second
+
+// RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what the
+// next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
+// not say so any more, that backup is the result.
+func RunBackup(ctx context.Context, env Environment) (Outcome, error) {
+	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
+	return outcome, interrupted(ctx, err)
+}
+
+// members reaches the real ones, with the account for copies.
+func (e Environment) members() members {
+	return members{
+		wait: donorWait, pause: donorPause, busyWait: busyWait, busyPause: busyPause,
+		connect: func(host string) (server, error) {
+			account, err := e.Layout.Account(mysqld.CloneUser)
+			if err != nil {
+				return nil, err
+			}
+			security, err := e.Layout.ClientTLS()
+			if err != nil {
+				return nil, err
+			}
+			return mysqld.Remote(host, e.Port, account, security)
+		},
+		copy: func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error) {
+			account, err := e.Layout.Account(mysqld.CloneUser)
+			if err != nil {
+				return clone.Result{}, err
+			}
+			security, err := e.Layout.ClientTLS()
+			if err != nil {
+				return clone.Result{}, err
+			}
+			return clone.Copy(ctx, clone.Donor{Host: host, Port: e.Port, Account: account, TLS: security}, sink, observer)
+		},
+	}
+}
+
+// making is one attempt at a backup.
+type making struct {
+	env     Environment
+	meter   *meter
+	members members
+	// began is when the attempt began.
+	began time.Time
+}
+
+func (m making) run(ctx context.Context) (Outcome, error) {
+	m.began = time.Now()
+	defer m.env.beside(ctx, m.meter)()
+	m.meter.stage("looking at the destination")
+	store, err := m.env.open(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = store.Close() }()
+	if outcome, done, err := m.made(ctx, store); done || err != nil {
+		return outcome, err
+	}
+	keys, encrypt, err := m.env.keys()
+	if err != nil {
+		return Outcome{}, err
+	}
+	if encrypt && len(keys.Recipients) == 0 {
+		return Outcome{}, refused(ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
+	}
+	return m.copyPatiently(ctx, store, keys)
+}
+
+// copyPatiently waits for a member that is giving a copy to somebody else, such as to a new replica: that may take longer than a Job has
+// patience for attempts. Each time the member is chosen anew.
+func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
+	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
+	defer cancel()
+	for {
+		outcome, err := m.chooseAndCopy(ctx, store, keys)
+		if !clone.IsBusy(err) {
+			return outcome, err
+		}
+		m.meter.stage("waiting for a member that is free to be copied")
+		m.env.Log.Info("the member gives a copy to somebody else; trying again", "member", outcome.Source, "in", m.members.busyPause.String())
+		select {
+		case <-bounded.Done():
+			return outcome, err
+		case <-time.After(m.members.busyPause):
+		}
+	}
+}
+
+func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
+	m.meter.stage("looking for a member to copy")
+	from, err := m.members.choose(ctx, serviceOf(m.env))
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer func() { _ = from.server.Close() }()
+	m.meter.update(func(p *Progress) { p.Source, p.Bytes = from.name(), 0 })
+	outcome, err := m.copyTo(ctx, store, keys, from)
+	outcome.Source = from.name()
+	return outcome, err
+}
+
+// serviceOf is the Service that leads to replicas, or to the primary where there is none.
+func serviceOf(e Environment) string { return e.Cluster + "-read." + e.Namespace + ".svc" }
+
+func (m making) identity() archive.Identity {
+	return archive.Identity{Namespace: m.env.Namespace, Cluster: m.env.Cluster, Instance: m.env.Instance, UID: m.env.UID}
+}
+
+// made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
+func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome, done bool, err error) {
+	manifest, checksum, err := archive.Load(ctx, store)
+	if _, unreachable := errors.AsType[*archive.StoreError](err); unreachable {
+		return Outcome{}, false, err
+	}
+	if err != nil || manifest.Backup.UID != m.env.UID {
+		return Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is how it should be
+	}
+	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
+	return outcomeOf(manifest, checksum), true, nil
+}
+
+// outcomeOf is what there is to say of a whole backup.
+func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
+	return Outcome{
+		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
+		Checksum: checksum, DataSize: manifest.Data.Size, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
+	}
+}
+
+// copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
+func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.Keys, from source) (Outcome, error) {
+	limit := m.limit(from)
+	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
+	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
+	if err != nil {
+		return Outcome{}, err
+	}
+	outcome, err := m.fill(ctx, writer, from)
+	if err == nil {
+		return outcome, nil
+	}
+	m.meter.stage("removing what was stored")
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	if left := writer.Abort(bounded); left != nil {
+		// The next attempt, or deleting the instance, removes it; nobody takes it for a backup.
+		m.env.Log.Error(left, "parts of the failed attempt are left at the destination")
+	}
+	return Outcome{}, err
+}
+
+// limit is how fast the member is read, in bytes per second; 0 is as fast as it goes.
+func (m making) limit(from source) int64 {
+	if m.env.Bandwidth == 0 && from.Primary {
+		return DefaultPrimaryLimit
+	}
+	return m.env.Bandwidth
+}
+
+// fill copies everything and writes the manifest.
+func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (Outcome, error) {
+	manifest := archive.Manifest{
+		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
+		OperatorVersion: m.env.Version,
+	}
+	pacer, stop := m.pace(ctx, from)
+	defer stop()
+	begun := time.Now()
+	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter, pacer: pacer}, m.observer(ctx, from, pacer, &manifest.GTIDs))
+	if err != nil {
+		return Outcome{}, err
+	}
+	copied := time.Now()
+	if result.ServerUUID != from.ServerUUID {
+		return Outcome{}, retry(ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
+	}
+	m.meter.stage("finishing")
+	manifest.Data = archive.Data{Bytes: result.Bytes, Files: result.Files}
+	manifest.Settings = result.Settings
+	for _, plugin := range result.Plugins {
+		if plugin.Library != "" {
+			manifest.Plugins = append(manifest.Plugins, plugin.Name)
+		}
+	}
+	manifest, checksum, err := writer.Finish(ctx, manifest)
+	if err != nil {
+		return Outcome{}, spoiled(err)
+	}
+	outcome := outcomeOf(manifest, checksum)
+	outcome.Spent = &Spent{
+		Wait: begun.Sub(m.began).Milliseconds(), Copy: (copied.Sub(begun) - pacer.stored - pacer.rested).Milliseconds(),
+		Rest: pacer.rested.Milliseconds(), Upload: pacer.stored.Milliseconds(), Finish: time.Since(copied).Milliseconds(),
+	}
+	return outcome, nil
+}
+
+// pace lets the member rest while its clients are at work, until the function it returns is called; unless the user has said how fast.
+func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
+	p = newPacer(ctx, m.env.Bandwidth == 0, runtime.NumCPU())
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { p.watch(ctx, from.server, m.env.Log) })
+	return p, func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it anew.
+func spoiled(err error) error {
+	_, incomplete := errors.AsType[*archive.IncompleteError](err)
+	_, corrupt := errors.AsType[*archive.CorruptError](err)
+	if incomplete || corrupt {
+		return retry(ReasonCopyFailed, "store the backup: %w", err)
+	}
+	return err
+}
+
+// observer follows the stages, and notes between which two sets of transactions the copy is: what was committed before its moment is in it,
+// what was not even about to be committed after it is not.
+func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *archive.GTIDs) clone.Observer {
+	return clone.Observer{
+		Estimated: m.meter.total,
+		Stage: func(stage clone.Stage) error {
+			m.meter.stage(stage.String())
+			m.env.Log.Info("stage", "stage", stage.String(), "bytes", m.meter.now().Bytes)
+			if stage != clone.StageFiles {
+				pacer.resting = false
+			}
+			if stage != clone.StageRedo {
+				return nil
+			}
+			seen, err := from.again(ctx)
+			gtids.AtLeast = seen.Executed.String()
+			return err
+		},
+		Fixed: func() error {
+			seen, err := from.again(ctx)
+			gtids.AtMost = seen.Executed.Union(seen.Pending).String()
+			return err
+		},
+	}
+}
+
+// again looks at the member once more.
+func (s source) again(ctx context.Context) (mysqld.Donor, error) {
+	seen, err := observe(ctx, s.server)
+	if err != nil {
+		return seen, retry(ReasonDonorUnavailable, "note the transactions of %s: %w", s.Host, err)
+	}
+	if seen.ServerUUID != s.ServerUUID {
+		return seen, retry(ReasonCopyFailed, "note the transactions of %s: it became another server meanwhile", s.Host)
+	}
+	return seen, nil
+}

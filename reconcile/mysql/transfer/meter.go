@@ -1,0 +1,105 @@
+package transfer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+)
+
+const (
+	// sampleEvery is how often the rate is looked at; it is that of the last samples.
+	sampleEvery = time.Second
+	samples     = 5
+	// logEvery is how often the log says how far a transfer is.
+	logEvery = 10 * time.Second
+)
+
+// meter knows how far a transfer is.
+type meter struct {
+	mu       sync.Mutex
+	progress Progress
+	history  []sample
+}
+
+type sample struct {
+	at    time.Time
+	bytes int64
+}
+
+// now is the progress at this moment.
+func (m *meter) now() Progress {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.progress
+}
+
+// update changes what is known under the lock.
+func (m *meter) update(change func(*Progress)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.progress)
+}
+
+func (m *meter) stage(name string) { m.update(func(p *Progress) { p.Stage = name }) }
+func (m *meter) total(bytes int64) { m.update(func(p *Progress) { p.TotalBytes = bytes }) }
+func (m *meter) done(bytes int64)  { m.update(func(p *Progress) { p.Bytes = bytes }) }
+
+// sample notes the rate.
+func (m *meter) sample(at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.history = append(m.history, sample{at: at, bytes: m.progress.Bytes})
+	if len(m.history) > samples {
+		m.history = m.history[1:]
+	}
+	first, last := m.history[0], m.history[len(m.history)-1]
+	if took := last.at.Sub(first.at); took > 0 {
+		m.progress.BytesPerSecond = max(0, int64(float64(last.bytes-first.bytes)/took.Seconds())) // a new attempt begins at 0
+	}
+}
+
+// watch samples, and logs now and then, until the context ends.
+func (m *meter) watch(ctx context.Context, log logr.Logger) {
+	look := time.NewTicker(sampleEvery)
+	defer look.Stop()
+	tell := time.NewTicker(logEvery)
+	defer tell.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case at := <-look.C:
+			m.sample(at)
+		case <-tell.C:
+			m.log(log)
+		}
+	}
+}
+
+func (m *meter) log(log logr.Logger) {
+	progress := m.now()
+	log.Info("progress", "stage", progress.Stage, "percent", StatusProgress(progress).Percent, "bytes", progress.Bytes,
+		"totalBytes", progress.TotalBytes, "bytesPerSecond", progress.BytesPerSecond)
+}
+
+// metered counts what goes to a sink, and lets the donor rest.
+type metered struct {
+	clone.Sink
+	meter *meter
+	pacer *pacer
+}
+
+func (s metered) Write(file clone.File, offset int64, data []byte) error {
+	s.pacer.begin()
+	err := s.Sink.Write(file, offset, data)
+	s.pacer.end()
+	if err != nil {
+		return err
+	}
+	s.meter.update(func(p *Progress) { p.Bytes += int64(len(data)) })
+	return nil
+}

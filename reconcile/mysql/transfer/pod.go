@@ -1,0 +1,228 @@
+package transfer
+
+import (
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// The flags of the programs.
+const (
+	FlagNamespace   = "namespace"
+	FlagCluster     = "cluster"
+	FlagInstance    = "instance"
+	FlagUID         = "uid"
+	FlagPort        = "port"
+	FlagURL         = "url"
+	FlagFrom        = "from"
+	FlagStoreDir    = "store-dir"
+	FlagCredentials = "credentials"
+	FlagRecipient   = "recipient-file"
+	FlagIdentity    = "identity-file"
+	FlagChecksum    = "checksum"
+	FlagAdoptOnly   = "adopt-only"
+	FlagUnfinished  = "unfinished-only"
+	FlagVolume      = "volume"
+	FlagSetting     = "server-setting"
+	FlagBandwidth   = "bandwidth-limit"
+	FlagReport      = "report"
+)
+
+// Where things are in a transfer's Pod, beside agent.PodLayout.
+const (
+	// storeDir is the volume of a file URL.
+	storeDir = "/backups"
+	// probeDir is where a MySQL image finds the program that asks it for its version.
+	probeDir = "/probe"
+	// credentialsDir holds the keys of the Secret for a destination, encryptionDir those of the encryption Secret, as files.
+	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
+	encryptionDir  = "/etc/mysql-operator/encryption"
+)
+
+// The keys of the encryption Secret.
+const (
+	KeyRecipient = "recipient"
+	KeyIdentity  = "identity"
+)
+
+const (
+	// transferUser is the user that members run as: what is restored is theirs.
+	transferUser = 10001
+	// secretMode lets the Pod's group, and nobody else, read.
+	secretMode = 0o440
+	// memoryRequest and memoryLimit: the programs stay below 128 MiB; the rest is for what the kernel counts of files being written.
+	memoryRequest = "64Mi"
+	memoryLimit   = "192Mi"
+	cpuRequest    = "10m"
+	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
+	// "Service account labels and annotations").
+	workloadIdentity = "azure.workload.identity/use"
+	// probeSize bounds what is needed to ask for a version: this program.
+	probeSize = "256Mi"
+)
+
+// podParts are put together to the Pod of a transfer.
+type podParts struct {
+	command, image, account string
+	labels                  map[string]string
+	arguments               []string
+	// entry is what the container runs instead of the image's own program with the arguments. The image is then a stranger's.
+	entry     []string
+	listening bool
+	first     []*corev1ac.ContainerApplyConfiguration
+	volumes   []*corev1ac.VolumeApplyConfiguration
+	mounts    []*corev1ac.VolumeMountApplyConfiguration
+}
+
+// serve lets the operator ask how far it is, with the certificate that members have.
+func (p *podParts) serve(cluster string) {
+	p.listening = true
+	p.secret("tls", agent.TLSDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-tls"))
+}
+
+// cloneAccount is the one account that taking a copy needs.
+func (p *podParts) cloneAccount(cluster string) {
+	p.secret("accounts", agent.AccountsDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-accounts").WithItems(item(mysqld.CloneUser)))
+}
+
+// place is where the backup is. A Secret that is missing does not keep the Pod from starting: the program says what it lacks, which
+// people see, while a Pod that cannot start says so in events only.
+func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
+	p.account = location.ServiceAccountName
+	if p.account != "" && strings.HasPrefix(location.URL, schemeAzure+"://") {
+		p.labels = map[string]string{workloadIdentity: "true"}
+	}
+	where := FlagURL
+	if readOnly {
+		where = FlagFrom
+	}
+	p.arguments = append(p.arguments, option(where, location.URL), option(FlagReport, corev1.TerminationMessagePathDefault))
+	if location.Claim != "" {
+		p.claim("store", storeDir, location.Claim, readOnly)
+		p.arguments = append(p.arguments, option(FlagStoreDir, storeDir))
+	}
+	if keys := storeKeys(location.URL); location.Secret != "" && len(keys) > 0 {
+		p.secret("credentials", credentialsDir, corev1ac.SecretVolumeSource().WithSecretName(location.Secret).WithOptional(true).WithItems(items(keys)...))
+		p.arguments = append(p.arguments, option(FlagCredentials, credentialsDir))
+	}
+}
+
+// key is that of an encrypted backup: what the Secret holds besides is not in the Pod.
+func (p *podParts) key(secret, key string) {
+	if secret == "" {
+		return
+	}
+	files := map[string]string{KeyRecipient: FlagRecipient, KeyIdentity: FlagIdentity}
+	p.arguments = append(p.arguments, option(files[key], path.Join(encryptionDir, key)))
+	p.secret("encryption", encryptionDir, corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true).WithItems(item(key)))
+}
+
+// room makes the Pod ask for what a member asks for, by a container that runs before the others and does nothing.
+func (p *podParts) room(resources v1.Resources) {
+	wanted := corev1ac.ResourceRequirements()
+	if len(resources.Requests) > 0 {
+		wanted.WithRequests(resources.Requests)
+	}
+	if len(resources.Limits) > 0 {
+		wanted.WithLimits(resources.Limits)
+	}
+	p.first = append(p.first, restricted("room", p.image).WithArgs("version").WithResources(wanted))
+}
+
+// storeKeys are the keys that the Secret of a destination may have: no other is in the Pod. A store that is a volume takes none.
+func storeKeys(location string) []string {
+	scheme, _, _ := strings.Cut(location, "://")
+	keys := map[string][]string{
+		"s3":        {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION"},
+		"gs":        {"service-account.json"},
+		schemeAzure: {"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"},
+	}[scheme]
+	if keys == nil {
+		return nil
+	}
+	return append(keys, "ca.crt", "endpoint", "endpoints")
+}
+
+func (p *podParts) secret(name, folder string, source *corev1ac.SecretVolumeSourceApplyConfiguration) {
+	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).WithSecret(source.WithDefaultMode(secretMode)))
+	p.mounts = append(p.mounts, corev1ac.VolumeMount().WithName(name).WithMountPath(folder).WithReadOnly(true))
+}
+
+func (p *podParts) claim(name, folder, claim string, readOnly bool) {
+	mount, source := corev1ac.VolumeMount().WithName(name).WithMountPath(folder), corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)
+	if readOnly {
+		mount.WithReadOnly(true)
+		source.WithReadOnly(true) // else kubelet gives all files on the volume to the Pod's group
+	}
+	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).
+		WithPersistentVolumeClaim(source))
+	p.mounts = append(p.mounts, mount)
+}
+
+func items(keys []string) []*corev1ac.KeyToPathApplyConfiguration {
+	all := make([]*corev1ac.KeyToPathApplyConfiguration, len(keys))
+	for i, key := range keys {
+		all[i] = item(key)
+	}
+	return all
+}
+
+func item(key string) *corev1ac.KeyToPathApplyConfiguration {
+	return corev1ac.KeyToPath().WithKey(key).WithPath(key)
+}
+
+func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
+	spec := corev1ac.PodSpec().
+		WithRestartPolicy(corev1.RestartPolicyNever).
+		WithAutomountServiceAccountToken(false).
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(abortGrace).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).WithRunAsUser(transferUser).WithRunAsGroup(transferUser).WithFSGroup(transferUser).
+			WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithInitContainers(p.first...).
+		WithContainers(p.container()).
+		WithVolumes(p.volumes...)
+	if p.account != "" {
+		spec.WithServiceAccountName(p.account)
+	}
+	return spec
+}
+
+func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
+	container := restricted(p.command, p.image).WithResources(small()).WithVolumeMounts(p.mounts...)
+	if len(p.entry) > 0 {
+		// What a stranger's image writes to its log is no message.
+		container.WithCommand(p.entry...).WithTerminationMessagePolicy(corev1.TerminationMessageReadFile)
+		// As for a member, whose tag may say that it moves.
+		container.ImagePullPolicy = nil
+	} else {
+		container.WithArgs(append([]string{p.command}, p.arguments...)...)
+	}
+	if p.listening {
+		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))
+	}
+	return container
+}
+
+// small requests very little CPU, so that mysqld goes first where CPU is short. It requests some, since a quota may demand that of every container.
+func small() *corev1ac.ResourceRequirementsApplyConfiguration {
+	return corev1ac.ResourceRequirements().
+		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(memoryRequest)}).
+		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(memoryLimit)})
+}
+
+func restricted(name, image string) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(corev1ac.SecurityContext().
+			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
+}

@@ -1,0 +1,137 @@
+package transfer
+
+import (
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/test/reasons"
+)
+
+const troubleshooting, manual = "../../../docs/troubleshooting.md", "../../../docs/backups.md"
+
+// Every reason that an instance or a schedule can give is explained to people in its table, and nothing is explained that neither says.
+func TestReasonsAreExplained(t *testing.T) {
+	t.Parallel()
+	ofBackups, ofRestores := ownReasons(t)
+	instances, schedules := "../backup", "../schedule"
+	tables := tablesOf(t, reasons.Section(t, troubleshooting, "## Backups"))
+	events := tablesOf(t, reasons.Section(t, manual, "## Phases and reasons"))
+	if len(tables) != 3 || len(events) != 2 {
+		t.Fatalf("there are %d tables of reasons and %d of phases and events", len(tables), len(events))
+	}
+
+	// What is under way as it should be needs no steps.
+	said := slices.DeleteFunc(slices.Concat(ofBackups, wordsOf(t, instances)), func(word string) bool {
+		return word == ReasonCompleted || word == ReasonDeleting || slices.Contains(events[1], word) && strings.HasPrefix(word, "BackupData")
+	})
+	compare(t, "tables of instances", slices.Concat(tables[0], tables[1]), said)
+
+	told := slices.DeleteFunc(slices.Concat(wordsOf(t, schedules), usedBy(t, schedules)), func(word string) bool {
+		return slices.Contains(events[1], word) && !slices.Contains(tables[2], word)
+	})
+	compare(t, "table of schedules", tables[2], told)
+
+	known := slices.Concat(ofBackups, ofRestores, wordsOf(t, instances), wordsOf(t, schedules), []string{ReasonDataLeft}, slices.Collect(maps.Values(reasons.Constants(t, "../cluster", "event"))))
+	for _, word := range events[1] {
+		if !slices.Contains(known, word) {
+			t.Errorf("%s: nobody tells the event %s", manual, word)
+		}
+	}
+
+	headings := reasons.Section(t, troubleshooting, "## Reasons of Ready")
+	for _, word := range ofRestores {
+		if !slices.ContainsFunc(strings.Split(headings, "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "### ") && slices.Contains(strings.Split(line[4:], ", "), word)
+		}) {
+			t.Errorf("%s has no steps for %s", troubleshooting, word)
+		}
+	}
+}
+
+// ownReasons are this package's constants, of backups and of restores: these come after the comment that says so.
+func ownReasons(t *testing.T) (ofBackups, ofRestores []string) {
+	t.Helper()
+	text, err := os.ReadFile("reasons.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(text), "// Restores.")
+	all := reasons.Constants(t, ".", "Reason")
+	if !found || len(all) < 30 {
+		t.Fatalf("these are not all reasons, or restores have none: %v", all)
+	}
+	for name, word := range all {
+		switch {
+		case strings.Contains(before, "\t"+name+" "):
+			ofBackups = append(ofBackups, word)
+		case name != "ReasonDataLeft":
+			ofRestores = append(ofRestores, word)
+		}
+	}
+	return ofBackups, ofRestores
+}
+
+// wordsOf are the reasons of a kind's own. One that is never said is none.
+func wordsOf(t *testing.T, folder string) []string {
+	t.Helper()
+	found := reasons.Constants(t, folder, "reason")
+	for name, word := range found {
+		if reasons.Uses(t, folder, name) < 2 {
+			t.Errorf("%s never says %s", folder, word)
+		}
+	}
+	return slices.Collect(maps.Values(found))
+}
+
+// usedBy are this package's reasons that a kind speaks of.
+func usedBy(t *testing.T, folder string) []string {
+	t.Helper()
+	var used []string
+	for name, word := range reasons.Constants(t, ".", "Reason") {
+		if reasons.Uses(t, folder, "transfer."+name) > 0 {
+			used = append(used, word)
+		}
+	}
+	return used
+}
+
+// tablesOf are the words in the cells that tables' rows begin with, or, where the first says of what they are, the second.
+func tablesOf(t *testing.T, section string) [][]string {
+	t.Helper()
+	var tables [][]string
+	inside := false
+	for line := range strings.Lines(section) {
+		row := strings.HasPrefix(line, "|")
+		if row && !inside {
+			tables = append(tables, nil)
+		}
+		inside = row
+		if !row {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		words := reasons.Marked(cells[1])
+		if first := strings.TrimSpace(cells[1]); len(words) == 0 && (first == "" || strings.HasPrefix(first, "a")) {
+			words = reasons.Marked(cells[2])
+		}
+		tables[len(tables)-1] = append(tables[len(tables)-1], words...)
+	}
+	return tables
+}
+
+func compare(t *testing.T, where string, explained, said []string) {
+	t.Helper()
+	for _, word := range said {
+		if !slices.Contains(explained, word) {
+			t.Errorf("the %s: no %s", where, word)
+		}
+	}
+	for _, word := range explained {
+		if !slices.Contains(said, word) {
+			t.Errorf("the %s: %s is said by nobody", where, word)
+		}
+	}
+}

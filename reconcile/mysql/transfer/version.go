@@ -1,0 +1,134 @@
+package transfer
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	batchv1ac "k8s.io/client-go/applyconfigurations/batch/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// Whoever makes a MySQLCluster chooses its image, and that image runs what its maker wants. So it is asked for its version in a Pod of its own,
+// which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a version or not at
+// all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
+
+// CommandVersion is the subcommand that asks, and the name of its container.
+const CommandVersion = "server-version"
+
+const (
+	// versionRetries is small: what an image does not tell it will hardly tell later.
+	versionRetries = 1
+	// settingsKept is how long a Job that has asked about settings is kept, in seconds: its answer is used at once.
+	settingsKept = 3600
+	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any more.
+	settingsDeadline = 900
+	// EnvSettings has the settings to check, in the Pod of the Job that asks about them.
+	EnvSettings = "SERVER_SETTINGS"
+)
+
+// VersionJob asks a MySQL image for its version, and about settings if the order has any.
+func VersionJob(order VersionOrder) *batchv1ac.JobApplyConfiguration {
+	deadline := int64(0)
+	if order.Settings != "" {
+		deadline = settingsDeadline
+	}
+	made := job(transfer{
+		name: VersionJobName(order), namespace: order.Namespace, cluster: order.Cluster, hash: Hash(order), deadline: deadline,
+		labels: map[string]string{LabelRestore: LabelValue(order.Cluster), LabelVersion: "true"},
+		pod:    versionParts(order),
+	})
+	made.Spec.WithBackoffLimit(versionRetries)
+	if order.Settings != "" {
+		made.Spec.WithTTLSecondsAfterFinished(settingsKept)
+	}
+	return made
+}
+
+// VersionJobName is the name of the Job for an order.
+func VersionJobName(order VersionOrder) string {
+	if order.Settings != "" {
+		return JobName(order.Cluster, "settings")
+	}
+	return JobName(order.Cluster, "version")
+}
+
+func versionParts(order VersionOrder) podParts {
+	program := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
+	install := restricted("probe", order.Image).WithArgs(CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
+	settings, account := "", ""
+	if order.Settings != "" {
+		// The image runs under the cluster's service account as a member, too. People put imagePullSecrets there.
+		account = order.Cluster
+		settings = path.Join(probeDir, agent.ProbeSettings)
+		// Kubernetes reads $$ as $.
+		install.WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(order.Settings, "$", "$$")))
+	}
+	readOnly := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true)
+	return podParts{
+		command: CommandVersion, image: order.ServerImage, account: account, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault, settings),
+		first:  []*corev1ac.ContainerApplyConfiguration{install},
+		mounts: []*corev1ac.VolumeMountApplyConfiguration{readOnly},
+		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("probe").
+			WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(probeSize)))},
+	}
+}
+
+// ObserveVersion reads how asking an image goes, and the version that it told; empty while there is none. A message that is no version is not
+// repeated, nor is anything else that a container of that Pod wrote.
+func ObserveVersion(job *batchv1.Job, pods []corev1.Pod) (version string, state State) {
+	report, state := observeReport(job, pods)
+	if version, _ = agent.ReadVersion(report); version == "" && state.Phase == Succeeded {
+		state.Message = fmt.Sprintf("Pod %s ended well, and did not tell a version", state.Pod)
+	}
+	return version, state
+}
+
+// ObserveSettings reads how asking an image about settings goes, and its answer; nil while there is none. Of what the image says it repeats the version,
+// and what is among the settings and plugins.
+func ObserveSettings(job *batchv1.Job, pods []corev1.Pod, asked v1.MySQLClusterSpec) (answer *agent.Answer, state State) {
+	report, state := observeReport(job, pods)
+	if read, ok := agent.ReadAnswer(report, asked.Config, asked.Plugins); ok {
+		return &read, state
+	}
+	if state.Phase == Succeeded {
+		state.Message = fmt.Sprintf("Pod %s ended well, and did not answer", state.Pod)
+	}
+	return nil, state
+}
+
+// observeReport reads how asking an image goes, and what it reports once it has succeeded. Nobody has looked at the report.
+func observeReport(job *batchv1.Job, pods []corev1.Pod) (report string, state State) {
+	silent := make([]corev1.Pod, len(pods))
+	for i := range pods {
+		silent[i] = *pods[i].DeepCopy()
+		for _, statuses := range [][]corev1.ContainerStatus{silent[i].Status.InitContainerStatuses, silent[i].Status.ContainerStatuses} {
+			for j := range statuses {
+				if end := statuses[j].State.Terminated; end != nil {
+					end.Message = ""
+				}
+			}
+		}
+	}
+	state = Observe(CommandVersion, job, silent)
+	if state.Phase != Succeeded {
+		return "", state
+	}
+	if at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == state.Pod }); at >= 0 {
+		if end := endOf(CommandVersion, pods[at]); end != nil {
+			report = end.Message
+		}
+	}
+	state.Message = ""
+	return report, state
+}
+
+// IsVersionPod tells the Pods that ask for a version from those that restore.
+func IsVersionPod(pod corev1.Pod) bool { return pod.Labels[LabelVersion] != "" }

@@ -1,0 +1,250 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+func TestLocationOfGivesEachInstanceItsOwnFolder(t *testing.T) {
+	t.Parallel()
+	who := Identity{Namespace: "shop", Cluster: "db", Schedule: "nightly", Instance: "nightly-1"}
+	byHand := Identity{Namespace: "shop", Cluster: "db", Instance: "before-upgrade"}
+	to := func(d v1.BackupDestination) v1.BackupSettings { return v1.BackupSettings{Destination: &d} }
+	tests := map[string]struct {
+		settings v1.BackupSettings
+		who      Identity
+		want     v1.BackupLocation
+	}{
+		"nothing said: the schedule's volume":    {v1.BackupSettings{}, who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nightly"}},
+		"nothing said, by hand: the cluster's":   {v1.BackupSettings{}, byHand, v1.BackupLocation{URL: "file:///shop/db/before-upgrade", Claim: "db-backups"}},
+		"a claim of one's own":                   {to(v1.BackupDestination{Claim: "nfs"}), who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nfs"}},
+		"a folder of it":                         {to(v1.BackupDestination{Claim: "nfs", URL: "file:///mysql/"}), who, v1.BackupLocation{URL: "file:///mysql/shop/db/nightly-1", Claim: "nfs"}},
+		"a folder that would leave the volume":   {to(v1.BackupDestination{Claim: "nfs", URL: "file:///../../etc"}), who, v1.BackupLocation{URL: "file:///etc/shop/db/nightly-1", Claim: "nfs"}},
+		"a bucket, and its options stay":         {to(v1.BackupDestination{URL: "s3://b?region=eu&use_path_style=true", Secret: "s3"}), who, v1.BackupLocation{URL: "s3://b/shop/db/nightly-1?region=eu&use_path_style=true", Secret: "s3"}},
+		"a prefix in a bucket, a cloud identity": {to(v1.BackupDestination{URL: "gs://b/prod/", ServiceAccountName: "cloud"}), who, v1.BackupLocation{URL: "gs://b/prod/shop/db/nightly-1", ServiceAccountName: "cloud"}},
+		"encrypted": {
+			v1.BackupSettings{Encryption: &v1.BackupEncryption{Secret: "keys"}}, who,
+			v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nightly", EncryptionSecret: "keys"},
+		},
+	}
+	for name, test := range tests {
+		got, err := LocationOf(test.settings, test.who)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if _, err := LocationOf(to(v1.BackupDestination{URL: "s3://b%zz"}), who); err == nil {
+		t.Error("a URL that is none is taken")
+	}
+}
+
+func TestResolveTakesTheInstanceThenTheScheduleThenDefaults(t *testing.T) {
+	t.Parallel()
+	hour, class := int64(3600), "slow"
+	cluster := v1.MySQLClusterSpec{Storage: resource.MustParse("5Gi")}
+	schedule := &v1.MySQLBackupSchedule{Spec: v1.MySQLBackupScheduleSpec{BackupSettings: v1.BackupSettings{
+		StorageClassName: &class, Encryption: &v1.BackupEncryption{Secret: "keys"}, DeletionPolicy: v1.DeleteData, Destination: &v1.BackupDestination{Claim: "nfs"},
+	}}}
+	own := v1.MySQLBackupInstanceSpec{BackupSettings: v1.BackupSettings{ActiveDeadlineSeconds: &hour, Destination: &v1.BackupDestination{URL: "s3://b"}}}
+	want := v1.BackupSettings{
+		Storage: resource.MustParse("5Gi"), StorageClassName: &class, Encryption: &v1.BackupEncryption{Secret: "keys"},
+		DeletionPolicy: v1.DeleteData, Destination: &v1.BackupDestination{URL: "s3://b"}, ActiveDeadlineSeconds: &hour,
+	}
+	if diff := cmp.Diff(want, Resolve(own, schedule, cluster)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	day := int64(86400)
+	want = v1.BackupSettings{Storage: resource.MustParse("5Gi"), ActiveDeadlineSeconds: &day, DeletionPolicy: v1.RetainData}
+	if diff := cmp.Diff(want, Resolve(v1.MySQLBackupInstanceSpec{}, nil, cluster)); diff != "" {
+		t.Errorf("without anything (-want +got):\n%s", diff)
+	}
+}
+
+func TestOutcomeFitsIntoATerminationMessage(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat("3e11fa47-71ca-11e1-9e33-c80aa9429562:1-99999999,", 200)
+	tests := map[string]struct {
+		outcome     Outcome
+		keepsGTIDs  bool
+		leastToSay  int
+		leftOutSaid bool
+	}{
+		"as usual":                    {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: "a:1-9", Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
+		"a long story":                {outcome: Outcome{Reason: ReasonCopyFailed, Message: strings.Repeat("ü\"", 9000)}, keepsGTIDs: true, leastToSay: 512},
+		"more GTIDs than fit":         {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: "fine"}, leastToSay: 4, leftOutSaid: true},
+		"a long story and as many":    {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: strings.Repeat("<long>", 3000)}, leastToSay: 300, leftOutSaid: true},
+		"GTIDs that just about fit":   {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
+		"and with a story they don't": {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: strings.Repeat("long ", 300)}, leastToSay: 500, leftOutSaid: true},
+	}
+	for name, test := range tests {
+		content, err := test.outcome.Encode()
+		if err != nil || len(content) > maxMessage {
+			t.Fatalf("%s: %d bytes, %v", name, len(content), err)
+		}
+		read, ok := ReadOutcome(string(content))
+		if !ok || read.Reason != test.outcome.Reason || len(read.Message) < test.leastToSay || !strings.HasPrefix(test.outcome.Message, read.Message) {
+			t.Errorf("%s: read %v %s %q", name, ok, read.Reason, read.Message)
+		}
+		if (read.GTIDExecuted == test.outcome.GTIDExecuted) != test.keepsGTIDs || read.GTIDsLeftOut != test.leftOutSaid {
+			t.Errorf("%s: %d of %d bytes of GTIDs, left out: %v", name, len(read.GTIDExecuted), len(test.outcome.GTIDExecuted), read.GTIDsLeftOut)
+		}
+	}
+	for _, message := range []string{"", "panic: no", "{}", `{"reason":""}`, `[1]`} {
+		if _, ok := ReadOutcome(message); ok {
+			t.Errorf("%q is taken for an outcome", message)
+		}
+	}
+}
+
+func TestStatusProgressIsForPeople(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		progress Progress
+		percent  int32
+		summary  string
+	}{
+		"begun":           {Progress{}, 0, "0"},
+		"total not known": {Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
+		"on the way":      {Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
+		"more than said":  {Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
+		"nonsense":        {Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
+		"huge":            {Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
+	}
+	for name, test := range tests {
+		got := StatusProgress(test.progress)
+		if got.Percent != test.percent || got.Summary != test.summary {
+			t.Errorf("%s: %d%%, %q; want %d%%, %q", name, got.Percent, got.Summary, test.percent, test.summary)
+		}
+	}
+}
+
+func TestSizesAreForPeople(t *testing.T) {
+	t.Parallel()
+	for bytes, want := range map[int64]string{
+		0: "0", 980: "980", 1023: "1023", 1024: "1Ki", 1536: "1.5Ki", 180 << 20: "180Mi", 1288490189: "1.2Gi", 1 << 40: "1Ti",
+		1<<20 - 1: "1Mi", 1 << 30: "1Gi", 99<<30 + 1<<29: "99.5Gi", 1 << 62: "4Ei",
+	} {
+		if got := Size(bytes); got != want {
+			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
+		}
+	}
+}
+
+func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
+	t.Parallel()
+	m := &meter{}
+	at := time.Unix(0, 0)
+	for second := range 10 {
+		m.sample(at.Add(time.Duration(second) * time.Second))
+		m.update(func(p *Progress) { p.Bytes += 10 << 20 })
+	}
+	if rate := m.now().BytesPerSecond; rate != 10<<20 {
+		t.Errorf("%d bytes a second", rate)
+	}
+	for second := range samples {
+		m.sample(at.Add(time.Duration(10+second) * time.Second))
+	}
+	if rate := m.now().BytesPerSecond; rate != 0 {
+		t.Errorf("%d bytes a second while it stands still", rate)
+	}
+}
+
+func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
+	t.Parallel()
+	store := func(kind archive.Kind) error {
+		return &archive.StoreError{Kind: kind, Op: "write", Err: errors.New("no")}
+	}
+	tests := map[string]struct {
+		err    error
+		reason string
+		status int
+	}{
+		"success":                    {nil, ReasonCompleted, ExitDone},
+		"another backup's folder":    {&archive.OccupiedError{URL: "s3://b"}, ReasonDestinationOccupied, ExitRefused},
+		"a URL that is none":         {store(archive.KindInvalid), ReasonDestinationRefused, ExitRefused},
+		"wrong credentials":          {store(archive.KindRefused), ReasonDestinationRefused, ExitRetry},
+		"no such bucket":             {store(archive.KindNotFound), ReasonDestinationRefused, ExitRetry},
+		"clocks apart":               {store(archive.KindClockSkew), ReasonDestinationRefused, ExitRetry},
+		"a certificate of nobody's":  {store(archive.KindUntrusted), ReasonDestinationRefused, ExitRetry},
+		"an endpoint not named":      {store(archive.KindEndpoint), ReasonDestinationRefused, ExitRetry},
+		"a redirect":                 {store(archive.KindRedirected), ReasonDestinationRefused, ExitRetry},
+		"full":                       {store(archive.KindFull), ReasonDestinationFull, ExitRetry},
+		"cut off":                    {store(archive.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
+		"no backup":                  {&archive.NotFoundError{}, ReasonBackupNotFound, ExitRefused},
+		"half a backup":              {&archive.IncompleteError{}, ReasonBackupIncomplete, ExitRefused},
+		"a flipped bit":              {&archive.CorruptError{}, ReasonBackupCorrupt, ExitRefused},
+		"somebody else's":            {&archive.ForeignError{}, ReasonBackupForeign, ExitRefused},
+		"the wrong key":              {&archive.KeyError{}, ReasonEncryptionKeyInvalid, ExitRefused},
+		"data on the volume":         {&agent.OccupiedError{}, ReasonDataExists, ExitRefused},
+		"the donor is busy":          {&clone.DonorError{Number: 3634}, ReasonDonorBusy, ExitRetry},
+		"the donor says no":          {&clone.DonorError{Number: 1227}, ReasonCopyFailed, ExitRetry},
+		"a file that cannot be":      {&clone.UnsupportedError{}, ReasonCopyFailed, ExitRefused},
+		"the donor is gone":          {&netError{}, ReasonDonorUnavailable, ExitRetry},
+		"told to end":                {context.Canceled, ReasonInterrupted, ExitRetry},
+		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), ReasonCopyFailed, ExitRetry},
+		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), ReasonCopyFailed, ExitRetry},
+		"said by the program":        {refused(ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), ReasonVolumeTooSmall, ExitRefused},
+		"several, of which one knew": {errors.Join(errors.New("and another"), store(archive.KindFull)), ReasonDestinationFull, ExitRetry},
+		"anything else":              {errors.New("who knows"), ReasonRestoreFailed, ExitRetry},
+	}
+	for name, test := range tests {
+		for _, err := range []error{test.err, wrapped(test.err)} {
+			outcome, status := Ended(Outcome{}, err, ReasonRestoreFailed)
+			if outcome.Reason != test.reason || status != test.status {
+				t.Errorf("%s: %s, exit status %d; want %s, %d", name, outcome.Reason, status, test.reason, test.status)
+			}
+			if err != nil && (outcome.Message == "" || strings.Contains(outcome.Message, "\n")) {
+				t.Errorf("%s: it says %q", name, outcome.Message)
+			}
+		}
+	}
+}
+
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("copy: %w", err)
+}
+
+// netError is what package net returns.
+type netError struct{}
+
+func (*netError) Error() string   { return "i/o timeout" }
+func (*netError) Timeout() bool   { return true }
+func (*netError) Temporary() bool { return true }
+
+func TestInterruptedNamesTheCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	lost := &archive.StoreError{Kind: archive.KindUnavailable, Op: "write", Err: context.Canceled}
+	if reason, _ := judge(interrupted(ctx, lost), ""); reason != ReasonDestinationUnavailable {
+		t.Errorf("nobody told it to end: %s", reason)
+	}
+	cancel()
+	if reason, final := judge(interrupted(ctx, lost), ""); reason != ReasonInterrupted || final {
+		t.Errorf("told to end: %s, final: %v", reason, final)
+	}
+	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != ReasonBackupCorrupt {
+		t.Errorf("what was found before it was told to end: %s", reason)
+	}
+	if interrupted(ctx, nil) != nil {
+		t.Error("success is no failure")
+	}
+}
