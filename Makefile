@@ -28,8 +28,6 @@ timeout := 60m
 kinds := $(if $(KINDS),--kinds=$(KINDS))
 # The tests of test/integration that run with the race detector, too.
 race_stories := ^Test(Engine|NewObjectsAre|AnOperatorOfANamespace|Conversion|MySQLClusterReadyMeans|MySQLClusterHealsMembers)
-# Packages with tests that do less with the race detector, or that it cannot run.
-less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
 lint := go tool -modfile=tools/go.mod golangci-lint
 
 # The cluster to work on: the one of KUBECONFIG where that is given, else the dev cluster of this work tree.
@@ -58,23 +56,38 @@ demo: image mysql-image cluster ## show it all: dev cluster, operator, the found
 
 ##@ Test
 
+# What each layer may take, in seconds, on two cores with warm caches: 30 minutes in all. To compare with what hack/run-tests prints.
+budget_unit := 120
+budget_race := 240
+budget_engine := 120
+budget_integration := 480
+budget_mysqld := 180
+budget_e2e := 660
+
 .PHONY: test
-test: test-integration test-mysqld test-e2e ## run all tests (what CI runs)
+test: test-unit test-integration test-mysqld test-e2e ## run all tests (what CI runs)
 
+# Race detection needs cgo, and makes programs several times slower. Packages whose code starts goroutines or has locks are tested with it, and the
+# others without. Those with tests that do less with the race detector, or that it cannot run, are tested both ways.
+module := github.com/mysql-operator/mysql-operator
+with_race = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' '\bgo func\b|\bsync[.]|\berrgroup[.]' cmd crds listen reconcile)))
+less_with_race = $(sort $(dir $(shell grep -rl --include='*_test.go' '^//go:build.*!race' cmd reconcile)))
+other_layers := $(addprefix $(module)/test/,bench/% campaign demo e2e% integration% tutorial)
+without_race = $(filter-out $(other_layers) $(patsubst %/,$(module)/%,$(filter-out $(less_with_race),$(with_race))),$(shell go list ./...))
 .PHONY: test-unit
-test-unit: ## run the unit tests alone: seconds once warm
-	go test -short $$(go list ./... | grep -v /test/)
-
-# Race detection needs cgo. It makes the programs several times slower, so on a real API server only some stories have it: those of the engine, where
-# goroutines share something, and a few of what runs beside it. The caches know nothing of processes and clusters: every run counts.
-with_race = CGO_ENABLED=1 go test -race -count=1 -timeout=$(timeout)
-.PHONY: test-integration
-test-integration: ## run the unit tests with the race detector, and those on a real API server and etcd
+test-unit: ## run the unit tests: seconds once warm
 	hack/need gcc=gcc,libc6-dev
-	$(with_race) $$(go list ./... | grep -v -e /test/e2e -e /test/bench -e /test/demo -e /test/campaign -e /test/integration$$)
-	$(with_race) -run='$(race_stories)' ./test/integration
-	go test -count=1 -timeout=$(timeout) $(if $(filter .,$(race_stories)),-run=VmGroup) ./test/integration
-	go test -count=1 -timeout=15m $(addprefix ./,$(less_with_race))
+	hack/run-tests unit $(budget_unit) $(without_race)
+	CGO_ENABLED=1 hack/run-tests race $(budget_race) -race -timeout=$(timeout) $(patsubst %/,./%,$(with_race))
+
+# The caches know nothing of processes and clusters: every run counts. On a real API server only the stories of the engine, where goroutines share
+# something, and a few others have the race detector.
+.PHONY: test-integration
+test-integration: ## run the tests on a real API server and etcd
+	hack/need gcc=gcc,libc6-dev
+	CGO_ENABLED=1 hack/run-tests engine $(budget_engine) -race -count=1 -timeout=$(timeout) -run='$(race_stories)' ./test/integration
+	hack/run-tests integration $(budget_integration) -count=1 -timeout=$(timeout) \
+		$(if $(filter .,$(race_stories)),-run=VmGroup,-skip='$(race_stories)') ./test/integration ./test/tutorial
 	hack/test-module devcluster/kubernetes
 
 # Every fault at every request, and more random sequences: for a change of how definitions are brought up to date, and before a release.
@@ -84,15 +97,15 @@ test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m
 test-long: race_stories := .
-test-long: test-integration ## run test-integration with every variant: an hour or more
+test-long: test-unit test-integration ## run test-unit and test-integration with every variant: an hour or more
 
 .PHONY: test-mysqld
 test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster
-	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs go test -count=1 -timeout=15m $(addprefix ./reconcile/mysql/,agent mysqld clone)
+	MYSQLD_ROOTFS=$(CURDIR)/$(images)/mysql-rootfs hack/run-tests mysqld $(budget_mysqld) -count=1 -timeout=15m $(addprefix ./reconcile/mysql/,agent mysqld clone)
 
 .PHONY: test-e2e
 test-e2e: image mysql-image cluster ## run the tests with real MySQL in the pods of the dev cluster
-	$(on_cluster) go test -count=1 -timeout=60m ./test/e2e/...
+	$(on_cluster) hack/run-tests e2e $(budget_e2e) -count=1 -timeout=60m ./test/e2e/...
 
 .PHONY: lint
 lint: ## check style, import rules, shell scripts, and that generated files are up to date

@@ -27,7 +27,7 @@ type gateway struct{ url, root string }
 func startGateway(t *testing.T) gateway {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("needs a real S3 server: make test-integration runs it")
+		t.Skip("needs a real S3 server: make test-unit runs it")
 	}
 	program, err := filepath.Abs("../../../.dev/bin/s3gateway")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestRecipeOfTheDocs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("needs age and zstd, which make test-integration installs")
+		t.Skip("needs age and zstd, which make test-unit installs")
 	}
 	need := exec.CommandContext(t.Context(), "../../../hack/need", "age=age", "zstd=zstd", "tar=tar")
 	if output, err := need.CombinedOutput(); err != nil {
