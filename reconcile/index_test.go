@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"fmt"
-	"net/http"
 	"runtime"
 	"testing"
 
@@ -10,22 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mysql-operator/mysql-operator/schema"
 )
-
-func minimalConfig() *rest.Config {
-	return &rest.Config{Host: "https://192.0.2.1"}
-}
-
-func unreachable() func() (metadata.Interface, error) {
-	return func() (metadata.Interface, error) {
-		return metadata.NewForConfigAndClient(minimalConfig(), http.DefaultClient) //nolint:forbidigo // nothing is sent
-	}
-}
 
 // seeker is a kind whose objects look for Pods by name.
 func seeker(name string) Controller {
@@ -64,7 +51,7 @@ type hall struct {
 func newHall(tb testing.TB, seekers int) *hall {
 	tb.Helper()
 	spec := seeker("seeker")
-	c, err := newController(spec, newInformers(nil, unreachable(), nil, logr.Discard()), logr.Discard())
+	c, err := newController(spec, newInformers(nil, nil, nil, logr.Discard()), logr.Discard())
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -218,7 +205,7 @@ func TestIndexed(t *testing.T) {
 // Kinds that share a watch have indices of their own, under the same name too.
 func TestIndicesOfKindsThatShareAWatch(t *testing.T) {
 	t.Parallel()
-	watches := newInformers(nil, unreachable(), nil, logr.Discard())
+	watches := newInformers(nil, nil, nil, logr.Discard())
 	watch := func(kind string, keys IndexFunc) *view {
 		what := Watch{Resource: podsResource(), MetadataOnly: true, Indices: map[string]IndexFunc{"it": keys}}
 		cached, err := watches.watch(kind, what, cache.ResourceEventHandlerFuncs{})

@@ -30,8 +30,8 @@ const watchErrorEvery = time.Minute
 // informers holds the watches of all kinds. Kinds that watch the same resource in the same way share one.
 type informers struct {
 	api dynamic.Interface
-	// metadata makes the client for watches of metadata alone, when there is one.
-	metadata   func() (metadata.Interface, error)
+	// metadata is for watches of metadata alone.
+	metadata   metadata.Interface
 	namespaces []string
 	logger     logr.Logger
 	now        func() time.Time
@@ -74,7 +74,7 @@ type informer struct {
 	logged atomic.Int64
 }
 
-func newInformers(api dynamic.Interface, forMetadata func() (metadata.Interface, error), namespaces []string, logger logr.Logger) *informers {
+func newInformers(api dynamic.Interface, forMetadata metadata.Interface, namespaces []string, logger logr.Logger) *informers {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
@@ -120,10 +120,7 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 	if transform == nil {
 		transform = TrimMetadata
 	}
-	shared, err := s.shared(key)
-	if err != nil {
-		return nil, err
-	}
+	shared := s.shared(key)
 	member := &informer{key: key, shared: shared}
 	if err := shared.SetTransform(s.contained(key, transform)); err != nil {
 		return nil, err
@@ -136,17 +133,13 @@ func (s *informers) member(key informerKey, transform cache.TransformFunc) (*inf
 }
 
 // shared makes client-go's part of a watch.
-func (s *informers) shared(key informerKey) (cache.SharedIndexInformer, error) {
+func (s *informers) shared(key informerKey) cache.SharedIndexInformer {
 	selects := func(options *metav1.ListOptions) { options.LabelSelector = key.selector }
 	indexers := cache.Indexers{ownerIndex: controllerUID}
 	if !key.metadataOnly {
-		return dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer(), nil
+		return dynamicinformer.NewFilteredDynamicInformer(s.api, key.resource, key.namespace, 0, indexers, selects).Informer()
 	}
-	client, err := s.metadata()
-	if err != nil {
-		return nil, err
-	}
-	return metadatainformer.NewFilteredMetadataInformer(client, key.resource, key.namespace, 0, indexers, selects).Informer(), nil
+	return metadatainformer.NewFilteredMetadataInformer(s.metadata, key.resource, key.namespace, 0, indexers, selects).Informer()
 }
 
 // contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -133,6 +132,10 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the API server: %w", err)
 	}
+	metadataAPI, err := metadata.NewForConfig(instrumented)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the API server for metadata: %w", err)
+	}
 	m := &Manager{
 		config:    config,
 		rest:      instrumented,
@@ -140,7 +143,7 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 		names:     resourceNames{},
 		metrics:   measured,
 		server:    server,
-		informers: newInformers(api, metadataClient(instrumented), config.Namespaces, config.Logger),
+		informers: newInformers(api, metadataAPI, config.Namespaces, config.Logger),
 		now:       time.Now,
 		outage:    rate.Sometimes{Interval: time.Minute},
 	}
@@ -148,17 +151,6 @@ func New(config Config, controllers []Controller) (*Manager, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-// metadataClient makes the client for watches of metadata alone when the first asks for it: most operators need none.
-func metadataClient(config *rest.Config) func() (metadata.Interface, error) {
-	return sync.OnceValues(func() (metadata.Interface, error) {
-		client, err := metadata.NewForConfig(config)
-		if err != nil {
-			return nil, fmt.Errorf("make a client of the API server for metadata: %w", err)
-		}
-		return client, nil
-	})
 }
 
 func (m *Manager) add(controllers []Controller) error {

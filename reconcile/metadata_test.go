@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -10,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -158,11 +156,7 @@ func TestApplyOverMetadataReadsLive(t *testing.T) {
 
 func TestMetadataWatchesAreSharedWithTheirLike(t *testing.T) {
 	t.Parallel()
-	asked := 0
-	watches := newInformers(nil, func() (metadata.Interface, error) {
-		asked++
-		return unreachable()()
-	}, nil, logr.Discard())
+	watches := newInformers(nil, nil, nil, logr.Discard())
 	for _, what := range []Watch{{Resource: podsResource()}, {Resource: podsResource(), MetadataOnly: true}, {Resource: podsResource(), MetadataOnly: true}} {
 		if _, err := watches.watch("Probe", what, cache.ResourceEventHandlerFuncs{}); err != nil {
 			t.Fatal(err)
@@ -173,15 +167,6 @@ func TestMetadataWatchesAreSharedWithTheirLike(t *testing.T) {
 		names = append(names, member.key.String())
 	}
 	same(t, names, []string{"metadata of pods.v1 in all namespaces", "pods.v1 in all namespaces"})
-	same(t, asked, 1)
-}
-
-func TestMetadataWatchWithoutAClient(t *testing.T) {
-	t.Parallel()
-	watches := newInformers(nil, func() (metadata.Interface, error) { return nil, errors.New("no such host") }, nil, logr.Discard())
-	if _, err := watches.watch("Probe", Watch{Resource: podsResource(), MetadataOnly: true}, nil); err == nil {
-		t.Error("there is no client, and nobody was told")
-	}
 }
 
 // keysOfItems are the objects' namespaces and names.

@@ -89,11 +89,7 @@ func (s *informers) page(ctx context.Context, key informerKey, namespace string,
 	if !key.metadataOnly {
 		return s.api.Resource(key.resource).Namespace(namespace).List(ctx, options)
 	}
-	client, err := s.metadata()
-	if err != nil {
-		return nil, err
-	}
-	return client.Resource(key.resource).Namespace(namespace).List(ctx, options)
+	return s.metadata.Resource(key.resource).Namespace(namespace).List(ctx, options)
 }
 
 // snapshotOf returns the snapshot that replaces the cache in a namespace; nil if the cache is not behind one.
