@@ -59,14 +59,10 @@ func memoryLimit(group fs.FS) int64 {
 const settled = 10 * time.Second
 
 // settle gives back, once, what only the start needed, and has less garbage kept from then on.
-func (o operator) settle(ctx context.Context) error {
+func (o operator) settle(ctx context.Context) {
 	if pause(ctx, settled) != nil {
-		return nil //nolint:nilerr // the end of the run is no failure
+		return
 	}
 	useLittleMemory(o.p.environment, gcPercentAtRest)
 	debug.FreeOSMemory()
-	if err := releaseProgram(); err != nil {
-		o.log.V(1).Info("could not give back memory", "error", err.Error())
-	}
-	return nil
 }

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// releaseProgram is for Linux.
-func releaseProgram() error { return nil }
