@@ -63,8 +63,6 @@ func printMemory(out io.Writer, load string, without, with testbed.Usage) {
 		row("no clusters", without), row(load, with),
 	})
 	fmt.Fprintln(out)
-	figure.Print(out, "operator_rss", float64(with.Resident)/mebibyte, "MiB")
 	figure.Print(out, "operator_rss_anonymous", float64(with.Anonymous)/mebibyte, "MiB")
-	figure.Print(out, "operator_rss_peak", float64(with.Peak)/mebibyte, "MiB")
-	figure.Print(out, "operator_rss_without_clusters", float64(without.Resident)/mebibyte, "MiB")
+	figure.Print(out, "operator_rss_anonymous_without_clusters", float64(without.Anonymous)/mebibyte, "MiB")
 }

@@ -155,9 +155,8 @@ func (m measured) print(out io.Writer, load string) {
 		slices.Sort(m.changed)
 		fmt.Fprintf(out, "written meanwhile: %s\n", strings.Join(m.changed, " "))
 	}
-	figure.Print(out, "kinds_rss", float64(m.with.Resident)/mebibyte, "MiB")
 	figure.Print(out, "kinds_rss_anonymous", float64(m.with.Anonymous)/mebibyte, "MiB")
-	figure.Print(out, "kinds_rss_without_objects", float64(m.without.Resident)/mebibyte, "MiB")
-	figure.Print(out, "kinds_helper_rss", float64(m.helper.Resident)/mebibyte, "MiB")
+	figure.Print(out, "kinds_rss_anonymous_without_objects", float64(m.without.Anonymous)/mebibyte, "MiB")
+	figure.Print(out, "kinds_helper_rss_anonymous", float64(m.helper.Anonymous)/mebibyte, "MiB")
 	figure.Print(out, "kinds_objects_changed", float64(len(m.changed)), "objects")
 }
