@@ -113,6 +113,7 @@ lint: ## check style, import rules, shell scripts, and that generated files are 
 	shellcheck .ci/run $(filter-out %.go,$(wildcard hack/*)) images/*/build
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs -r ls 2>/dev/null | xargs -r gofmt -l); [ -z "$$unformatted" ] || { echo "not formatted, run make fmt:" $$unformatted >&2; exit 1; }
 	$(lint) run ./...
+	go vet -tags=twoversions ./cmd/mysql-operator
 	cd devcluster/kubernetes && GOFLAGS=-trimpath CGO_ENABLED=0 go tool -modfile=../../tools/go.mod golangci-lint run --config ../../.golangci.yml ./...
 	hack/check-generated
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/crds/migration"
-	"github.com/mysql-operator/mysql-operator/crds/objects"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -32,15 +31,14 @@ type care struct {
 	installer   crds.Installer
 	guard       *crds.Guard
 	news        *definitionNews
-	webhook     *webhook // nil if no kind needs one
+	// always has what every replica runs in addition, leading what the leader runs in addition. Both are for the conversion webhook, and empty
+	// in a release (versions.go).
+	always  []func(context.Context) error
+	leading []func(context.Context)
 }
 
 func (o operator) newCare() (*care, error) {
 	defined, err := loadDefinitions(o.kinds)
-	if err != nil {
-		return nil, err
-	}
-	webhook, err := o.newWebhook(defined)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +51,11 @@ func (o operator) newCare() (*care, error) {
 	if err != nil {
 		return nil, err
 	}
-	if webhook != nil {
-		installer.Conversion = webhook.conversion
+	c := &care{operator: o, definitions: defined, installer: installer, news: news}
+	if err := c.addWebhook(); err != nil {
+		return nil, err
 	}
-	c := &care{operator: o, definitions: defined, installer: installer, news: news, webhook: webhook}
-	c.guard = crds.NewGuard(installer, defined, news.tell)
+	c.guard = crds.NewGuard(c.installer, defined, news.tell)
 	return c, nil
 }
 
@@ -68,16 +66,9 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 		return crds.Installer{}, err
 	}
 	// Definitions are everybody's: the objects of all namespaces are looked at, whichever the operator works in.
-	checker, err := objects.New(cluster.rest)
+	checker, err := newChecker(cluster.rest)
 	if err != nil {
 		return crds.Installer{}, err
-	}
-	registry, err := converters()
-	if err != nil {
-		return crds.Installer{}, err
-	}
-	if registry != nil {
-		checker.Convert = registry.Convert
 	}
 	namespace := cluster.namespace
 	if len(namespaces) > 0 {
@@ -88,12 +79,6 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 
 // bring makes sure that the definitions serve, in the way --crds says. Where a right is missing, it waits for it.
 func (c *care) bring(ctx context.Context, closed gates) error {
-	if c.webhook != nil {
-		// Without its rights the webhook cannot serve, and without the webhook a definition cannot be brought.
-		if err := c.awaitRights(ctx, closed.rights, c.grants()); err != nil {
-			return err
-		}
-	}
 	var work bringing
 	switch c.options.definitions.mode {
 	case crdsOff:
@@ -172,8 +157,8 @@ func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
 	}}
 	var leading sync.WaitGroup
 	leading.Go(func() { leader.Run(ctx) })
-	if c.webhook != nil {
-		leading.Go(func() { c.webhook.server.Lead(ctx) })
+	for _, lead := range c.leading {
+		leading.Go(func() { lead(ctx) })
 	}
 	leading.Wait()
 }

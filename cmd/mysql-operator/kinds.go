@@ -108,7 +108,7 @@ func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 		if !wanted.contained() {
 			needed.Definitions = append(needed.Definitions, migrationRules(defined)...)
 		}
-		needed.Own = append(needed.Own, webhookRules(defined)...)
+		needed.Own = append(needed.Own, webhookRules()...)
 	}
 	return needed, nil
 }

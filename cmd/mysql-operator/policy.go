@@ -11,22 +11,15 @@ import (
 
 // limits are what the policies hold an operator of these kinds to.
 func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) {
-	defined, err := loadDefinitions(kinds)
-	if err != nil {
-		return deploy.Limits{}, err
-	}
 	serves := func(name string) bool {
 		return slices.ContainsFunc(kinds, func(kind schema.Kind) bool { return kind.Kind == name })
 	}
-	one := deploy.Limits{Account: account, Restarts: serves("ConfigMonitor"), PlainPods: serves("TDSet")}
+	one := deploy.Limits{Account: account, Webhook: webhookName, Restarts: serves("ConfigMonitor"), PlainPods: serves("TDSet")}
 	needed, err := rights(kinds, grants{})
 	if err != nil {
 		return deploy.Limits{}, err
 	}
 	one.ReadsSecrets = len(needed.SecretsApart().Secrets) > 0
-	if names, _ := converted(defined); len(names) > 0 {
-		one.Webhook = webhookName
-	}
 	for _, kind := range kinds {
 		one.Kinds = append(one.Kinds, apischema.GroupResource{Group: kind.Group, Resource: kind.Plural})
 	}

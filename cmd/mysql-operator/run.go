@@ -139,7 +139,9 @@ func (o operator) work(ctx context.Context, closed gates) error {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return care.convert(ctx) })
+	for _, run := range care.always {
+		group.Go(func() error { return run(ctx) })
+	}
 	group.Go(func() error { return o.operate(ctx, care, closed) })
 	return group.Wait()
 }
