@@ -13,8 +13,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-func assignment(epoch int64, primary string) replication.Assignment {
-	return replication.Assignment{Record: replication.Record{Epoch: epoch, Primary: primary, InSync: []string{primary}}, Role: replication.RoleReplica, SourceHost: primary + ".pods", SourcePort: 3306}
+// assignment is one to a replica, for the start of mysqld that the member reports.
+func assignment(member *Agent, epoch int64, primary string) replication.Assignment {
+	return replication.Assignment{
+		Protocol: replication.Protocol, Record: replication.Record{Epoch: epoch, Revision: 1, Primary: primary, InSync: []string{primary}},
+		Role: replication.RoleReplica, Boot: member.Status().Boot, SourceHost: primary + ".pods", SourcePort: 3306,
+	}
 }
 
 func TestStateSurvivesACrashWhileItIsWritten(t *testing.T) {
@@ -54,30 +58,32 @@ func TestStateIsAbsentOrAnError(t *testing.T) {
 
 func TestAssignRefusesWhatIsStale(t *testing.T) {
 	t.Parallel()
-	held := replication.Record{Epoch: 3, Primary: "db-0", InSync: []string{"db-0"}}
+	held := replication.Record{Epoch: 3, Revision: 1, Primary: "db-0", InSync: []string{"db-0"}}
 	tests := map[string]struct {
 		held    replication.Record
-		offered replication.Assignment
+		epoch   int64
+		primary string
 		refused bool
 	}{
-		"the first one ever":                {replication.Record{}, assignment(1, "db-0"), false},
-		"the same again":                    {held, assignment(3, "db-0"), false},
-		"a later epoch":                     {held, assignment(4, "db-1"), false},
-		"an earlier epoch":                  {held, assignment(2, "db-0"), true},
-		"an earlier epoch, another primary": {held, assignment(2, "db-1"), true},
-		"this epoch, another primary":       {held, assignment(3, "db-1"), true},
+		"the first one ever":                {replication.Record{}, 1, "db-0", false},
+		"the same again":                    {held, 3, "db-0", false},
+		"a later epoch":                     {held, 4, "db-1", false},
+		"an earlier epoch":                  {held, 2, "db-0", true},
+		"an earlier epoch, another primary": {held, 2, "db-1", true},
+		"this epoch, another primary":       {held, 3, "db-1", true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			layout := newLayout(t)
 			member := newAgent(t, layout, state{Data: replication.OriginMember, Held: test.held})
-			err := member.Assign(test.offered)
+			offered := assignment(member, test.epoch, test.primary)
+			err := member.Assign(offered)
 			var stale *replication.StaleError
 			if errors.As(err, &stale) != test.refused || (err != nil) != test.refused {
 				t.Fatalf("got %v, want a refusal: %t", err, test.refused)
 			}
-			want := test.offered.Record
+			want := offered.Record
 			if test.refused {
 				want = test.held
 			}
@@ -98,7 +104,7 @@ func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
 	if err := os.RemoveAll(layout.Volume); err != nil {
 		t.Fatal(err)
 	}
-	err := member.Assign(assignment(1, "db-0"))
+	err := member.Assign(assignment(member, 1, "db-0"))
 	var stale *replication.StaleError
 	if err == nil || errors.As(err, &stale) {
 		t.Fatalf("got %v, want that the volume cannot be written", err)
@@ -128,7 +134,6 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 		"of an earlier revision":           func() replication.Assignment { return counted(6, 1, boot()) },
 		"of this one, and says otherwise":  func() replication.Assignment { return counted(7, 0, boot()) },
 		"meant for another start":          func() replication.Assignment { return counted(8, 1, "another") },
-		"of an operator that counts not":   func() replication.Assignment { a := counted(0, 0, boot()); a.Protocol = 0; return a },
 		"of an operator that counts wrong": func() replication.Assignment { return counted(0, 0, boot()) },
 	}
 	for _, life := range []string{"before", "after"} {
@@ -153,23 +158,6 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 	}
 }
 
-func TestStateOfAnEarlierReleaseIsRead(t *testing.T) {
-	t.Parallel()
-	layout := newLayout(t)
-	newAgent(t, layout, memberState())
-	write(t, layout.stateFile(), `{"data":"Member","held":{"epoch":2,"primary":"db-0","inSync":["db-0"],"requiredAcks":0},"heldRole":"Primary"}`)
-	member, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = member.local.Close() })
-	next := counted(1, 0, member.Status().Boot)
-	next.Record.Epoch = 2
-	if err := member.Assign(next); err != nil {
-		t.Errorf("the first record that counts is refused: %v", err)
-	}
-}
-
 func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), state{Data: replication.OriginMember, Held: counted(7, 1, "").Record})
@@ -179,12 +167,10 @@ func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
 		member.publish(observed, local, replication.NextStep(local), nil)
 		return member.Status().Message
 	}
-	older := counted(0, 1, member.Status().Boot)
-	older.Protocol = 0
-	if err := member.Assign(older); err == nil {
-		t.Fatal("an operator that does not count its records was obeyed")
+	if err := member.Assign(counted(6, 1, member.Status().Boot)); err == nil {
+		t.Fatal("an operator whose record is older was obeyed")
 	}
-	if message := look(); !strings.Contains(message, "older release") || !strings.Contains(message, "Pod is replaced") {
+	if message := look(); !strings.Contains(message, "revision 6") || !strings.Contains(message, "holds revision 7") {
 		t.Errorf("it says %q", message)
 	}
 	if err := member.Assign(counted(8, 1, member.Status().Boot)); err != nil {
@@ -201,7 +187,7 @@ func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
 func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
-	told := assignment(1, "db-0")
+	told := assignment(member, 1, "db-0")
 	if err := member.Assign(told); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +219,7 @@ func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
 	if local := look(&replication.Source{Err: "no route"}); !local.Errant.Equal(own) {
 		t.Error("a look that failed made it forget")
 	}
-	if err := member.Assign(assignment(2, "db-2")); err != nil {
+	if err := member.Assign(assignment(member, 2, "db-2")); err != nil {
 		t.Fatal(err)
 	}
 	if local := member.localView(observed); local.Known != nil || !local.Errant.Empty() {
@@ -245,7 +231,7 @@ func TestAssignWakesTheLoopOnce(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
 	for range 3 {
-		if err := member.Assign(assignment(1, "db-0")); err != nil {
+		if err := member.Assign(assignment(member, 1, "db-0")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -307,7 +293,8 @@ func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
 func TestPublishReportsWhatIsCertain(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
-	primary := replication.Assignment{Record: replication.Record{Epoch: 1, Primary: "db-0"}, Role: replication.RolePrimary, Acks: 0, Silent: []string{"db-2"}}
+	primary := assignment(member, 1, "db-0")
+	primary.Role, primary.Silent = replication.RolePrimary, []string{"db-2"}
 	silentBefore := member.silent()
 	if err := member.Assign(primary); err != nil {
 		t.Fatal(err)
@@ -412,7 +399,7 @@ func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
 		t.Fatalf("mysqld's first start does not make root (%v), so that this test shows nothing", err)
 	}
 	assigned := make(chan error, 1)
-	go func() { assigned <- member.Assign(assignment(1, "db-0")) }() // the race detector watches
+	go func() { assigned <- member.Assign(assignment(member, 1, "db-0")) }() // the race detector watches
 	if err := member.settleBootstrap(); err != nil {
 		t.Fatal(err)
 	}

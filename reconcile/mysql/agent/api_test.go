@@ -94,7 +94,8 @@ func (s served) ask(t *testing.T, security *tls.Config, method, path string) (in
 	security.ServerName = memberHost
 	transport := &http.Transport{TLSClientConfig: security, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+net.JoinHostPort(s.address, fmt.Sprint(Port))+path, strings.NewReader("{}"))
+	body := fmt.Sprintf(`{"boot":%q}`, s.agent.Status().Boot) // an assignment for this start of mysqld
+	request, err := http.NewRequestWithContext(t.Context(), method, "https://"+net.JoinHostPort(s.address, fmt.Sprint(Port))+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +104,8 @@ func (s served) ask(t *testing.T, security *tls.Config, method, path string) (in
 		return 0, "", err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return response.StatusCode, string(body), err
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(answer), err
 }
 
 func TestOnlyTheOperatorMayAsk(t *testing.T) {
@@ -255,7 +256,7 @@ func TestClientSpeaksToTheAgent(t *testing.T) {
 	s := serve(t)
 	operator := NewClient(s.ca.client(OperatorName), 5*time.Second)
 	target := Target{Address: s.address, Host: memberHost}
-	want := assignment(5, "db-1")
+	want := assignment(s.agent, 5, "db-1")
 	if err := operator.Assign(t.Context(), target, want); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestClientSpeaksToTheAgent(t *testing.T) {
 	if !status.Held.Equal(want.Record) || status.Origin != replication.OriginMember || status.Boot == "" {
 		t.Errorf("it reports %+v", status)
 	}
-	err = operator.Assign(t.Context(), target, assignment(4, "db-0"))
+	err = operator.Assign(t.Context(), target, assignment(s.agent, 4, "db-0"))
 	if err == nil || !strings.Contains(err.Error(), "409") || !strings.Contains(err.Error(), "epoch 5") {
 		t.Errorf("got %v, want a refusal that tells what the member holds", err)
 	}
@@ -280,8 +281,8 @@ func TestAPrimaryIsAskedToMatch(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	operator, target := NewClient(s.ca.client(OperatorName), 5*time.Second), Target{Address: s.address, Host: memberHost}
-	order := assignment(5, "db-0")
-	order.Role, order.Boot = replication.RolePrimary, s.agent.Status().Boot
+	order := assignment(s.agent, 5, "db-0")
+	order.Role = replication.RolePrimary
 	if err := operator.Assign(t.Context(), target, order); err != nil {
 		t.Fatal(err)
 	}

@@ -244,7 +244,9 @@ func TestWhereDataCameFromIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	from, layout := someBackup(), newLayout(t)
 	agent := newAgent(t, layout, state{Data: replication.OriginMember, RestoredFrom: &from})
-	must(t, agent.Assign(replication.Assignment{Record: replication.Record{Epoch: 1, Revision: 1, Primary: "db-1"}, Role: replication.RolePrimary}))
+	order := assignment(agent, 1, "db-1")
+	order.Role = replication.RolePrimary
+	must(t, agent.Assign(order))
 	must(t, agent.keepOrigin(replication.OriginFresh))
 	if kept := stateOf(t, layout); kept.RestoredFrom == nil || *kept.RestoredFrom != from || kept.Held.Epoch != 1 {
 		t.Errorf("the state is %+v", kept)

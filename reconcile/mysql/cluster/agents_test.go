@@ -37,7 +37,7 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 		s.cluster.Status.InSync, s.cluster.Status.RequiredAcks = s.record.InSync, int32(s.record.RequiredAcks)
 		return s
 	}
-	for word, protocol := range map[string]int{"older": 0, "newer": replication.Protocol + 1} {
+	for word, protocol := range map[string]int{"older": replication.Protocol - 1, "newer": replication.Protocol + 1} {
 		s := speaking(protocol)
 		decision := replication.Decide(view(s.cluster, s.seen))
 		status := s.report(decision.Note, nil).status()

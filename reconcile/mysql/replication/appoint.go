@@ -81,10 +81,8 @@ func newestHeld(members []Member) Record {
 		if !member.read() {
 			continue
 		}
-		held := member.Status.Held
-		// Records without a revision: the primary's is the latest.
-		if newest.before(held) || !held.before(newest) && member.Status.HeldRole == RolePrimary {
-			newest = held
+		if newest.before(member.Status.Held) {
+			newest = member.Status.Held
 		}
 	}
 	return newest

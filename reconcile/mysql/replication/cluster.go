@@ -104,7 +104,7 @@ func decide(c Cluster) Decision {
 		decision.Note = &Note{ReasonPrimaryDataLost, lost, true}
 		return decision
 	}
-	if c.Record.Revision > 0 && c.heldLater() == c.Record.Primary {
+	if c.heldLater() == c.Record.Primary {
 		primary, _ := c.member(c.Record.Primary)
 		decision.Note = heldLaterNote(primary, c.Record)
 		return decision

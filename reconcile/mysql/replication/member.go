@@ -11,7 +11,7 @@ const (
 )
 
 // Protocol is the version of what operator and agents say to each other. It rises when something that a decision rests on gets
-// another meaning, or is missing on one side; a field that may be ignored is no reason (protocol.go). 0 are the releases that did not tell.
+// another meaning, or is missing on one side; a field that may be ignored is no reason (protocol.go).
 const Protocol = 1
 
 // Assignment is what the operator asks of one member. It is complete: a member needs nothing else to know its place.

@@ -11,7 +11,6 @@ type rule func(Cluster) Record
 // nextRecord applies the first rule that changes the record: one change, one write, then another look.
 func nextRecord(c Cluster) Record {
 	rules := []rule{
-		count,        // the record has no place in the order of records, or a wrong one
 		firstPrimary, // a new cluster's primary has answered: it is the first member in sync
 		fewerMembers, // the user wants fewer members: ask for fewer acknowledgements before any leaves
 		degrade,      // too few replicas acknowledge for too long: go on with less, if the user allows it

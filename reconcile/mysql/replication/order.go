@@ -31,21 +31,19 @@ func Accept(held Record, last *Assignment, boot string, next Assignment) error {
 	switch {
 	case offered.Epoch < held.Epoch, offered.Epoch == held.Epoch && held.Primary != "" && offered.Primary != held.Primary:
 		return &StaleError{fmt.Sprintf("it is of epoch %d with primary %q; this member holds epoch %d with primary %q", offered.Epoch, offered.Primary, held.Epoch, held.Primary)}
-	case offered.before(held) && next.Protocol == 0:
-		return &StaleError{fmt.Sprintf("the operator that sent it is of an older release, which does not count its records; this member holds revision %d, goes on as it is, and obeys an older operator only once its Pod is replaced by one of that operator's release", held.Revision)}
 	case offered.before(held):
 		return &StaleError{fmt.Sprintf("it is of revision %d; this member holds revision %d", offered.Revision, held.Revision)}
 	case next.contradicts(last):
 		return &StaleError{fmt.Sprintf("this member was told something else in revision %d already", offered.Revision)}
-	case next.Protocol > 0 && next.Boot != boot:
+	case next.Boot != boot:
 		return &StaleError{"mysqld or the agent started anew since it was decided"}
 	}
 	return nil
 }
 
-// contradicts says whether two assignments of one revision differ. Without revisions there is no telling.
+// contradicts says whether two assignments of one revision differ.
 func (a Assignment) contradicts(last *Assignment) bool {
-	if last == nil || a.Record.Revision == 0 || a.Record.Epoch != last.Record.Epoch || a.Record.Revision != last.Record.Revision {
+	if last == nil || a.Record.Epoch != last.Record.Epoch || a.Record.Revision != last.Record.Revision {
 		return false
 	}
 	return !reflect.DeepEqual(a.terms(), last.terms())
@@ -63,9 +61,6 @@ func (a Assignment) terms() Assignment {
 func (a Assignment) Followed(now Status) bool {
 	if now.Assignment == nil {
 		return false
-	}
-	if now.Protocol == 0 {
-		a.Protocol, a.Record.Revision = 0, 0
 	}
 	if now.Assignment.CopyLimit == 0 {
 		a.CopyLimit = 0
@@ -86,23 +81,6 @@ func sayAnew(record Record, members []Member, wanted map[string]Assignment) Reco
 		}
 	}
 	return record
-}
-
-// count gives a record the next place in the order, where it has none or members hold a later one: an operator of a release that did not
-// count wrote it, after one that did. The primary has to agree that the record as such is the latest (see heldLater).
-func count(c Cluster) Record {
-	latest := c.Record.Revision
-	for _, member := range c.Members {
-		if held := member.held(); held.Epoch == c.Record.Epoch && held.Primary == c.Record.Primary {
-			latest = max(latest, held.Revision)
-		}
-	}
-	next, status := c.Record, c.primaryStatus()
-	agreed := status != nil && !c.Record.before(status.Held)
-	if c.Record.Revision == 0 || agreed && latest > c.Record.Revision {
-		next.Revision = latest + 1
-	}
-	return next
 }
 
 // held is the record that a member says it holds; none when it does not answer.

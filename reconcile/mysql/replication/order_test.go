@@ -17,12 +17,6 @@ func (a Assignment) under(primary string) Assignment {
 	return a
 }
 
-// ofOldOperator is what a release without revisions sends: it names a start of mysqld to primaries only.
-func (a Assignment) ofOldOperator() Assignment {
-	a.Protocol, a.Record.Revision, a.Boot = 0, 0, ""
-	return a
-}
-
 func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 	t.Parallel()
 	last := offered(3, 7, "before")
@@ -41,9 +35,7 @@ func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 		"something else in the same revision: one was earlier": {&last, offered(3, 7, "now").acknowledging(), "something else"},
 		"meant for an earlier start of mysqld":                 {&last, offered(3, 8, "before"), "started anew"},
 		"the first one ever, meant for the Pod that was there": {nil, offered(1, 1, "before"), "started anew"},
-		"an older operator's, after a newer one's":             {&last, offered(3, 0, "").ofOldOperator(), "older release"},
-		"an older operator's new epoch":                        {&last, offered(4, 0, "").ofOldOperator(), ""},
-		"an older operator's, where there was no newer one":    {nil, offered(3, 0, "").ofOldOperator(), ""},
+		"the first one ever, meant for no start of mysqld":     {nil, offered(1, 1, ""), "started anew"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -65,28 +57,20 @@ func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("without revisions the later of two counts", func(t *testing.T) {
-		t.Parallel()
-		before := offered(3, 0, "").ofOldOperator()
-		if err := Accept(before.Record, &before, "now", before.acknowledging()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 func TestFollowed(t *testing.T) {
 	t.Parallel()
 	wanted := offered(3, 7, "now")
-	asOldAgentsTell := wanted
-	asOldAgentsTell.Protocol, asOldAgentsTell.Record.Revision = 0, 0
+	before := offered(3, 6, "now")
 	tests := map[string]struct {
 		now  Status
 		want bool
 	}{
-		"told nothing yet":                     {Status{Protocol: Protocol}, false},
-		"told this":                            {Status{Protocol: Protocol, Assignment: &wanted}, true},
-		"told this without a revision":         {Status{Protocol: Protocol, Assignment: &asOldAgentsTell}, false},
-		"an old agent drops what is new to it": {Status{Assignment: &asOldAgentsTell}, true},
+		"told nothing yet":                  {Status{Protocol: Protocol}, false},
+		"told this":                         {Status{Protocol: Protocol, Assignment: &wanted}, true},
+		"told this in an earlier revision":  {Status{Protocol: Protocol, Assignment: &before}, false},
+		"told this, by an agent of another": {Status{Protocol: Protocol + 1, Assignment: &wanted}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +80,8 @@ func TestFollowed(t *testing.T) {
 			}
 		})
 	}
-	if wanted.acknowledging().Followed(Status{Assignment: &asOldAgentsTell}) {
-		t.Error("an old agent that was told something else is taken to follow")
+	if wanted.acknowledging().Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
+		t.Error("an agent that was told something else is taken to follow")
 	}
 	slow, fast := wanted, wanted
 	slow.CopyLimit, fast.CopyLimit = 1<<20, 2<<20
@@ -217,35 +201,6 @@ func TestDecideRaisesOnlyWhatNothingLateCanLower(t *testing.T) {
 	wantRecord(t, s, want)
 }
 
-func TestDecideCountsRecordsOfAReleaseThatDidNot(t *testing.T) {
-	t.Parallel()
-	uncounted := func(r Record) Record { r.Revision = 0; return r }
-	revision := func(s *story) int64 { return Decide(s.c).Record.Revision }
-	old := healthy(t, 3, 1)
-	old.c.Record = uncounted(old.c.Record)
-	held := func(s *story, ordinal int, revision int64) { s.c.Members[ordinal].Status.Held.Revision = revision }
-	for ordinal := range 3 {
-		held(old, ordinal, 0)
-	}
-	if got := revision(old); got != 1 {
-		t.Errorf("the first release that counts begins with %d", got)
-	}
-	held(old, 2, 12)
-	if got := revision(old); got != 13 {
-		t.Errorf("a newer release was here before, then an older one: goes on with %d, want 13", got)
-	}
-	late := healthy(t, 3, 1)
-	held(late, 2, 12)
-	if got := revision(late); got != 13 {
-		t.Errorf("one that was away holds 12, the primary knows no later record: goes on with %d, want 13", got)
-	}
-	unsure := healthy(t, 3, 1).silent(0)
-	held(unsure, 2, 12)
-	if got := Decide(unsure.c); !got.Record.Equal(unsure.c.Record) || noted(got) != ReasonRecordOutdated {
-		t.Errorf("the primary is not heard: %+v", got)
-	}
-}
-
 func TestDecideStandsStillWhenTheResourceIsOlderThanItsMembers(t *testing.T) {
 	t.Parallel()
 	restored := healthy(t, 3, 1)
@@ -261,12 +216,20 @@ func TestDecideStandsStillWhenTheResourceIsOlderThanItsMembers(t *testing.T) {
 	if _, told := got.Assignments["db-2"]; told || len(got.Assignments) != 2 {
 		t.Errorf("the others are to go on without it: %+v", got.Assignments)
 	}
+	for what, s := range map[string]*story{"the primary holds this record": healthy(t, 3, 1), "the primary is not heard": healthy(t, 3, 1).silent(0)} {
+		s.c.Members[2].Status.Held.Revision = 12
+		wantNote(t, s, ReasonRecordOutdated, true, "db-2", "revision 12")
+		got := Decide(s.c)
+		if _, told := got.Assignments["db-2"]; told || !got.Record.Equal(s.c.Record) {
+			t.Errorf("a replica holds a later revision and %s: the record becomes %+v, told are %+v", what, got.Record, got.Assignments)
+		}
+	}
 }
 
 func TestDecideDoesNotCountOnAgentsOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	speaking := func(protocol int) saying { return func(_ *testing.T, s *Status) { s.Protocol = protocol } }
-	for name, protocol := range map[string]int{"older": 0, "newer": Protocol + 1} {
+	for name, protocol := range map[string]int{"older": Protocol - 1, "newer": Protocol + 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			other := speaking(protocol)

@@ -14,7 +14,7 @@ import (
 // the operator does not do is to strengthen or to spend a promise on what such an agent says, since that may mean something else:
 //
 //   - it does not take the member into InSync (join),
-//   - it raises no promise that the member would have to keep as the primary (raise): an agent of protocol 0 refuses no late assignment,
+//   - it raises no promise that the member would have to keep as the primary (raise): such an agent may not refuse a late assignment,
 //   - it lets no member leave InSync that says by such an agent, or by such a primary, that it is silent (leave).
 //
 // To promise less is always allowed: the record says so first. An agent judges its operator by Accept.

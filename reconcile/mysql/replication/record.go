@@ -8,7 +8,7 @@ type Record struct {
 	// Epoch counts the primaries a cluster has had. A member refuses assignments of an epoch lower than one it has seen.
 	Epoch int64 `json:"epoch"`
 	// Revision counts the records of a cluster: it rises with every one that is written, so that of two records of one epoch the later
-	// one is known (order.go). 0 is a record of a release that did not count them.
+	// one is known (order.go). The first is 1.
 	Revision int64 `json:"revision,omitempty"`
 	// Primary names the member that may take writes; empty while the cluster has none.
 	Primary string `json:"primary,omitempty"`
