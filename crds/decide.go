@@ -91,14 +91,15 @@ func decideOurs(there Situation, want Definition) Plan {
 	if reason == ReasonOtherBuild && there.Running && shortfall(existing, want) == "" {
 		return only(Keep, ReasonOtherBuild, message+"; it serves all this one needs")
 	}
-	changes := Changes(existing, target)
-	if there.Objects != nil && there.Objects.Harmed > 0 && !there.AllowBreaking {
-		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harm(want, *there.Objects)}}, Changes: changes, Harm: there.Objects}
+	harmed := there.Objects != nil && there.Objects.Harmed > 0
+	if harmed && !there.AllowBreaking {
+		return Plan{Steps: []Step{{Refuse, ReasonWouldHarm, harm(want, *there.Objects)}}, Harm: there.Objects, Target: target}
 	}
-	if there.Objects != nil && there.Objects.Harmed > 0 {
+	if harmed {
 		message += "; breaking is allowed, though it harms " + there.Objects.String()
 	}
-	plan := Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Changes: changes, Harm: there.Objects, Target: target}
+	plan := Plan{Steps: append([]Step{{Update, reason, message}}, stored(existing, target)...), Harm: there.Objects, Target: target}
+	plan.NeedsObjects = there.Objects == nil && affectsObjects(existing, target)
 	if going := departing(existing, want); len(going) > 0 {
 		told := fmt.Sprintf("version %s goes: it is noted as stored, so that objects which name it in managedFields are rewritten before", strings.Join(going, ", "))
 		plan.Steps = append([]Step{{Mark, ReasonServed, told}}, plan.Steps...)

@@ -237,8 +237,12 @@ func unservedToo(version string) change {
 func checkPlan(t *testing.T, plan Plan) {
 	t.Helper()
 	action := plan.Decision().Action
-	if writes := action == Create || action == Update || action == Mark; writes != (plan.Target != nil) {
+	writes := action == Create || action == Update || action == Mark
+	if shows := writes || plan.Decision().Reason == ReasonWouldHarm; shows != (plan.Target != nil) {
 		t.Errorf("%s has target %v", action, plan.Target)
+	}
+	if plan.NeedsObjects && (!writes || plan.Harm != nil) {
+		t.Errorf("%s needs a look at objects: %v were found", action, plan.Harm)
 	}
 	if action == Update && (plan.Target.ResourceVersion != "42" || plan.Target.UID != "it") {
 		t.Error("the update is not bound to what it was decided on")
@@ -262,30 +266,6 @@ func TestDecideCreatesWhatIsNotThere(t *testing.T) {
 	}
 	if got.Target.Labels[OwnerLabel] != us.Owner || got.Target.Annotations[us.HashAnnotation()] != want.Hash {
 		t.Error("what would be created does not carry our marks")
-	}
-}
-
-// TestObjectsAreLookedAtOnlyWhereAnUpdateNarrows: boot must not become slower with the number of objects.
-func TestObjectsAreLookedAtOnlyWhereAnUpdateNarrows(t *testing.T) {
-	t.Parallel()
-	for story, test := range map[string]struct {
-		there []change
-		looks bool
-	}{
-		"unchanged":                   {nil, false},
-		"older, wider than before":    {[]change{order("4"), withoutField, asApplied}, false},
-		"older, narrower than before": {[]change{narrower}, true},
-		"older, described differently": {[]change{order("4"), func(object *apiextensionsv1.CustomResourceDefinition) {
-			object.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other"
-		}, asApplied}, false},
-	} {
-		there := ours(t).Object()
-		for _, apply := range test.there {
-			apply(there)
-		}
-		if got := Decide(Situation{Existing: there}, ours(t)); got.NeedsObjects() != test.looks {
-			t.Errorf("%s: looks at objects: %t, changes %v", story, got.NeedsObjects(), got.Changes)
-		}
 	}
 }
 
@@ -349,7 +329,7 @@ func TestAConversionOfItsOwnIsKeptUpToDate(t *testing.T) {
 		t.Errorf("a program that does not know the webhook's address decided %v", got.Steps)
 	}
 	there.Spec.Conversion.Webhook.ClientConfig.CABundle = []byte("old")
-	if got := Decide(Situation{Existing: there, Running: true}, want); got.Decision().Reason != ReasonConversionChanged || got.NeedsObjects() {
+	if got := Decide(Situation{Existing: there, Running: true}, want); got.Decision().Reason != ReasonConversionChanged || got.NeedsObjects {
 		t.Errorf("decided %v", got.Steps)
 	}
 }

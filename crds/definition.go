@@ -140,6 +140,9 @@ func hashSpec(spec apiextensionsv1.CustomResourceDefinitionSpec) (string, error)
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// fieldMetadata is a field that every object has.
+const fieldMetadata = "metadata"
+
 // applyBody is what we say about a definition in a server-side apply, and nothing more: no status, no zero values.
 func applyBody(object *apiextensionsv1.CustomResourceDefinition) map[string]any {
 	metadata := map[string]any{"name": object.Name, "labels": object.Labels, "annotations": object.Annotations}

@@ -29,7 +29,7 @@ type Installer struct {
 	Timeout time.Duration
 	// Log gets a line when a wait begins that may be long. What was done is in the results.
 	Log logr.Logger
-	// Objects looks at existing objects before an update that narrows what they may be. Without one such updates are made unseen.
+	// Objects looks at existing objects before an update that could touch them. Without one such updates are made unseen.
 	Objects ObjectChecker
 	// Namespace is one in which the program may list the custom resources: there it asks which schema is in force. Default: default.
 	Namespace string
@@ -161,8 +161,8 @@ func (i Installer) plan(ctx context.Context, definition Definition) (Result, err
 	}
 	there := i.situation(existing, definition)
 	decided := Decide(there, definition)
-	if decided.NeedsObjects() && i.Objects != nil {
-		i.Log.Info("looking at the objects that an update would narrow", "name", definition.Name())
+	if decided.NeedsObjects && i.Objects != nil {
+		i.Log.Info("looking at the objects of a definition before it is updated", "name", definition.Name())
 		objects, err := i.Objects.Check(ctx, existing, decided.Target)
 		if err != nil {
 			return Result{}, fmt.Errorf("look at the objects of definition %s before updating it: %w", definition.Name(), err)

@@ -391,7 +391,7 @@ func (c checker) Check(context.Context, *apiextensionsv1.CustomResourceDefinitio
 	return c()
 }
 
-func TestEnsureLooksAtObjectsBeforeItNarrows(t *testing.T) {
+func TestEnsureLooksAtObjectsBeforeAnUpdate(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
 		found Objects

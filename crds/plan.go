@@ -72,14 +72,15 @@ type Step struct {
 // Plan is what to do about one definition, and why. The first step is the decision; CarryOver and Migrate may follow.
 type Plan struct {
 	Steps []Step
-	// Changes are the differences between the schemas that are there and those to come.
-	Changes []Change
+	// NeedsObjects says that somebody must look at the objects before the plan is carried out: it changes something that could touch them.
+	NeedsObjects bool
 	// Harm is what is known of the objects an update would meet; nil if nobody had to look.
 	Harm *Objects
 	// Stored is what status.storedVersions has to become, for Mark.
 	Stored []string
-	// Target is the definition to apply, for Create and Update; for Mark, that which comes after it. Except for Create it carries the resourceVersion and UID of the object the
-	// decision was made on, and the versions objects are still stored in.
+	// Target is the definition to apply, for Create and Update; for Mark, that which comes after it; for a refusal because of objects, that which
+	// would harm them. Except for Create it carries the resourceVersion and UID of the object the decision was made on, and the versions objects
+	// are still stored in.
 	Target *apiextensionsv1.CustomResourceDefinition
 }
 
@@ -89,12 +90,6 @@ func (p Plan) Decision() Step { return p.Steps[0] }
 // Does says whether the plan has such a step.
 func (p Plan) Does(action Action) bool {
 	return slices.ContainsFunc(p.Steps, func(step Step) bool { return step.Action == action })
-}
-
-// NeedsObjects says that somebody must look at the objects before the plan may be carried out: an update narrows what they may be.
-func (p Plan) NeedsObjects() bool {
-	changes := p.Decision().Action == Update || p.Decision().Action == Mark
-	return changes && p.Harm == nil && slices.ContainsFunc(p.Changes, func(change Change) bool { return change.Breaking })
 }
 
 // Objects is what is known of the custom resources an update would meet.

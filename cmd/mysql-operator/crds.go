@@ -131,12 +131,9 @@ func tellSteps(p process, results []crds.Result) error {
 	return table.Flush()
 }
 
-// tellChanges prints what an update means for users, whom it would harm, and the difference itself.
+// tellChanges prints which objects an update would harm, and what it changes in the definition.
 func tellChanges(p process, result crds.Result) error {
 	fmt.Fprintf(p.out, "\n%s\n", result.Definition.Name())
-	for _, change := range result.Plan.Changes {
-		fmt.Fprintf(p.out, "  %s\n", change)
-	}
 	if harm := result.Plan.Harm; harm != nil {
 		fmt.Fprintf(p.out, "  %d objects looked at, %d would be harmed\n", harm.Seen, harm.Harmed)
 		for _, finding := range harm.Findings {

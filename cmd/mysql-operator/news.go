@@ -75,15 +75,27 @@ func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 	for _, step := range result.Plan.Steps {
 		n.log.Info("definition in force", "name", name, "op", step.Action, "reason", step.Reason, "message", step.Message, "duration", result.Took)
 	}
-	for _, change := range result.Plan.Changes {
-		n.log.Info("definition changed", "name", name, "change", change.String(), "breaking", change.Breaking)
-	}
+	n.changed(result)
 	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
 	decision := result.Plan.Decision()
 	// An operator that starts beside a newer one's definition may be a rollback: then what it lacks is told before somebody misses it.
 	goneBack := decision.Reason == crds.ReasonNewerConverts
 	if decision.Action == crds.Update || goneBack {
 		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Warning: goneBack, Reason: decision.Reason, Message: decision.Message})
+	}
+}
+
+// changed logs what an update changed in a definition.
+func (n *definitionNews) changed(result crds.Result) {
+	if result.Existing == nil || result.Plan.Target == nil {
+		return
+	}
+	lines, err := crds.Diff(result.Existing, result.Plan.Target)
+	if err != nil {
+		n.log.Error(err, "could not tell what changed in a definition", "name", result.Definition.Name())
+	}
+	for _, line := range lines {
+		n.log.Info("definition changed", "name", result.Definition.Name(), "change", line)
 	}
 }
 

@@ -2,6 +2,7 @@ package objects
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -168,4 +169,51 @@ func TestOurOwnDefinitionsCompile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestStatusDefaultsHarmNothing: the definitions of an operator of before had no default in the status, and many objects may have no status.
+func TestStatusDefaultsHarmNothing(t *testing.T) {
+	t.Parallel()
+	for name, made := range ourDefinitions(t) {
+		former := made.DeepCopy()
+		for _, version := range former.Spec.Versions {
+			status := version.Schema.OpenAPIV3Schema.Properties["status"]
+			if status.Default == nil {
+				t.Errorf("%s: its status has no default", name)
+			}
+			status.Default = nil
+			version.Schema.OpenAPIV3Schema.Properties["status"] = status
+		}
+		examiner, err := newExaminer(former, made, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := sample(t, made.Spec.Names.Kind)
+		if _, found := object.Object["status"]; found {
+			t.Errorf("%s: its sample has a status", name)
+		}
+		if finding := examiner.examine(t.Context(), object); len(finding.Lost)+len(finding.Invalid) > 0 {
+			t.Errorf("%s: %s", name, finding)
+		}
+	}
+}
+
+// sample is the object of a kind that people are shown.
+func sample(t *testing.T, kind string) *unstructured.Unstructured {
+	t.Helper()
+	documents, err := os.ReadFile("../../deploy/samples/" + strings.ToLower(kind) + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(documents), "\n---\n") {
+		made := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &made.Object); err != nil {
+			t.Fatalf("%v in the sample of %s", err, kind)
+		}
+		if made.GetKind() == kind {
+			return whole(made)
+		}
+	}
+	t.Fatalf("there is no sample of %s", kind)
+	return nil
 }

@@ -55,19 +55,3 @@ func TestYAMLIsTheSameDefinition(t *testing.T) {
 		}
 	}
 }
-
-// TestStatusDefaultsNarrowNothing: where the operator of before has registered the definitions, which had no default in the status, this one
-// updates them at once: it need not look at the objects, of which many may have no status.
-func TestStatusDefaultsNarrowNothing(t *testing.T) {
-	t.Parallel()
-	for _, definition := range loaded(t) {
-		former := definition.Object()
-		status := former.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
-		status.Default = nil
-		former.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"] = status
-		changes := crds.Changes(former, definition.Object())
-		if len(changes) != 1 || changes[0].Breaking {
-			t.Errorf("%s: the default makes these changes: %v", definition.Name(), changes)
-		}
-	}
-}

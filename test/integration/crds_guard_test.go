@@ -102,6 +102,20 @@ func TestGuardHealsAnEdit(t *testing.T) {
 	w.awaitNewest()
 }
 
+// TestGuardServesAVersionAgain: objects cannot be read where no version is served, and need not be looked at.
+func TestGuardServesAVersionAgain(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t, pool.Shared(t), "serves", nil)
+	spec := map[string]any{"size": int64(1)}
+	if err := w.create(t.Context(), "v1", "default", "a", spec); err != nil {
+		t.Fatal(err)
+	}
+	w.patch(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	w.awaitTold("false DefinitionHealed: Update: it is not as it was applied")
+	w.awaitNewest()
+	w.wantObjects(map[string]map[string]any{"a": spec})
+}
+
 // TestNothingIsTakenAwayThatObjectsUse: somebody added a field by hand, and objects use it. Healing the definition would prune them.
 func TestNothingIsTakenAwayThatObjectsUse(t *testing.T) {
 	t.Parallel()

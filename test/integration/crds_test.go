@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/mysql-operator/mysql-operator/crds"
+	"github.com/mysql-operator/mysql-operator/crds/objects"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
@@ -47,7 +48,11 @@ func (r registry) installer(config *rest.Config) crds.Installer {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return crds.Installer{API: api, Log: logr.Discard()}
+	checker, err := objects.New(config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return crds.Installer{API: api, Objects: checker, Log: logr.Discard()}
 }
 
 // ensure returns what was done about each definition, as "Action Reason".
@@ -270,12 +275,21 @@ func leastRights(r registry) {
 	if diff := cmp.Diff([]string{"Update Older", "Create NotFound"}, outcomes(results)[:2]); diff != "" || err != nil {
 		r.t.Errorf("with the rights granted (-want +got), error %v:\n%s", err, diff)
 	}
+
+	r.patch(types.JSONPatchType, `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/epoch"}]`)
+	_, err = r.installer(config).Ensure(r.t.Context(), r.definitions)
+	if err == nil || !strings.Contains(err.Error(), `lacks the right "list" on mysqlclusters`) {
+		r.t.Errorf("another schema, without the right to look at objects: error %v", err)
+	}
+	if got := r.ensure(); got[0] != "Update Edited" {
+		r.t.Errorf("with it: did %v", got)
+	}
 }
 
 // applyObjects applies what manifests prints, as kubectl would.
-func (r registry) applyObjects(objects []any) {
+func (r registry) applyObjects(manifests []any) {
 	r.t.Helper()
-	document, err := deploy.Render(objects)
+	document, err := deploy.Render(manifests)
 	if err != nil {
 		r.t.Fatal(err)
 	}
