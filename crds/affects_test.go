@@ -2,7 +2,9 @@ package crds
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -232,6 +234,31 @@ func TestEnsureLooksAtNoObjectsWithoutNeed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEnsureLooksAtObjectsAgain where the API server is away for a moment. Where it stays away, the error says what to do.
+func TestEnsureLooksAtObjectsAgain(t *testing.T) {
+	t.Parallel()
+	s, looks := newServer(changed(t, narrower)), 0
+	one := installer(s)
+	one.Objects = checker(func() (Objects, error) {
+		looks++
+		if looks < 3 {
+			return Objects{}, fmt.Errorf("list widgets: %w", syscall.ECONNREFUSED)
+		}
+		return Objects{Seen: 7}, nil
+	})
+	results, err := one.Ensure(t.Context(), all(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if harm := results[0].Plan.Harm; looks != 3 || harm == nil || harm.Seen != 7 {
+		t.Errorf("looked %d times, found %v", looks, harm)
+	}
+	never := impatient(newServer(changed(t, narrower)))
+	never.Objects = checker(func() (Objects, error) { return Objects{}, syscall.ECONNREFUSED })
+	_, err = never.Ensure(t.Context(), all(t))
+	wantSays(t, err, "look at the objects of definition widgets.example.com", "not within 150ms", "crds apply --timeout", "connection refused")
 }
 
 // changed is our definition as somebody changed it.

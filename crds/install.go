@@ -162,15 +162,24 @@ func (i Installer) plan(ctx context.Context, definition Definition) (Result, err
 	there := i.situation(existing, definition)
 	decided := Decide(there, definition)
 	if decided.NeedsObjects && i.Objects != nil {
-		i.Log.Info("looking at the objects of a definition before it is updated", "name", definition.Name())
-		objects, err := i.Objects.Check(ctx, existing, decided.Target)
-		if err != nil {
+		if there.Objects, err = i.lookAtObjects(ctx, existing, decided.Target); err != nil {
 			return Result{}, fmt.Errorf("look at the objects of definition %s before updating it: %w", definition.Name(), err)
 		}
-		there.Objects = &objects
 		decided = Decide(there, definition)
 	}
 	return Result{Definition: definition, Plan: decided, Existing: existing}, nil
+}
+
+// lookAtObjects finds out what the target would do to the objects. It begins again where the API server is away for a moment.
+func (i Installer) lookAtObjects(ctx context.Context, existing, target *apiextensionsv1.CustomResourceDefinition) (found *Objects, err error) {
+	i.Log.Info("looking at the objects of a definition before it is updated", "name", existing.Name)
+	const until = "the look at all objects to end (very many take longer: mysql-operator crds apply --timeout=10m)"
+	err = poll(ctx, until, func(ctx context.Context) (bool, string, error) {
+		objects, err := i.Objects.Check(ctx, existing, target)
+		found = &objects
+		return true, "", err
+	})
+	return found, err
 }
 
 func (i Installer) situation(existing *apiextensionsv1.CustomResourceDefinition, definition Definition) Situation {
