@@ -67,10 +67,16 @@ func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem)
 		return settingsDrop, &asks
 	case q.answer != nil:
 		return decideAnswer(cluster, *q.answer)
-	case q.state.Phase == transfer.Succeeded, q.state.Phase == transfer.Failed:
-		if q.ended >= versionAgain {
-			return settingsDrop, &asks
-		}
+	}
+	return decideUnanswered(image, q, asks)
+}
+
+// decideUnanswered returns what to do while an image that was asked has given no answer, or will give none.
+func decideUnanswered(image string, q question, asks problem) (settingsAct, *problem) {
+	switch ended := q.state.Phase == transfer.Succeeded || q.state.Phase == transfer.Failed; {
+	case ended && q.ended >= versionAgain:
+		return settingsDrop, &asks
+	case ended:
 		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not say whether its mysqld takes the settings; it must have mysqld on its PATH; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, q.job.Name), true}
 	case q.pending >= versionAgain:
 		// What keeps the Pod may be mended by now: imagePullSecrets, for one, reach only Pods that are made after them.
