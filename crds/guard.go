@@ -22,8 +22,8 @@ const (
 	shortWatch = time.Second
 	// lookAgain is how long a definition is only watched where more than the definition decides.
 	lookAgain = time.Minute
-	// calm is how long a definition must be left alone until the next edit is healed at once again.
-	calm = 10 * time.Minute
+	// quietPeriod is how long a definition must stay unmodified before the guard repairs the next edit at once again.
+	quietPeriod = 10 * time.Minute
 )
 
 // Guard watches over definitions while the program runs: one that was edited comes back, one that was deleted is registered again, and
@@ -177,7 +177,7 @@ func (p *post) loss() string {
 }
 
 func (p *post) heal(ctx context.Context, found Result) Sighting {
-	if time.Since(p.healed) > calm {
+	if time.Since(p.healed) > quietPeriod {
 		p.pace = newPace()
 	} else if sleep(ctx, p.pace.Step()) != nil {
 		return Sighting{Result: found}

@@ -66,7 +66,7 @@ func IsUnavailable(err error) bool {
 	return errors.As(err, &operation) || utilnet.IsConnectionRefused(err) || utilnet.IsProbableEOF(err) || utilnet.IsHTTP2ConnectionLost(err)
 }
 
-// panicError is what became of a pass that panicked.
+// panicError reports that a pass panicked.
 type panicError struct {
 	value any
 	stack []byte

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// hold is the certainty of one who was elected that nobody else is. It ends when another holder is seen in the Lease, or some time after
-// the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a Lease that others hold
-// until its deadline, and counts that from when a renewal was answered.
+// hold tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or some time
+// after the last renewal was sent, whichever comes first. client-go's elector takes longer for both: it tries to win back a lost Lease
+// until its deadline, and counts the deadline from the answer to a renewal.
 type hold struct {
 	lasts time.Duration
 	ended chan struct{}

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// result is what became of a pass.
+// result is the outcome of one reconcile pass.
 type result string
 
 const (

@@ -112,7 +112,7 @@ func decide(c Cluster) Decision {
 	wanted := assignments(c)
 	next := nextRecord(c)
 	if next.Equal(c.Record) {
-		next = sayAnew(c.Record, c.Members, wanted)
+		next = bumpRevision(c.Record, c.Members, wanted)
 	}
 	if !next.Equal(c.Record) {
 		decision.Record = next.after(c.Record)
@@ -121,13 +121,13 @@ func decide(c Cluster) Decision {
 	decision.Scale, decision.Note = scale(c)
 	decision.Assignments, decision.Matching = wanted, matching(c)
 	if decision.Note == nil {
-		decision.Note = oddMembers(c)
+		decision.Note = memberWarnings(c)
 	}
 	return decision
 }
 
-// oddMembers speaks of members that do not get along with the operator while the cluster goes on.
-func oddMembers(c Cluster) *Note {
+// memberWarnings describes a member that needs attention but does not block the cluster; nil if there is none.
+func memberWarnings(c Cluster) *Note {
 	if name := c.heldLater(); name != "" {
 		member, _ := c.member(name)
 		return heldLaterNote(member, c.Record)

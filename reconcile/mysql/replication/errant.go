@@ -2,10 +2,10 @@ package replication
 
 import "fmt"
 
-// suspect looks, while replication runs, whether the member has something that its primary has not, and that is not hollow: somebody lifted
-// super_read_only on it. It serves nobody then, and goes on replicating: what comes from the primary is as good as before. When the primary cannot be looked
-// at, what was found last still holds.
-func suspect(step Step, local Local) Step {
+// markErrant checks a running replica for transactions that its primary does not have and that are not hollow, for example because somebody
+// disabled super_read_only. An errant replica serves no reads and continues to replicate. While the primary does not answer, the last result
+// still holds.
+func markErrant(step Step, local Local) Step {
 	written := step.Errant.Subtract(step.Hollow)
 	if !written.Empty() && step.State != StateBroken {
 		step.State, step.Message = StateErrant, errantMessage(written, local.Assignment.Record.Primary)

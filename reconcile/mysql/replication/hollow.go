@@ -11,7 +11,7 @@ import (
 //
 //   - The agent judges by what is in its own binary log (reconcile/mysql/mysqld/logbook.go), as soon as there is something of its own (ToJudge). What it
 //     does not understand, or does not find, is not hollow.
-//   - The member replicates on and serves (suspect, attachStep). It tells the hollow ones that its primary lacks.
+//   - The member replicates on and serves (markErrant, attachStep). It tells the hollow ones that its primary lacks.
 //   - The operator asks the primary to commit empty transactions with those GTIDs (Matching), so that both have the same again.
 //   - Where there is no primary to compare with, hollow transactions neither make a member the one to choose, nor keep another from it (elect).
 //

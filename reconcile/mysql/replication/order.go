@@ -12,7 +12,7 @@ import (
 //     one of a lower revision than it has accepted; it keeps that on its volume.
 //   - One revision says one thing to a member: whoever comes second with something else is refused. An operator that has to say
 //     something else (more acknowledgements, who is silent) first writes a record of the next revision, even if nothing but the
-//     number changes (sayAnew). So whatever a member is seen to have accepted stands until there is a later record.
+//     number changes (bumpRevision). So whatever a member is seen to have accepted stands until there is a later record.
 //   - An assignment repeats the token of the start of mysqld that it was decided on. So one that was meant for a Pod that is gone
 //     finds nobody.
 //
@@ -71,8 +71,8 @@ func (a Assignment) Followed(now Status) bool {
 	return reflect.DeepEqual(*now.Assignment, a)
 }
 
-// sayAnew is the next revision of a record that says what it said, where a member was told something else in this one.
-func sayAnew(record Record, members []Member, wanted map[string]Assignment) Record {
+// bumpRevision returns the record with its revision incremented if a member has already accepted other instructions under the current one.
+func bumpRevision(record Record, members []Member, wanted map[string]Assignment) Record {
 	for _, member := range members {
 		next, told := wanted[member.Name]
 		if told && member.Status != nil && next.contradicts(member.Status.Last) {

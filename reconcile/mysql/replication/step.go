@@ -152,7 +152,7 @@ func nextStep(local Local) Step {
 	step.Errant = local.lacking()
 	step.Hollow = toTell(local, step.Errant)
 	if local.Server.Channel.running() {
-		return suspect(step, local)
+		return markErrant(step, local)
 	}
 	return step
 }

@@ -72,11 +72,11 @@ type BackupSettings struct {
 	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
 	// ActiveDeadlineSeconds is how long a backup may take, all attempts together. Default 86400.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// DeletionPolicy says what becomes of the data when somebody deletes the instance. Default Retain.
+	// DeletionPolicy determines whether deleting the instance also deletes the backup's data. Default Retain.
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// DeletionPolicy is what becomes of a backup's data when its instance is deleted.
+// DeletionPolicy determines whether deleting an instance also deletes the backup's data.
 type DeletionPolicy string
 
 const (

@@ -122,7 +122,7 @@ type Durability struct {
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
 }
 
-// The condition types of every kind. Ready is the answer for people; Reconciling and Stalled are the two kstatus, Helm, Flux and Argo CD
+// The condition types of every kind. Ready is the answer for people; Reconciling and Stalled are the two that kstatus, Helm and Flux
 // look for (https://github.com/kubernetes-sigs/cli-utils, pkg/kstatus): present and True only while they apply.
 const (
 	ConditionReady       = "Ready"
