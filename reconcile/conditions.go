@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The conditions that every kind has, with the meaning that kstatus (sigs.k8s.io/cli-utils), Helm, Flux and Argo CD give them.
+// The conditions that every kind has, with the meaning that kstatus (sigs.k8s.io/cli-utils), Helm and Flux give them.
 const (
 	// ConditionReady is True when the object is as its spec says and serves its purpose.
 	ConditionReady = "Ready"
