@@ -10,10 +10,8 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	mysqlbackupinstance "github.com/mysql-operator/mysql-operator/reconcile/mysql/backup"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
@@ -373,20 +371,5 @@ func TestBackupInstanceNamespaceGoes(t *testing.T) {
 	d.runs(t, d.pod(t, "running", "backup"), "")
 	d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
 
-	namespaces := d.Dynamic.Resource(coreResource("namespaces"))
-	if err := namespaces.Delete(t.Context(), d.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	// Kubernetes ends the Pods first, and gives them their own time before it looks again: most of what this takes.
-	left := ""
-	err := wait.PollUntilContextTimeout(t.Context(), time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
-		found, err := namespaces.Get(ctx, d.namespace, metav1.GetOptions{})
-		if err == nil {
-			left = fmt.Sprint(found.Object["status"])
-		}
-		return apierrors.IsNotFound(err), nil
-	})
-	if err != nil {
-		t.Errorf("the namespace is still there: %s", left)
-	}
+	d.emptied(t)
 }

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -230,10 +228,6 @@ func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
 	sideBySide(t, 2, stories)
 }
 
-// namespacePatience bounds how long kube-controller-manager takes to end a namespace, while it also ends those of the tests that are over:
-// it began with this one after more than a minute once.
-const namespacePatience = 5 * time.Minute
-
 // TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
 func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
 	t.Parallel()
@@ -245,20 +239,7 @@ func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
 	s.settled(t, "db")
 	s.until(t, "waits", "SecretNotFound")
 
-	namespaces := s.Dynamic.Resource(coreResource("namespaces"))
-	if err := namespaces.Delete(t.Context(), s.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	soonWithin(t, namespacePatience, func(ctx context.Context) string {
-		found, err := namespaces.Get(ctx, s.namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return ""
-		}
-		if err != nil {
-			return err.Error()
-		}
-		return fmt.Sprintf("namespace %s is still there: %v", s.namespace, found.Object["status"])
-	})
+	s.emptied(t)
 	if errors := o.log.all(); len(errors) > 0 {
 		t.Errorf("a namespace that ends is no error: %v", errors)
 	}

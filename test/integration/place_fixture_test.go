@@ -3,8 +3,10 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -53,6 +56,41 @@ func (p *place) settle(t *testing.T, controllers ...reconcile.Controller) {
 		rules = append(rules, one.OwnRules...)
 	}
 	p.grantIn(t, p.home, rules)
+}
+
+// namespacePatience bounds how long kube-controller-manager takes for a namespace, while it also ends those of the tests that are over: on a busy
+// machine it began after four minutes once.
+const namespacePatience = 15 * time.Minute
+
+// emptied deletes the namespace, and waits until Kubernetes has removed everything in it. The namespace itself goes when Kubernetes looks again, once
+// half of its Pods' longest grace period is over: no test waits for that.
+func (p *place) emptied(t *testing.T) {
+	t.Helper()
+	namespaces := p.Dynamic.Resource(coreResource("namespaces"))
+	if err := namespaces.Delete(t.Context(), p.namespace, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	soonWithin(t, namespacePatience, func(ctx context.Context) string {
+		found, err := namespaces.Get(ctx, p.namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		var namespace corev1.Namespace
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, &namespace)
+		}
+		if err != nil {
+			return err.Error()
+		}
+		for _, remains := range []corev1.NamespaceConditionType{corev1.NamespaceContentRemaining, corev1.NamespaceFinalizersRemaining} {
+			if !slices.ContainsFunc(namespace.Status.Conditions, func(one corev1.NamespaceCondition) bool {
+				return one.Type == remains && one.Status == corev1.ConditionFalse
+			}) {
+				return fmt.Sprintf("namespace %s is not empty: %v", p.namespace, namespace.Status)
+			}
+		}
+		return ""
+	})
 }
 
 // newPlace makes a namespace on a control plane, which is taught the kinds.
