@@ -77,7 +77,7 @@ without_race = $(filter-out $(other_layers) $(patsubst %/,$(module)/%,$(filter-o
 .PHONY: test-unit
 test-unit: ## run the unit tests: seconds once warm
 	hack/need gcc=gcc,libc6-dev
-	hack/run-tests unit $(budget_unit) $(without_race)
+	hack/run-tests unit $(budget_unit) -timeout=$(timeout) $(without_race)
 	CGO_ENABLED=1 hack/run-tests race $(budget_race) -race -timeout=$(timeout) $(patsubst %/,./%,$(with_race))
 
 # The caches know nothing of processes and clusters: every run counts. On a real API server only the stories of the engine, where goroutines share
