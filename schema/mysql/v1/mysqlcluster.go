@@ -178,7 +178,7 @@ type MySQLClusterStatus struct {
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Revision counts the records that were written; it only rises, with every change of one of these fields and with everything else that
-	// members are told. 0 is a record of a release that did not count.
+	// members are told. 0: nothing is recorded yet.
 	Revision int64 `json:"revision,omitempty"`
 	// InSync are the members whose acknowledgement counts, the primary included, sorted. Only one of them may become primary.
 	InSync []string `json:"inSync,omitempty"`
