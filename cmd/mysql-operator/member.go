@@ -31,6 +31,9 @@ func runInit(tell io.Writer) error {
 		fmt.Fprintf(tell, "mysql-operator: the size of the volume is not known: %v\n", err)
 	}
 	who.Tell = tell
+	if err := agent.InstallPID1(agent.ProgramDir); err != nil {
+		return err
+	}
 	return agent.Prepare(layout, who)
 }
 

@@ -30,7 +30,7 @@ const probeTimeout = time.Minute
 // image but mysqld, which tells its version on its standard output only, and no container can read another one's. The container of the MySQL image
 // mounts the folder read-only.
 func InstallProbe(folder, settings string) error {
-	if err := copyProgram(filepath.Join(folder, probeProgram)); err != nil {
+	if err := copyProgram("/proc/self/exe", filepath.Join(folder, probeProgram)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
 	}
 	if settings == "" {
@@ -42,8 +42,8 @@ func InstallProbe(folder, settings string) error {
 	return nil
 }
 
-func copyProgram(to string) (err error) {
-	in, err := os.Open("/proc/self/exe")
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from) //nolint:gosec // the callers name programs of this image
 	if err != nil {
 		return err
 	}

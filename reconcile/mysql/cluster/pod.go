@@ -40,17 +40,21 @@ func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.
 	return ownContainer(n, containerPrepare, image).WithArgs("init").
 		WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
 		WithEnv(sizeEnv(cluster)...).WithEnv(rootEnv(cluster)...).
-		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir))
+		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir),
+			mount("program", agent.ProgramDir))
 }
 
 // initializeContainer is plain mysqld: its options, which prepare wrote, make it create a data directory, or only check the settings
 // where there is one.
 func initializeContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
-	return serverContainer(containerInitialize, cluster, agent.InitConfigPath)
+	return serverContainer(containerInitialize, cluster).WithCommand(mysqldCommand(agent.InitConfigPath)...)
 }
 
 func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
-	return serverContainer(containerMysqld, cluster, agent.ServerConfigPath).
+	return serverContainer(containerMysqld, cluster).
+		// mysqld as process 1 would lose a SIGTERM of its first second, and its Pod would stay until the grace period is over.
+		WithCommand(append([]string{agent.PID1Path}, mysqldCommand(agent.ServerConfigPath)...)...).
+		WithVolumeMounts(mount("program", agent.ProgramDir).WithReadOnly(true)).
 		WithPorts(corev1ac.ContainerPort().WithName(mysqlPortName).WithProtocol(corev1.ProtocolTCP).WithContainerPort(cluster.Spec.Port)).
 		// Crash recovery takes as long as it takes: a day passes before kubelet gives up.
 		WithStartupProbe(probe("/startupz", 2, 43200)).
@@ -60,9 +64,10 @@ func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfigurat
 		WithLivenessProbe(probe("/livez", 10, 36))
 }
 
-func serverContainer(name string, cluster v1.MySQLCluster, config string) *corev1ac.ContainerApplyConfiguration {
+func mysqldCommand(config string) []string { return []string{"mysqld", "--defaults-file=" + config} }
+
+func serverContainer(name string, cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().WithName(name).WithImage(cluster.Spec.Image).
-		WithCommand("mysqld", "--defaults-file="+config).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
 		WithResources(serverResources(cluster)).
@@ -126,6 +131,8 @@ func probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguratio
 const (
 	// runSize bounds the memory for rendered settings and the socket.
 	runSize = "16Mi"
+	// programSize bounds the disk for the program that starts mysqld.
+	programSize = "16Mi"
 	// secretMode lets the member's group, and nobody else, read.
 	secretMode = 0o440
 )
@@ -139,6 +146,7 @@ func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfigu
 		// In memory, since it holds passwords.
 		volume("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse(runSize))),
 		volume("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
+		volume("program").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(programSize))),
 		volume("accounts").WithSecret(secret(n.accounts())),
 		volume("tls").WithSecret(secret(n.certificate())),
 		volume("root").WithSecret(secret(cluster.Spec.Secret).
