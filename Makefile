@@ -90,9 +90,10 @@ test-integration: ## run the tests on a real API server and etcd
 		$(if $(filter .,$(race_stories)),-run=VmGroup,-skip='$(race_stories)') ./test/integration ./test/tutorial
 	hack/test-module devcluster/kubernetes
 
-# Every fault at every request, and more random sequences: for a change of how definitions are brought up to date, and before a release.
+# All cases of which the other targets run a sample, and more random sequences: for a change of what they test, and before a release.
 .PHONY: test-long
-test-long: export CRDS_FAULT_STRIDE := 1
+test-long: export SAMPLE_STRIDE := 1
+test-long: export MIGRATION_OBJECTS := 10000
 test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m

@@ -19,13 +19,15 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestNodes is the life of a cluster with two nodes, from up to down.
+// TestNodes is the life of a cluster with two nodes, from up to down. The end-to-end tests have one node: a change of the nodes needs make test-long.
 //
 //nolint:paralleltest // its steps build on each other
 func TestNodes(t *testing.T) {
 	notInShortMode(t)
+	sample.OnlyWhole(t)
 	if os.Geteuid() != 0 {
 		t.Skip("nodes need root")
 	}

@@ -12,15 +12,15 @@ import (
 	"testing"
 )
 
-// slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore that has to be still going on when an operator that
-// was killed more than once is back, which kubelet lets wait longer each time.
+// slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore with several.
 const (
 	slowly     = "bandwidthLimit: 8Mi"
 	verySlowly = "bandwidthLimit: 2Mi"
 )
 
 // TestBackupsGoOn ends, in the middle of a backup, everything that takes part in it: each backup is complete in the end, and clients go on.
-func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
+func TestBackupsGoOn(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.start(2)
 	db := p.open(p.cluster, p.password)
@@ -37,7 +37,6 @@ func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the opera
 		{"pod-deleted-at-once", func(pod string) {
 			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
 		}},
-		{"operator-killed", func(string) { kill(t, "mysql-operator", "mysql-operator") }},
 		{"agent-killed", func(string) { kill(t, replica, "mysql-operator") }},
 		{"mysqld-killed", func(string) { kill(t, replica, "mysqld") }},
 	}
@@ -61,7 +60,8 @@ func TestBackupsGoOn(t *testing.T) { //nolint:paralleltest // it kills the opera
 }
 
 // TestRestoreGoesOn ends, in the middle of a restore, what takes part in it, one after the other.
-func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
+func TestRestoreGoesOn(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.start(1)
 	db := p.open(p.cluster, p.password)
@@ -74,18 +74,11 @@ func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the ope
 	p.mustApply(p.manifest("fromBackup: good", "replicas: 2", "restore:", "  "+verySlowly))
 	for _, fault := range []func(pod string){
 		func(pod string) { kill(t, pod, "mysql-operator") },
-		func(string) { kill(t, "mysql-operator", "mysql-operator") },
 		func(pod string) {
 			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
 		},
 	} {
-		p.wait("the restore to be on its way", changeLimit, func(ctx context.Context) (bool, string) {
-			state := p.field(ctx, "{.status.restore.phase} {.status.restore.progress.percent} {.status.phase}")
-			var phase string
-			var percent int
-			_, err := fmt.Sscan(state, &phase, &percent)
-			return err == nil && phase == "Running" && percent >= 10 && percent < 80, state
-		})
+		p.isRestoring()
 		pod, before := p.transferPod("restore="+p.cluster), p.restarts()
 		fault(pod)
 		p.wait("the fault to show", changeLimit, func(context.Context) (bool, string) {
@@ -97,6 +90,18 @@ func TestRestoreGoesOn(t *testing.T) { //nolint:paralleltest // it kills the ope
 	p.settled(2)
 	p.sameTables(p.open(p.cluster, p.password), want)
 	p.sameTables(p.open(p.cluster+"-read", p.password), want)
+}
+
+// isRestoring waits until a restore has begun, and is not at its end: the moment for a fault.
+func (p *place) isRestoring() {
+	p.t.Helper()
+	p.wait("the restore to be on its way", changeLimit, func(ctx context.Context) (bool, string) {
+		state := p.field(ctx, "{.status.restore.phase} {.status.restore.progress.percent} {.status.phase}")
+		var phase string
+		var percent int
+		_, err := fmt.Sscan(state, &phase, &percent)
+		return err == nil && phase == "Running" && percent >= 10 && percent < 80, state
+	})
 }
 
 // transferPod is the Pod that is at work on a backup or a restore.

@@ -20,7 +20,7 @@ const namespaceLimit = 5 * time.Minute
 func (p *place) seed(db *sql.DB, mebibytes int) {
 	p.t.Helper()
 	// Nodes hear of a Service's new member a moment after the cluster is Ready.
-	p.waitValue(db, "SELECT 1", "1", 30*time.Second)
+	p.waitValue(db, "SELECT 1", "1", answerLimit)
 	p.exec(db,
 		"CREATE DATABASE shop CHARACTER SET utf8mb4",
 		"CREATE TABLE shop.orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, body VARBINARY(1000) NOT NULL, at TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6), KEY (at))",

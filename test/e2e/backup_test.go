@@ -51,7 +51,7 @@ func TestBackupAndRestore(t *testing.T) {
 	p.isValue(write, "SELECT COUNT(*) FROM mysql.user WHERE user = 'clerk'", "1")
 	p.refusesPassword(former)
 	p.exec(write, "INSERT INTO shop.parts VALUES (5, 1, 'after')")
-	p.waitValue(read, "SELECT COUNT(*) FROM shop.parts", "5", 30*time.Second)
+	p.waitValue(read, "SELECT COUNT(*) FROM shop.parts", "5", answerLimit)
 
 	t.Log("applied again with its data there, the restore is not done again")
 	p.run("delete", "mysqlcluster", p.cluster, "-n", p.namespace)
@@ -61,7 +61,7 @@ func TestBackupAndRestore(t *testing.T) {
 	})
 	p.mustApply(p.manifest("fromBackup: by-hand", "replicas: 2"))
 	p.settled(2)
-	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM shop.parts", "5", 30*time.Second)
+	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM shop.parts", "5", answerLimit)
 }
 
 // TestScheduledBackups lets the clock of the machine come round: two backups, of which one is kept.

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"testing"
-	"time"
 )
 
 // TestBadImagesAndSettings: what only shows when Pods start is said in the Ready condition, and mending the spec is enough.
@@ -32,7 +31,8 @@ func TestBadImagesAndSettings(t *testing.T) {
 }
 
 // TestChangesToARunningCluster: settings roll the members, volumes grow, and clients lose nothing.
-func TestChangesToARunningCluster(t *testing.T) { //nolint:paralleltest // it measures gaps: it has the machine for itself
+func TestChangesToARunningCluster(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.start(2)
 	w := p.startWriter()
@@ -59,7 +59,7 @@ func TestChangesToARunningCluster(t *testing.T) { //nolint:paralleltest // it me
 	p.goesOn(w)
 	w.end()
 	p.nothingLost(w, write)
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) = (SELECT COUNT(*) FROM test.numbers) FROM test.numbers", "1", 30*time.Second)
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) = (SELECT COUNT(*) FROM test.numbers) FROM test.numbers", "1", answerLimit)
 }
 
 // TestLongestNameAndLowPort: what is at the edge of the schema works.
@@ -68,5 +68,5 @@ func TestLongestNameAndLowPort(t *testing.T) {
 	p := newPlace(t)
 	p.cluster = (p.cluster + "-a-name-of-forty-characters-and-no-more")[:40]
 	p.start(1, "port: 88")
-	p.waitValue(p.open(p.cluster, p.password), "SELECT @@GLOBAL.port", "88", 30*time.Second)
+	p.waitValue(p.open(p.cluster, p.password), "SELECT @@GLOBAL.port", "88", answerLimit)
 }

@@ -36,7 +36,7 @@ func (p *place) checkReplication() {
 	p.t.Helper()
 	write, read := p.open(p.cluster, p.password), p.open(p.cluster+"-read", p.password)
 	p.exec(write, "CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1), (2), (3)")
-	p.waitValue(read, "SELECT COUNT(*) FROM shop.orders", "3", 30*time.Second)
+	p.waitValue(read, "SELECT COUNT(*) FROM shop.orders", "3", answerLimit)
 	p.isValue(read, "SELECT @@GLOBAL.super_read_only", "1")
 	p.isValue(read, "SELECT @@GLOBAL.rpl_semi_sync_replica_enabled", "1")
 	p.isValue(read, "SELECT SSL_ALLOWED FROM performance_schema.replication_connection_configuration", "YES")
@@ -52,7 +52,8 @@ func (p *place) checkReplication() {
 	}
 }
 
-func TestScaleFromOneToFiveAndBack(t *testing.T) { //nolint:paralleltest // five members fill the machine
+func TestScaleFromOneToFiveAndBack(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t)
 	p.start(1)
 	w := p.startWriter()
@@ -69,7 +70,7 @@ func TestScaleFromOneToFiveAndBack(t *testing.T) { //nolint:paralleltest // five
 		t.Errorf("the volumes of members that left must be kept, found %v", volumes)
 	}
 	read := p.open(p.cluster+"-read", p.password)
-	p.waitValue(read, "SELECT COUNT(*) = (SELECT COUNT(*) FROM test.numbers) FROM test.numbers", "1", 30*time.Second)
+	p.waitValue(read, "SELECT COUNT(*) = (SELECT COUNT(*) FROM test.numbers) FROM test.numbers", "1", answerLimit)
 }
 
 func TestDeletedClusterIsAdopted(t *testing.T) {
@@ -91,8 +92,8 @@ func TestDeletedClusterIsAdopted(t *testing.T) {
 	p.password = "a new password"
 	p.start(2)
 	again := p.open(p.cluster, p.password)
-	p.waitValue(again, "SELECT COUNT(*) FROM kept.rows_here", "2", 30*time.Second)
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM kept.rows_here", "2", 30*time.Second)
+	p.waitValue(again, "SELECT COUNT(*) FROM kept.rows_here", "2", answerLimit)
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM kept.rows_here", "2", answerLimit)
 	ctx, cancel := p.context(10 * time.Second)
 	defer cancel()
 	if epoch := p.field(ctx, "{.status.epoch}"); epoch != "2" {

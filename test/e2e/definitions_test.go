@@ -103,7 +103,7 @@ func TestDefinitionDeleted(t *testing.T) { //nolint:paralleltest // it deletes t
 	p.onDevClusterOnly("the definition is deleted, with every MySQLCluster there is")
 	p.start(1)
 	write := p.open(p.cluster, p.password)
-	p.waitValue(write, "SELECT 1", "1", 30*time.Second)
+	p.waitValue(write, "SELECT 1", "1", answerLimit)
 	p.exec(write, "CREATE DATABASE kept", "CREATE TABLE kept.rows_here (id INT PRIMARY KEY)", "INSERT INTO kept.rows_here VALUES (1), (2)")
 
 	p.protect()
@@ -140,7 +140,7 @@ func TestDefinitionDeleted(t *testing.T) { //nolint:paralleltest // it deletes t
 		return err == nil, "" + errorText(err)
 	})
 	p.settled(1)
-	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM kept.rows_here", "2", 30*time.Second)
+	p.waitValue(p.open(p.cluster, p.password), "SELECT COUNT(*) FROM kept.rows_here", "2", answerLimit)
 }
 
 // protect installs the policy, as make protect does, until the test ends. One that was there stays.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 )
@@ -52,5 +51,5 @@ func TestTablesOfOtherEngines(t *testing.T) {
 	p.run("delete", "pod", p.cluster+"-1", "-n", p.namespace)
 	p.settled(2)
 	p.conditionSays("IncompleteMembers", "")
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT SUM(id) FROM shop.log", "5", 30*time.Second)
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT SUM(id) FROM shop.log", "5", answerLimit)
 }

@@ -17,14 +17,14 @@ import (
 const operatorNamespace = "default"
 
 const (
-	readyLimit  = 4 * time.Minute
-	changeLimit = 2 * time.Minute
+	readyLimit  = 6 * time.Minute
+	changeLimit = 4 * time.Minute
 	// answerLimit is for what is so already: a server beside others on a busy machine may take a while to answer.
-	answerLimit = 30 * time.Second
+	answerLimit = time.Minute
 )
 
 // atATime is how many tests run at once unless -parallel says otherwise: Pods take more time to come and go than processor time.
-const atATime = "3"
+const atATime = "5"
 
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", atATime) // never fails: the flag is there

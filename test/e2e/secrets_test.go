@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,46 +13,41 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
-// TestOwnSecretsAreMadeAgain: somebody deletes the Secrets that the operator made. They come back with another CA and other passwords, which
-// the running members take over; nobody is locked out, also not after a restart of mysqld.
-func TestOwnSecretsAreMadeAgain(t *testing.T) { //nolint:paralleltest // it kills the operator that all tests use
-	p := newPlace(t)
-	p.start(2)
-	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE kept")
-	before := p.ownSecrets()
+// deleteOwnSecrets deletes the Secrets that the operator made.
+func (p *place) deleteOwnSecrets() {
+	p.t.Helper()
 	p.run("delete", "secret", p.cluster+"-accounts", p.cluster+"-tls", "-n", p.namespace)
 	p.run("delete", "secret", agent.AuthoritySecret(p.namespace, p.cluster), "-n", operatorNamespace)
-	// The operator looks at Secrets, which it does not watch, every five minutes and whenever it starts.
-	kill(t, "mysql-operator", "mysql-operator")
+}
+
+// ownSecretsReturn waits until these Secrets are there again, with another CA and other passwords, and the running members of a cluster of two have taken
+// them over. Nobody is locked out, also not after a restart of mysqld.
+func (p *place) ownSecretsReturn(before string) {
+	p.t.Helper()
 	p.wait("the Secrets to be made again", changeLimit, func(context.Context) (bool, string) {
 		now, err := p.try("get", "secret", p.cluster+"-accounts", p.cluster+"-tls", "-o", "name")
 		return err == nil, now
 	})
 	if after := p.ownSecrets(); after == before {
-		t.Fatal("the Secrets were not made anew")
+		p.t.Fatal("the Secrets were not made anew")
 	}
-	for _, member := range []string{"-0", "-1"} {
+	members := []string{p.cluster + "-0", p.cluster + "-1"}
+	for _, member := range members {
 		p.wait("member "+member+" to take the new passwords over", 3*time.Minute, func(ctx context.Context) (bool, string) {
-			logs, err := p.kubectl.Run(ctx, "logs", p.cluster+member, "-c", "agent", "-n", p.namespace)
+			logs, err := p.kubectl.Run(ctx, "logs", member, "-c", "agent", "-n", p.namespace)
 			return err == nil && strings.Contains(logs, "the operator's accounts have new passwords"), "not yet"
 		})
 	}
 	p.settled(2)
-	for _, member := range []string{"-0", "-1"} {
-		t.Logf("mysqld of %s starts again", member)
-		kill(t, p.cluster+member, "mysqld")
+	for _, member := range members {
+		p.t.Logf("mysqld of %s starts again", member)
+		kill(p.t.T, member, "mysqld")
 		p.wait("mysqld to be gone", changeLimit, func(context.Context) (bool, string) {
-			seen := p.run("get", "pod", p.cluster+member, "-n", p.namespace, "-o", `jsonpath={.status.containerStatuses[?(@.name=="mysqld")].lastState.terminated.exitCode}`)
+			seen := p.run("get", "pod", member, "-n", p.namespace, "-o", `jsonpath={.status.containerStatuses[?(@.name=="mysqld")].lastState.terminated.exitCode}`)
 			return seen == "137", seen
 		})
 		p.settled(2)
 	}
-	db := p.open(p.cluster, p.password)
-	p.wait("a write to be taken", answerLimit, func(ctx context.Context) (bool, string) {
-		_, err := db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS after")
-		return err == nil, fmt.Sprint(err)
-	})
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('kept', 'after')", "2", 30*time.Second)
 }
 
 // TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each connection,

@@ -1,9 +1,6 @@
 package e2e
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
 // TestASingleMemberSurvivesWhatCannotWork: settings and images that mysqld could not start with restart no member, and other ones take effect.
 func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
@@ -30,7 +27,7 @@ func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 		t.Errorf("the member was restarted for what could not work")
 	}
 	p.start(1, `config: {sql_mode: ANSI, max_connections: "77"}`)
-	p.waitValue(p.open(p.cluster, p.password), "SELECT CONCAT(@@GLOBAL.max_connections, ' ', @@GLOBAL.sql_mode LIKE '%ANSI%')", "77 1", 30*time.Second)
+	p.waitValue(p.open(p.cluster, p.password), "SELECT CONCAT(@@GLOBAL.max_connections, ' ', @@GLOBAL.sql_mode LIKE '%ANSI%')", "77 1", answerLimit)
 }
 
 // TestPluginsWithTheirSettings: a new cluster loads a plugin of the image, with settings that only it knows, and so does a replica that comes later.
@@ -40,7 +37,7 @@ func TestPluginsWithTheirSettings(t *testing.T) {
 	lines := []string{"plugins: [thread_pool.so]", `config: {thread_pool_size: "3"}`}
 	p.start(1, lines...)
 	const query = "SELECT CONCAT(@@GLOBAL.thread_pool_size, ' ', PLUGIN_STATUS) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'thread_pool'"
-	p.waitValue(p.open(p.cluster, p.password), query, "3 ACTIVE", 30*time.Second)
+	p.waitValue(p.open(p.cluster, p.password), query, "3 ACTIVE", answerLimit)
 	p.start(2, lines...)
-	p.waitValue(p.open(p.cluster+"-read", p.password), query, "3 ACTIVE", 30*time.Second)
+	p.waitValue(p.open(p.cluster+"-read", p.password), query, "3 ACTIVE", answerLimit)
 }

@@ -57,7 +57,7 @@ func (p *place) connect(service, password string, security *tls.Config) *sql.DB 
 // reached waits until a server answers, be it with a refusal: nodes hear of a Service's new endpoint a moment after the cluster is Ready.
 func (p *place) reached(db *sql.DB, service string) {
 	p.t.Helper()
-	p.wait("a server behind the Service "+service, 30*time.Second, func(ctx context.Context) (bool, string) {
+	p.wait("a server behind the Service "+service, answerLimit, func(ctx context.Context) (bool, string) {
 		err := db.PingContext(ctx)
 		if refusal := (*driver.MySQLError)(nil); err == nil || errors.As(err, &refusal) {
 			return true, ""

@@ -23,24 +23,22 @@ import (
 )
 
 const (
-	manyObjects = 10_000
 	// appliedEach: one of so many objects was made by server-side apply.
 	appliedEach = 20
-	// killedAt is the patch of the first run at which it is killed, crashAt that of the second at which the API server crashes.
-	killedAt, crashAt = 4_000, 1_500
 	// editEvery is how often each of the two editors writes.
 	editEvery = 50 * time.Millisecond
 )
 
-// TestMigrationOfManyObjects is an upgrade that drops a version: 10,000 objects, edited meanwhile; the operator dies, the API server, too.
+// TestMigrationOfManyObjects is an upgrade that drops a version: 4,000 objects, edited meanwhile, or MIGRATION_OBJECTS of them; the operator dies, the
+// API server, too.
 func TestMigrationOfManyObjects(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)
 	a := newArchive(t, server, "volumes", "v1 served storage")
-	l := library{archive: a, edits: map[string]int64{}, gone: map[string]bool{}}
-	t.Logf("%d objects made in %v", manyObjects, within(l.fill))
+	l := library{archive: a, many: fromEnvironment("MIGRATION_OBJECTS", 4_000), edits: map[string]int64{}, gone: map[string]bool{}}
+	t.Logf("%d objects made in %v", l.many, within(l.fill))
 	a.define("v1", "v2 served storage")
-	if got, want := a.storedIn(), fmt.Sprintf("%d in v1", manyObjects); got != want {
+	if got, want := a.storedIn(), fmt.Sprintf("%d in v1", l.many); got != want {
 		t.Fatalf("before: %s, want %s", got, want)
 	}
 
@@ -56,10 +54,17 @@ func TestMigrationOfManyObjects(t *testing.T) {
 // library knows what its volumes must hold.
 type library struct {
 	archive
+	many  int
 	lock  sync.Mutex
 	edits map[string]int64 // the last acknowledged edit of each volume that was edited
 	gone  map[string]bool  // deleted
 }
+
+// killedAt is the patch of the first run at which it is killed.
+func (l *library) killedAt() int { return l.many * 2 / 5 }
+
+// crashAt is the patch of the second run at which the API server crashes.
+func (l *library) crashAt() int { return l.many * 3 / 20 }
 
 func volume(number int) string { return fmt.Sprintf("volume-%05d", number) }
 
@@ -71,7 +76,7 @@ func (l *library) fill() {
 	l.mustApply("v1", volume(0), "owner", spec(0))
 	prefix := fmt.Sprintf("/registry/%s/%s/%s/", archiveGroup, l.plural, l.namespace)
 	examples, copies := l.Stored(l.t, prefix), map[string][]byte{}
-	for number := 2; number < manyObjects; number++ {
+	for number := 2; number < l.many; number++ {
 		example := examples[prefix+volume(min(number%appliedEach, 1))]
 		object := &unstructured.Unstructured{}
 		if err := json.Unmarshal(example, &object.Object); err != nil {
@@ -106,7 +111,7 @@ func (l *library) edit() (stop func()) {
 			for edit := int64(1); ctx.Err() == nil; edit++ {
 				<-pace.C
 				// Each editor has volumes of its own, so that the last edit is known.
-				l.change(volume(random.IntN(manyObjects/2)*2+editor), edit)
+				l.change(volume(random.IntN(l.many/2)*2+editor), edit)
 			}
 		})
 	}
@@ -161,7 +166,7 @@ func (l *library) killedInTheMiddle() {
 	var killed time.Time
 	var once sync.Once
 	seen := &traffic{at: func(patch int64) {
-		if patch >= killedAt {
+		if patch >= int64(l.killedAt()) {
 			once.Do(func() { killed = time.Now(); kill() })
 		}
 	}}
@@ -183,7 +188,7 @@ func (l *library) killedInTheMiddle() {
 func (l *library) resumedThroughACrash() {
 	crash, crashed := make(chan struct{}), false
 	seen := &traffic{at: func(patch int64) {
-		if patch == crashAt {
+		if patch == int64(l.crashAt()) {
 			close(crash)
 		}
 	}}
@@ -213,7 +218,7 @@ func (l *library) resumedThroughACrash() {
 	if !crashed || !end.result.Trimmed || !p.Resumed || p.Done+p.Skipped != p.Total {
 		l.t.Errorf("resumed: crashed %v, result %+v", crashed, end.result)
 	}
-	if rewritten := seen.count(); rewritten > manyObjects-killedAt+1_500 {
+	if rewritten := seen.count(); rewritten > l.many-l.killedAt()+1_000 {
 		l.t.Errorf("%d objects were rewritten: the cursor was not used", rewritten)
 	}
 	l.t.Logf("resumed: %d objects by %d patches, %.0f objects/s with the API server away for a while", seen.count(), seen.patches.Load(), p.Rate)
@@ -225,7 +230,7 @@ func (l *library) resumedThroughACrash() {
 
 // intact checks every object, when nobody knows v1 any more.
 func (l *library) intact() {
-	if got, want := l.storedIn(), fmt.Sprintf("%d in v2", manyObjects-len(l.gone)); got != want {
+	if got, want := l.storedIn(), fmt.Sprintf("%d in v2", l.many-len(l.gone)); got != want {
 		l.t.Errorf("stored: %s, want %s", got, want)
 	}
 	list, err := l.objects("v2").List(l.t.Context(), metav1.ListOptions{})
@@ -248,7 +253,7 @@ func (l *library) intact() {
 			}
 		}
 	}
-	for number := 0; number < manyObjects; number += 10 * appliedEach {
+	for number := 0; number < l.many; number += 10 * appliedEach {
 		if l.gone[volume(number)] {
 			continue
 		}

@@ -27,10 +27,6 @@ func fromEnvironment(name string, otherwise int) int {
 	return number
 }
 
-// faultStride thins out the ways in which a request goes wrong: 3 tries one in three, others at the next request. 1 tries all at each request, as
-// make test-long does.
-func faultStride() int { return fromEnvironment("CRDS_FAULT_STRIDE", 3) }
-
 // TestRandomBoots lets operators of three releases boot in any order, two at once, disturbed and killed, with objects being made, edited and
 // deleted in between and definitions edited by hand. Whatever happened: once the newest release boots in peace, its definition is there, and
 // every object is as it was written last. CRDS_SEQUENCES and CRDS_SEED say how many, and which: make test-long runs more. A failure names its

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,20 +98,9 @@ func TestBackupInstanceSurvivesEveryCrash(t *testing.T) {
 	if len(writes) < 12 {
 		t.Fatalf("a whole life takes more writes than these: %v", writes)
 	}
-	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
-	for number := range writes {
-		for _, sent := range []bool{false, true} {
-			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
-				if newDepot(t).wholeLife(t, number+1, sent).wire.isDead() {
-					deaths.Add(1)
-				}
-			}
-		}
-	}
-	sideBySide(t, 4, stories)
-	if died := int(deaths.Load()); died < len(stories)*3/4 {
-		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
-	}
+	survivesCrashes(t, crashesUpTo(len(writes)), func(t *testing.T, at crash) bool {
+		return newDepot(t).wholeLife(t, at.write, at.sent).wire.isDead()
+	})
 }
 
 // wholeLife makes a backup and deletes it with its data. An operator that dies has a successor.

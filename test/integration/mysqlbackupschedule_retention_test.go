@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -207,25 +206,14 @@ func TestBackupScheduleSurvivesEveryCrash(t *testing.T) {
 	if len(writes) < 9 {
 		t.Fatalf("three nights take more writes than these: %v", writes)
 	}
-	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
-	for number := range writes {
-		for _, sent := range []bool{false, true} {
-			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
-				d := newDiary(t, "retention: {keepLast: 1}")
-				doomed := d.operate(t, nil)
-				doomed.wire.dieAt(number+1, sent)
-				d.succeededBy(t, doomed)
-				d.threeNights(t)
-				if doomed.wire.isDead() {
-					deaths.Add(1)
-				}
-			}
-		}
-	}
-	sideBySide(t, 4, stories)
-	if died := int(deaths.Load()); died < len(stories)*3/4 {
-		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
-	}
+	survivesCrashes(t, crashesUpTo(len(writes)), func(t *testing.T, at crash) bool {
+		d := newDiary(t, "retention: {keepLast: 1}")
+		doomed := d.operate(t, nil)
+		doomed.wire.dieAt(at.write, at.sent)
+		d.succeededBy(t, doomed)
+		d.threeNights(t)
+		return doomed.wire.isDead()
+	})
 }
 
 // succeededBy starts another operator as soon as one has died.

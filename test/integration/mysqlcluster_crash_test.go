@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,30 +137,15 @@ func TestMySQLClusterSurvivesEveryCrash(t *testing.T) {
 	if len(writes) < 15 {
 		t.Fatalf("a creation takes more writes than these: %v", writes)
 	}
-
-	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
-	for number := range writes {
-		for _, sent := range []bool{false, true} {
-			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
-				if survivesCrash(t, number+1, sent, want) {
-					deaths.Add(1)
-				}
-			}
-		}
-	}
-	sideBySide(t, 4, stories)
-	// A creation may take a few writes less than the one that was counted: its last ones are events and routes.
-	if died := int(deaths.Load()); died < len(stories)*3/4 {
-		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
-	}
+	survivesCrashes(t, crashesUpTo(len(writes)), func(t *testing.T, at crash) bool { return survivesCrash(t, at, want) })
 }
 
 // survivesCrash says whether the operator died as planned.
-func survivesCrash(t *testing.T, number int, sent bool, want map[string]any) bool {
+func survivesCrash(t *testing.T, at crash, want map[string]any) bool {
 	t.Helper()
 	s := newSite(t)
 	doomed := s.operate(t, nil)
-	doomed.wire.dieAt(number, sent)
+	doomed.wire.dieAt(at.write, at.sent)
 	s.apply(t, "db", "secret: root")
 	soon(t, func(ctx context.Context) string {
 		cluster, err := s.cluster(ctx, "db")

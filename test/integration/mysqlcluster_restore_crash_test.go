@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,31 +45,20 @@ func TestMySQLClusterRestoreSurvivesEveryCrash(t *testing.T) {
 		}
 	})
 
-	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
-	for _, number := range deadly {
-		for _, sent := range []bool{false, true} {
-			verb, _, _ := strings.Cut(writes[number-1], " ")
-			stories[fmt.Sprintf("write %d, sent %t: %s", number, sent, verb)] = func(t *testing.T) {
-				if survivesCrashedRestore(t, number, sent, want) {
-					deaths.Add(1)
-				}
-			}
-		}
-	}
-	sideBySide(t, 4, stories)
-	if died := int(deaths.Load()); died < len(stories)*3/4 {
-		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
-	}
+	survivesCrashes(t, crashesAt(deadly...), func(t *testing.T, at crash) bool {
+		t.Logf("the operator dies at %s", writes[at.write-1])
+		return survivesCrashedRestore(t, at, want)
+	})
 }
 
 // survivesCrashedRestore says whether the operator died as planned.
-func survivesCrashedRestore(t *testing.T, number int, sent bool, want any) bool {
+func survivesCrashedRestore(t *testing.T, at crash, want any) bool {
 	t.Helper()
 	v := newVault(t)
 	v.nightly(t)
 	v.nodes(t, "db")
 	doomed := v.operate(t, nil)
-	doomed.wire.dieAt(number, sent)
+	doomed.wire.dieAt(at.write, at.sent)
 	v.apply(t, "db", "secret: root, fromBackup: nightly")
 	soon(t, func(ctx context.Context) string {
 		cluster, err := v.cluster(ctx, "db")

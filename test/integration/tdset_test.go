@@ -354,21 +354,9 @@ func TestTDSetSurvivesEveryCrash(t *testing.T) {
 	if len(writes) < 6 {
 		t.Fatalf("a morning takes more writes than these: %v", writes)
 	}
-	stories, deaths := map[string]func(*testing.T){}, &atomic.Int32{}
-	for number := range writes {
-		for _, sent := range []bool{false, true} {
-			stories[fmt.Sprintf("write %d, sent %t", number+1, sent)] = func(t *testing.T) {
-				if newOffice(t, officeHour(8, 0, 0)).morning(t, number+1, sent).wire.isDead() {
-					deaths.Add(1)
-				}
-			}
-		}
-	}
-	sideBySide(t, 4, stories)
-	if died := int(deaths.Load()); died < len(stories)*3/4 {
-		t.Errorf("only %d of %d operators died: this proves little", died, len(stories))
-	}
-	t.Logf("%d operators died in mornings of %d writes", deaths.Load(), len(writes))
+	survivesCrashes(t, crashesUpTo(len(writes)), func(t *testing.T, at crash) bool {
+		return newOffice(t, officeHour(8, 0, 0)).morning(t, at.write, at.sent).wire.isDead()
+	})
 }
 
 // morning makes a TDSet at 8, changes its image, and lets it become 9. An operator that dies has a successor.

@@ -8,5 +8,5 @@ const (
 	randomCopies  = 8
 	harmsPerFile  = 1
 	requestStride = 5
-	gatewayStride = 100 // only the first request
+	withRace      = true
 )

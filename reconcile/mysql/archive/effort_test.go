@@ -9,6 +9,6 @@ const (
 	harmsPerFile = 6
 	// requestStride is the distance between two requests at which a fault is tried: 1 tries all.
 	requestStride = 1
-	// gatewayStride is the same for the backups to a real S3 server, which are larger.
-	gatewayStride = 1
+	// withRace says that the race detector slows down what tests need another program for: these run without it.
+	withRace = false
 )

@@ -26,8 +26,8 @@ type gateway struct{ url, root string }
 // startGateway builds the S3 gateway in testdata/gateway, once, and starts it with a bucket.
 func startGateway(t *testing.T) gateway {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a real S3 server: make test-unit runs it")
+	if testing.Short() || withRace {
+		t.Skip("needs a real S3 server: make test-unit runs it, without the race detector")
 	}
 	program, err := filepath.Abs("../../../.dev/bin/s3gateway")
 	if err != nil {

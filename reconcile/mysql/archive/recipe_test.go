@@ -13,8 +13,8 @@ import (
 // What docs/backup-format.md tells people to type restores a backup, with nothing of ours.
 func TestRecipeOfTheDocs(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs age and zstd, which make test-unit installs")
+	if testing.Short() || withRace {
+		t.Skip("needs age and zstd, which make test-unit installs, and runs without the race detector")
 	}
 	need := exec.CommandContext(t.Context(), "../../../hack/need", "age=age", "zstd=zstd", "tar=tar")
 	if output, err := need.CombinedOutput(); err != nil {

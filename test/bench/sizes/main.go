@@ -100,7 +100,7 @@ func compare(ctx context.Context, o options, out io.Writer, at place) error {
 }
 
 // reserved is what of a volume is for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, what a new mysqld has.
-const reserved = 350 << 20
+const reserved = 450 << 20
 
 // dataFor is half as much again as the pool holds, as far as the volume has room for it.
 func dataFor(tuned sizing.Settings, volume int64) int64 {

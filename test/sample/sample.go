@@ -1,0 +1,43 @@
+// Package sample picks the cases of exhaustive tests that run. SAMPLE_STRIDE is the stride of samples: 4 unless set. 1 takes all cases, as make test-long
+// does. SAMPLE_SEED determines which cases a sample has: hack/run-tests derives it from the commit, and without it they are others in each run.
+package sample
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Sample has every stride-th case of a test.
+type Sample struct{ stride, first int }
+
+// New returns the sample of a test, and logs how to run the same one. As many successive seeds as the stride take all cases.
+func New(t *testing.T) Sample {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("SAMPLE_SEED"), 10, 31)
+	if err != nil {
+		seed = uint64(rand.Uint32() >> 1) //nolint:gosec // which cases run is no secret
+	}
+	t.Logf("to run the same sample: SAMPLE_STRIDE=%d SAMPLE_SEED=%d", stride(), seed)
+	return Sample{stride(), int(seed) % stride()} //nolint:gosec // 31 bits
+}
+
+// Takes reports whether the case with this number runs.
+func (s Sample) Takes(number int) bool { return number%s.stride == s.first }
+
+// OnlyWhole skips a test unless all cases run.
+func OnlyWhole(t *testing.T) {
+	t.Helper()
+	if stride() != 1 {
+		t.Skip("runs with SAMPLE_STRIDE=1, as in make test-long")
+	}
+}
+
+func stride() int {
+	stride, err := strconv.Atoi(os.Getenv("SAMPLE_STRIDE"))
+	if err != nil || stride < 1 {
+		return 4
+	}
+	return stride
+}
