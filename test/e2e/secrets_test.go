@@ -48,6 +48,8 @@ func (p *place) ownSecretsReturn(before string) {
 		})
 		p.settled(2)
 	}
+	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE after")
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'after'", "1", answerLimit)
 }
 
 // TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each connection,
