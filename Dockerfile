@@ -13,7 +13,7 @@ LABEL org.opencontainers.image.title="mysql-operator" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}"
 
-COPY bin/mysql-operator bin/mysql-operator-pid1 bin/mysql-operator-pulsar bin/mysql-operator-vsphere /
+COPY bin/mysql-operator bin/mysql-operator-member bin/mysql-operator-pid1 bin/mysql-operator-pulsar bin/mysql-operator-vsphere /
 
 # Numeric, so that runAsNonRoot can be checked without a user database.
 USER 65532:65532

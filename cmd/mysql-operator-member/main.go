@@ -1,61 +1,117 @@
+// Command mysql-operator-member is what the operator runs inside the Pods of a MySQLCluster: it prepares a member, is its agent, and asks a MySQL image for
+// its version.
 package main
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"strings"
+	"strconv"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// runInitCommand is the subcommand init.
-func runInitCommand(_ context.Context, p process) error {
-	if len(p.arguments) > 0 {
-		return badUsage("init takes no argument %q", strings.Join(p.arguments, " "))
+func main() { os.Exit(program().Main()) }
+
+func program() cli.Program {
+	return cli.Program{
+		Name:  agent.Program,
+		Intro: agent.Program + " runs in the Pods of a MySQLCluster.",
+		Outro: agent.Program + " SUBCOMMAND --help lists the flags.",
+		Commands: []cli.Command{
+			{Name: agent.CommandInit, Usage: "init", Summary: "prepare a member", Run: runInit},
+			{Name: agent.CommandAgent, Usage: "agent [flags]", Summary: "be the agent of a member", Run: runAgent},
+			{Name: agent.CommandVersion, Usage: "server-version [flags]", Summary: "ask a MySQL image for its version", Run: runVersion},
+		},
 	}
-	return runInit(p.err)
 }
 
-// runAgentCommand is the subcommand agent.
-func runAgentCommand(ctx context.Context, p process) error {
-	o := logOptions{}
-	flags := pflag.NewFlagSet("mysql-operator agent", pflag.ContinueOnError)
-	o.register(flags)
-	rest, err := parse(flags, p)
+// runInit is the subcommand init: the first init container of a member's Pod.
+func runInit(_ context.Context, p cli.Process) error {
+	if err := cli.ParseAll(flagSet(agent.CommandInit), p); err != nil {
+		return err
+	}
+	who, err := memberIdentity()
 	if err != nil {
 		return err
 	}
-	if len(rest) > 0 {
-		return badUsage("agent takes no argument %q", strings.Join(rest, " "))
+	layout := agent.PodLayout()
+	if who.Given, err = given(); err != nil {
+		return err
 	}
-	log, err := o.logger(p.err)
+	if who.Given.Volume, err = layout.VolumeSize(); err != nil {
+		// The volume can hold data all the same. mysqld's own settings of sizes stay.
+		fmt.Fprintf(p.Err, "%s: the size of the volume is not known: %v\n", agent.Program, err)
+	}
+	who.Tell = p.Err
+	if err := agent.InstallPID1(agent.ProgramDir); err != nil {
+		return err
+	}
+	return agent.Prepare(layout, who)
+}
+
+// runAgent is the subcommand agent: the sidecar of a member's Pod. It ends when the context does.
+func runAgent(ctx context.Context, p cli.Process) error {
+	var logs cli.LogOptions
+	flags := flagSet(agent.CommandAgent)
+	logs.Register(flags)
+	if err := cli.ParseAll(flags, p); err != nil {
+		return err
+	}
+	log, err := logs.Logger(p.Err)
 	if err != nil {
 		return err
 	}
-	return runAgent(ctx, log)
+	return serve(ctx, log)
 }
 
-// runServerVersion is the subcommand server-version: two containers of the Pod that asks a cluster's image, of our image and then of that one.
-func runServerVersion(ctx context.Context, p process) error {
+func serve(ctx context.Context, log logr.Logger) error {
+	sidecar, err := agent.New(agent.PodLayout(), rootAbsent(), log)
+	if err != nil {
+		return err
+	}
+	has, err := given()
+	if err != nil {
+		return err
+	}
+	sidecar.SetMemoryBudget(has.Memory)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	served := make(chan error, 1)
+	go func() {
+		served <- sidecar.Serve(ctx, ":"+strconv.Itoa(agent.Port))
+		stop()
+	}()
+	if err := sidecar.Run(ctx); err != nil {
+		return err
+	}
+	return <-served
+}
+
+// runVersion is the subcommand server-version: both containers of the Pod that asks a cluster's image, of the operator's image and then of that one.
+func runVersion(ctx context.Context, p cli.Process) error {
 	var install, report, settings string
-	flags := pflag.NewFlagSet("mysql-operator server-version", pflag.ContinueOnError)
-	flags.StringVar(&install, "install", "", "folder to put this program into")
+	flags := flagSet(agent.CommandVersion)
+	flags.StringVar(&install, "install", "", "folder to copy this program to")
 	flags.StringVar(&report, "report", "", "file to write the version of this image's mysqld to")
-	flags.StringVar(&settings, "settings", "", "my.cnf that this image's mysqld is to check, too; the report says whether it takes it")
-	rest, err := parse(flags, p)
-	switch {
-	case err != nil:
+	flags.StringVar(&settings, "settings", "", "my.cnf that this image's mysqld checks, too; the report says whether it accepts it")
+	if err := cli.ParseAll(flags, p); err != nil {
 		return err
-	case len(rest) > 0:
-		return badUsage("server-version takes no argument %q", strings.Join(rest, " "))
+	}
+	switch {
 	case (install == "") == (report == ""):
-		return badUsage("server-version takes --install or --report")
+		return cli.BadUsage("%s takes --install or --report", flags.Name())
 	case install != "":
-		return agent.InstallProbe(install, os.Getenv(transfer.EnvSettings))
+		return agent.InstallProbe(install, os.Getenv(agent.EnvProbeSettings))
 	default:
 		return agent.Probe(ctx, report, settings)
 	}
+}
+
+func flagSet(subcommand string) *pflag.FlagSet {
+	return pflag.NewFlagSet(agent.Program+" "+subcommand, pflag.ContinueOnError)
 }

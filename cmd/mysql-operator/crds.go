@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -19,7 +20,7 @@ type crdsOptions struct {
 	kubeconfig string
 	timeout    time.Duration
 	definitionLimits
-	log logOptions
+	log cli.LogOptions
 }
 
 func (o *crdsOptions) flags() *pflag.FlagSet {
@@ -28,7 +29,7 @@ func (o *crdsOptions) flags() *pflag.FlagSet {
 	kubeconfigFlag(flags, &o.kubeconfig)
 	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and for definitions to be in force")
 	o.register(flags)
-	o.log.register(flags)
+	o.log.Register(flags)
 	return flags
 }
 
@@ -39,18 +40,18 @@ const (
 )
 
 // runCRDs shows what the operator would do about the definitions (plan), does it (apply), or shows what is there (status).
-func runCRDs(ctx context.Context, p process) error {
+func runCRDs(ctx context.Context, p cli.Process) error {
 	o := crdsOptions{}
-	words, err := parse(o.flags(), p)
+	words, err := cli.Parse(o.flags(), p)
 	if err != nil {
 		return err
 	}
 	if len(words) != 1 {
-		return badUsage("crds needs one of plan, apply, status")
+		return cli.BadUsage("crds needs one of plan, apply, status")
 	}
 	kinds, err := schema.Select(o.kinds)
 	if err != nil {
-		return &usageError{err}
+		return cli.BadUsage("%w", err)
 	}
 	defined, err := loadDefinitions(kinds)
 	if err != nil {
@@ -68,12 +69,12 @@ func runCRDs(ctx context.Context, p process) error {
 	case "status":
 		return tellStatus(ctx, p, installer, defined)
 	default:
-		return badUsage("crds knows plan, apply and status, not %q", words[0])
+		return cli.BadUsage("crds knows plan, apply and status, not %q", words[0])
 	}
 }
 
-func (o crdsOptions) installer(p process) (crds.Installer, error) {
-	log, err := o.log.loggerForAll(p.err)
+func (o crdsOptions) installer(p cli.Process) (crds.Installer, error) {
+	log, err := o.log.LoggerForAll(p.Err)
 	if err != nil {
 		return crds.Installer{}, err
 	}
@@ -86,16 +87,16 @@ func (o crdsOptions) installer(p process) (crds.Installer, error) {
 	return installer, err
 }
 
-func tellApply(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+func tellApply(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	results, err := installer.Ensure(ctx, defined)
 	return errors.Join(err, tellSteps(p, results))
 }
 
 // tellPlan prints what would be done, and below what would change, and ends as diff does: 0 nothing, 1 changes, 2 refused or failed.
-func tellPlan(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+func tellPlan(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	results, err := installer.Plan(ctx, defined)
 	if err != nil {
-		return &statusError{exitRefused, err}
+		return &cli.StatusError{Status: exitRefused, Cause: err}
 	}
 	if err := tellSteps(p, results); err != nil {
 		return err
@@ -115,13 +116,13 @@ func tellPlan(ctx context.Context, p process, installer crds.Installer, defined 
 		}
 	}
 	if status != 0 {
-		return &statusError{status, nil}
+		return &cli.StatusError{Status: status}
 	}
 	return nil
 }
 
-func tellSteps(p process, results []crds.Result) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+func tellSteps(p cli.Process, results []crds.Result) error {
+	table := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DEFINITION\tACTION\tREASON\tMESSAGE")
 	for _, result := range results {
 		for _, step := range result.Plan.Steps {
@@ -132,12 +133,12 @@ func tellSteps(p process, results []crds.Result) error {
 }
 
 // tellChanges prints which objects an update would harm, and what it changes in the definition.
-func tellChanges(p process, result crds.Result) error {
-	fmt.Fprintf(p.out, "\n%s\n", result.Definition.Name())
+func tellChanges(p cli.Process, result crds.Result) error {
+	fmt.Fprintf(p.Out, "\n%s\n", result.Definition.Name())
 	if harm := result.Plan.Harm; harm != nil {
-		fmt.Fprintf(p.out, "  %d objects looked at, %d would be harmed\n", harm.Seen, harm.Harmed)
+		fmt.Fprintf(p.Out, "  %d objects looked at, %d would be harmed\n", harm.Seen, harm.Harmed)
 		for _, finding := range harm.Findings {
-			fmt.Fprintf(p.out, "    %s\n", finding)
+			fmt.Fprintf(p.Out, "    %s\n", finding)
 		}
 	}
 	if result.Plan.Target == nil {
@@ -145,14 +146,14 @@ func tellChanges(p process, result crds.Result) error {
 	}
 	lines, err := crds.Diff(result.Existing, result.Plan.Target)
 	for _, line := range lines {
-		fmt.Fprintf(p.out, "  %s\n", line)
+		fmt.Fprintf(p.Out, "  %s\n", line)
 	}
 	return err
 }
 
-func tellStatus(ctx context.Context, p process, installer crds.Installer, defined []crds.Definition) error {
+func tellStatus(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	states, err := installer.Status(ctx, defined)
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "DEFINITION\tPRESENT\tMANAGER\tSCHEMA-VERSION\tOURS\tVERSIONS\tSTORED\tOBJECTS\tSERVED\tPLAN\tMESSAGE")
 	for _, state := range states {
 		decision := state.Plan.Decision()

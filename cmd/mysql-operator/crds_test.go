@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -67,9 +68,9 @@ func TestPlanTellsWhatChanges(t *testing.T) {
 			}
 			installer := crds.Installer{API: oneDefinition{there: there}, Objects: test.objects, Log: logr.Discard()}
 			out := &bytes.Buffer{}
-			status, own := 0, (*statusError)(nil)
-			if err := tellPlan(t.Context(), process{out: out}, installer, defined); errors.As(err, &own) {
-				status = own.status
+			status, own := 0, (*cli.StatusError)(nil)
+			if err := tellPlan(t.Context(), cli.Process{Out: out}, installer, defined); errors.As(err, &own) {
+				status = own.Status
 			} else if err != nil {
 				t.Fatal(err)
 			}

@@ -1,73 +1,15 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
-
-// environmentPrefix begins the name of every environment variable that is read instead of a flag.
-const environmentPrefix = "MYSQL_OPERATOR_"
-
-// usageError is a command line that makes no sense.
-type usageError struct {
-	cause error
-}
-
-func (e *usageError) Error() string { return e.cause.Error() }
-func (e *usageError) Unwrap() error { return e.cause }
-
-func isUsage(err error) bool {
-	var usage *usageError
-	return errors.As(err, &usage)
-}
-
-func badUsage(format string, arguments ...any) error {
-	return &usageError{fmt.Errorf(format, arguments...)}
-}
-
-// parse reads the command line, then the environment for the flags it does not have, and returns what is left of the command line.
-func parse(flags *pflag.FlagSet, p process) ([]string, error) {
-	flags.SortFlags = false
-	flags.SetOutput(p.out)
-	if err := flags.Parse(p.arguments); err != nil {
-		if isHelp(err) {
-			return nil, err
-		}
-		return nil, &usageError{err}
-	}
-	var faults []error
-	flags.VisitAll(func(flag *pflag.Flag) {
-		name := environmentName(flag.Name)
-		value := p.environment(name)
-		if flag.Changed || value == "" {
-			return
-		}
-		if err := flags.Set(flag.Name, value); err != nil {
-			faults = append(faults, badUsage("read environment variable %s=%q: %w", name, value, err))
-		}
-	})
-	return flags.Args(), errors.Join(faults...)
-}
-
-// environmentName returns the variable that is read instead of a flag: MYSQL_OPERATOR_LOG_LEVEL for log-level.
-func environmentName(flag string) string {
-	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
-
-// oneOf checks a flag that knows a few words only.
-func oneOf(flag, value string, words ...string) error {
-	if slices.Contains(words, value) {
-		return nil
-	}
-	return badUsage("--%s=%s: use one of %s", flag, value, strings.Join(words, ", "))
-}
 
 func kindsFlag(flags *pflag.FlagSet, into *[]string) {
 	flags.StringSliceVar(into, "kinds", nil, "kinds to reconcile: all, or a list of "+strings.Join(schema.KindNames(), ", ")+" (default: the MySQL kinds)")
@@ -81,7 +23,7 @@ func namespacesFlag(flags *pflag.FlagSet, into *[]string) {
 func checkNamespaces(namespaces []string) error {
 	for _, namespace := range namespaces {
 		if strings.TrimSpace(namespace) == "" {
-			return badUsage("--namespaces has an empty name in %q: name each namespace, or leave the flag out for all namespaces", strings.Join(namespaces, ","))
+			return cli.BadUsage("--namespaces has an empty name in %q: name each namespace, or leave the flag out for all namespaces", strings.Join(namespaces, ","))
 		}
 	}
 	return nil
@@ -112,9 +54,9 @@ func secretsFlag(flags *pflag.FlagSet, into *string) {
 // checkSecrets checks --secrets: with --namespaces the Roles grant Secrets in these alone.
 func checkSecrets(secrets string, namespaces []string) error {
 	if secrets == secretsByNamespace && len(namespaces) > 0 {
-		return badUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has rights on Secrets in those only", secrets)
+		return cli.BadUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has rights on Secrets in those only", secrets)
 	}
-	return oneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
+	return cli.OneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
 }
 
 // vmTrust are the flags that say what VmGroups may use of the operator's.
@@ -153,9 +95,9 @@ func (o *definitionLimits) register(flags *pflag.FlagSet) {
 
 func (o definitionOptions) check() error {
 	if o.migrationRate < 1 {
-		return badUsage("--crds-migration-rate=%d: use 1 or more", o.migrationRate)
+		return cli.BadUsage("--crds-migration-rate=%d: use 1 or more", o.migrationRate)
 	}
-	return oneOf("crds", o.mode, crdsApply, crdsCheck, crdsOff)
+	return cli.OneOf("crds", o.mode, crdsApply, crdsCheck, crdsOff)
 }
 
 func (o definitionLimits) adopts(name string) bool {

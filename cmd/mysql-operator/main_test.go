@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"maps"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
 func TestCommandLines(t *testing.T) {
@@ -23,21 +22,21 @@ func TestCommandLines(t *testing.T) {
 		"version":                    {[]string{"version"}, nil, 0, "mysql-operator "},
 		"help of a subcommand":       {[]string{"run", "--help"}, nil, 0, "--leader-elect"},
 		"help without subcommand":    {[]string{"--help"}, nil, 0, "--leader-elect"},
-		"no such subcommand":         {[]string{"fly"}, nil, exitUsage, `no subcommand "fly"`},
-		"no such flag":               {[]string{"run", "--speed=9"}, nil, exitUsage, "speed"},
-		"no such kind":               {[]string{"run", "--kinds=Postgres"}, nil, exitUsage, `no kind is called "postgres"`},
-		"no such kind, by env":       {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_KINDS": "Postgres"}, exitUsage, `"postgres"`},
-		"no such way for crds":       {[]string{"run", "--crds=maybe"}, nil, exitUsage, "use one of apply, check, off"},
-		"no namespace, but a comma":  {[]string{"run", "--namespaces=,"}, nil, exitUsage, "--namespaces has an empty name"},
-		"a namespace without a name": {[]string{"run", "--namespaces=shop, "}, nil, exitUsage, "leave the flag out for all namespaces"},
-		"a blank namespace, by env":  {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_NAMESPACES": " "}, exitUsage, "--namespaces has an empty name"},
-		"rights in no namespace":     {[]string{"manifests", "rbac", "--namespaces=,"}, nil, exitUsage, "--namespaces has an empty name"},
-		"an argument too many":       {[]string{"run", "now"}, nil, exitUsage, `"now"`},
-		"no such log level":          {[]string{"run", "--log-level=loud"}, nil, exitUsage, "use one of error, info, debug, trace"},
-		"an environment not true":    {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_LEADER_ELECT": "often"}, exitUsage, "MYSQL_OPERATOR_LEADER_ELECT"},
-		"no such manifests":          {[]string{"manifests", "poetry"}, nil, exitUsage, `not "poetry"`},
-		"crds without a verb":        {[]string{"crds"}, nil, exitUsage, "plan, apply, status"},
-		"no such kubeconfig":         {[]string{"run", "--kubeconfig=/does/not/exist"}, nil, exitFailure, "name one with --kubeconfig"},
+		"no such subcommand":         {[]string{"fly"}, nil, cli.ExitUsage, `no subcommand "fly"`},
+		"no such flag":               {[]string{"run", "--speed=9"}, nil, cli.ExitUsage, "speed"},
+		"no such kind":               {[]string{"run", "--kinds=Postgres"}, nil, cli.ExitUsage, `no kind is called "postgres"`},
+		"no such kind, by env":       {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_KINDS": "Postgres"}, cli.ExitUsage, `"postgres"`},
+		"no such way for crds":       {[]string{"run", "--crds=maybe"}, nil, cli.ExitUsage, "use one of apply, check, off"},
+		"no namespace, but a comma":  {[]string{"run", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
+		"a namespace without a name": {[]string{"run", "--namespaces=shop, "}, nil, cli.ExitUsage, "leave the flag out for all namespaces"},
+		"a blank namespace, by env":  {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_NAMESPACES": " "}, cli.ExitUsage, "--namespaces has an empty name"},
+		"rights in no namespace":     {[]string{"manifests", "rbac", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
+		"an argument too many":       {[]string{"run", "now"}, nil, cli.ExitUsage, `"now"`},
+		"no such log level":          {[]string{"run", "--log-level=loud"}, nil, cli.ExitUsage, "use one of error, info, debug, trace"},
+		"an environment not true":    {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_LEADER_ELECT": "often"}, cli.ExitUsage, "MYSQL_OPERATOR_LEADER_ELECT"},
+		"no such manifests":          {[]string{"manifests", "poetry"}, nil, cli.ExitUsage, `not "poetry"`},
+		"crds without a verb":        {[]string{"crds"}, nil, cli.ExitUsage, "plan, apply, status"},
+		"no such kubeconfig":         {[]string{"run", "--kubeconfig=/does/not/exist"}, nil, cli.ExitFailure, "name one with --kubeconfig"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -53,38 +52,12 @@ func TestFlagsWinOverTheEnvironment(t *testing.T) {
 	t.Parallel()
 	o := runOptions{}
 	environment := map[string]string{"MYSQL_OPERATOR_LOG_LEVEL": "debug", "MYSQL_OPERATOR_NAMESPACES": "a,b", "MYSQL_OPERATOR_LEADER_ELECT": "false"}
-	_, err := parse(o.flags(), process{arguments: []string{"--log-level=error"}, environment: func(name string) string { return environment[name] }})
+	_, err := cli.Parse(o.flags(), cli.Process{Arguments: []string{"--log-level=error"}, Environment: func(name string) string { return environment[name] }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.log.level != "error" || len(o.namespaces) != 2 || o.leaderElect {
+	if o.log.Level != "error" || len(o.namespaces) != 2 || o.leaderElect {
 		t.Errorf("read %+v", o)
-	}
-}
-
-func TestLogLines(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	options := logOptions{level: "debug", format: "json"}
-	core, err := options.core(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := newLogger(core)
-	log.Info("one", "kind", "MySQLCluster")
-	log.V(1).Info("two")
-	log.V(2).Info("not said")
-	log.Error(errors.New("cause"), "three")
-	lines := []map[string]any{}
-	for decoder := json.NewDecoder(&out); decoder.More(); {
-		line := map[string]any{}
-		if err := decoder.Decode(&line); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, line)
-	}
-	if len(lines) != 3 || lines[0]["kind"] != "MySQLCluster" || lines[1]["level"] != "debug" || lines[2]["error"] != "cause" {
-		t.Errorf("logged %v", lines)
 	}
 }
 

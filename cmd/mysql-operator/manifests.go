@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/crds"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -38,21 +39,21 @@ func (o *manifestOptions) flags() *pflag.FlagSet {
 }
 
 // runManifests prints what an administrator applies, from the very definitions and rules the operator uses.
-func runManifests(_ context.Context, p process) error {
+func runManifests(_ context.Context, p cli.Process) error {
 	o := manifestOptions{}
-	parts, err := parse(o.flags(), p)
+	parts, err := cli.Parse(o.flags(), p)
 	if err != nil {
 		return err
 	}
 	if len(parts) == 0 {
 		parts = []string{"all"}
 	}
-	if err := errors.Join(oneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff), checkNamespaces(o.namespaces), checkSecrets(o.secrets, o.namespaces)); err != nil {
+	if err := errors.Join(cli.OneOf("crds", o.crds, crdsApply, crdsCheck, crdsOff), checkNamespaces(o.namespaces), checkSecrets(o.secrets, o.namespaces)); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
 	if err != nil {
-		return &usageError{err}
+		return cli.BadUsage("%w", err)
 	}
 	documents := [][]byte{}
 	for _, part := range parts {
@@ -62,7 +63,7 @@ func runManifests(_ context.Context, p process) error {
 		}
 		documents = append(documents, rendered...)
 	}
-	_, err = p.out.Write(bytes.Join(documents, []byte("---\n")))
+	_, err = p.Out.Write(bytes.Join(documents, []byte("---\n")))
 	return err
 }
 
@@ -90,7 +91,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 		}
 		return everything, nil
 	default:
-		return nil, badUsage("manifests knows crds, rbac, policy, operator, protection and all (which is without protection), not %q", part)
+		return nil, cli.BadUsage("manifests knows crds, rbac, policy, operator, protection and all (which is without protection), not %q", part)
 	}
 }
 

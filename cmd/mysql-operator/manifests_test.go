@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/deploy"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -22,7 +23,7 @@ func called(t *testing.T, environment map[string]string, arguments ...string) (s
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	get := func(name string) string { return environment[name] }
-	status = execute(t.Context(), process{arguments: arguments, environment: get, out: &stdout, err: &stderr})
+	status = program().Execute(t.Context(), cli.Process{Arguments: arguments, Environment: get, Out: &stdout, Err: &stderr})
 	return status, stdout.String(), stderr.String()
 }
 
@@ -228,7 +229,7 @@ func TestDeploymentRunsWhatTheManifestsAreFor(t *testing.T) {
 	}
 	container := deployment.Spec.Template.Spec.Containers[0]
 	o := runOptions{}
-	rest, err := parse(o.flags(), process{arguments: container.Args[1:], environment: func(string) string { return "" }})
+	rest, err := cli.Parse(o.flags(), cli.Process{Arguments: container.Args[1:], Environment: func(string) string { return "" }})
 	if err != nil || len(rest) > 0 || container.Args[0] != "run" {
 		t.Fatalf("arguments %v: rest %v, error %v", container.Args, rest, err)
 	}

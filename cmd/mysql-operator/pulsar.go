@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
 // pulsarProgram lies beside this program, and is what speaks to Apache Pulsar: its client library would cost the operator and every agent memory
@@ -15,13 +17,13 @@ import (
 const pulsarProgram = "mysql-operator-pulsar"
 
 // runPulsar is the subcommands consume and produce: this process becomes the other program, which gets the signals and the exit status.
-func runPulsar(name string) func(context.Context, process) error {
-	return func(_ context.Context, p process) error {
+func runPulsar(name string) func(context.Context, cli.Process) error {
+	return func(_ context.Context, p cli.Process) error {
 		program, err := besides(pulsarProgram)
 		if err != nil {
 			return err
 		}
-		arguments := append([]string{program, name}, p.arguments...)
+		arguments := append([]string{program, name}, p.Arguments...)
 		return fmt.Errorf("run %s: %w", program, syscall.Exec(program, arguments, os.Environ())) //nolint:gosec // a fixed name beside this program
 	}
 }

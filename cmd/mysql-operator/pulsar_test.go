@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
 // TestTheOperatorDoesNotCarryPulsar: what the client library costs at start, the operator and every agent would pay.
@@ -26,7 +28,7 @@ func TestTheProgramForPulsarIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"consume", "produce"} {
 		status, _, said := called(t, nil, name)
-		if status != exitFailure || !strings.Contains(said, "mysql-operator-pulsar") || !strings.Contains(said, "make build") {
+		if status != cli.ExitFailure || !strings.Contains(said, "mysql-operator-pulsar") || !strings.Contains(said, "make build") {
 			t.Errorf("%s: status %d, %s", name, status, said)
 		}
 	}

@@ -77,7 +77,7 @@ func (o operator) tellShortage(shortage deploy.Shortage, account deploy.Account,
 		return err
 	}
 	o.log.Info("waiting for rights", "reason", "RightsMissing", "user", shortage.User, "missing", shortage.Lines())
-	_, err = fmt.Fprint(o.p.err, shortage.Message(grant))
+	_, err = fmt.Fprint(o.p.Err, shortage.Message(grant))
 	return err
 }
 

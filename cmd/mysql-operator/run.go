@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile"
 	"github.com/mysql-operator/mysql-operator/schema"
 )
@@ -28,7 +28,7 @@ type runOptions struct {
 	definitions                   definitionOptions
 	leaderElect                   bool
 	metricsAddress, healthAddress string
-	log                           logOptions
+	log                           cli.LogOptions
 }
 
 func (o *runOptions) flags() *pflag.FlagSet {
@@ -43,7 +43,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; empty for nowhere")
 	flags.StringVar(&o.healthAddress, "health-address", ":8081", "where /healthz and /readyz are served; empty for nowhere")
 	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agents in the members' Pods (default: this Pod's own)")
-	o.log.register(flags)
+	o.log.Register(flags)
 	return flags
 }
 
@@ -53,28 +53,24 @@ type operator struct {
 	cluster  connection
 	kinds    []schema.Kind
 	log      logr.Logger
-	p        process
+	p        cli.Process
 	health   *reconcile.Health
 	registry *prometheus.Registry
 }
 
-func runOperator(ctx context.Context, p process) error {
+func runOperator(ctx context.Context, p cli.Process) error {
 	o := runOptions{}
-	rest, err := parse(o.flags(), p)
-	if err != nil {
+	if err := cli.ParseAll(o.flags(), p); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		return badUsage("run takes no argument %q", strings.Join(rest, " "))
 	}
 	if err := errors.Join(o.definitions.check(), checkNamespaces(o.namespaces), checkSecrets(o.secrets, o.namespaces)); err != nil {
 		return err
 	}
 	kinds, err := schema.Select(o.kinds)
 	if err != nil {
-		return &usageError{err}
+		return cli.BadUsage("%w", err)
 	}
-	log, err := o.log.loggerForAll(p.err)
+	log, err := o.log.LoggerForAll(p.Err)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
@@ -16,17 +17,17 @@ import (
 // transferCommand is a subcommand that moves or deletes backups.
 type transferCommand struct {
 	flags *pflag.FlagSet
-	log   logOptions
+	log   cli.LogOptions
 	env   transfer.Environment
 	// report is where to leave the outcome as JSON; empty tells people.
 	report string
 }
 
 // newTransfer begins with the flags that all of them have; what says what it is for.
-func newTransfer(usage, what string, p process) *transferCommand {
+func newTransfer(usage, what string, p cli.Process) *transferCommand {
 	t := &transferCommand{flags: pflag.NewFlagSet("mysql-operator "+usage, pflag.ContinueOnError)}
 	t.flags.Usage = func() {
-		fmt.Fprintf(p.out, "usage: mysql-operator %s\n\n%s\n\n%s", usage, strings.TrimSpace(what), t.flags.FlagUsages())
+		fmt.Fprintf(p.Out, "usage: mysql-operator %s\n\n%s\n\n%s", usage, strings.TrimSpace(what), t.flags.FlagUsages())
 	}
 	t.env = transfer.Environment{Version: version, Now: time.Now}
 	return t
@@ -72,29 +73,26 @@ func (t *transferCommand) serverSettings() {
 }
 
 // parse reads the command line; required are the flags that must have a value.
-func (t *transferCommand) parse(p process, required ...string) error {
-	t.log.register(t.flags)
-	rest, err := parse(t.flags, p)
-	if err != nil {
+func (t *transferCommand) parse(p cli.Process, required ...string) error {
+	t.log.Register(t.flags)
+	if err := cli.ParseAll(t.flags, p); err != nil {
 		return err
-	}
-	if len(rest) > 0 {
-		return badUsage("%s takes no argument %q", t.flags.Name(), strings.Join(rest, " "))
 	}
 	for _, name := range required {
 		if value := t.flags.Lookup(name).Value.String(); value == "" || value == "0" {
-			return badUsage("%s needs --%s", t.flags.Name(), name)
+			return cli.BadUsage("%s needs --%s", t.flags.Name(), name)
 		}
 	}
 	if t.report == "" && !t.flags.Changed("log-format") {
-		t.log.format = "console" // a person is watching
+		t.log.Format = "console" // a person is watching
 	}
-	t.env.Log, err = t.log.logger(p.err)
+	var err error
+	t.env.Log, err = t.log.Logger(p.Err)
 	return err
 }
 
 // end tells how it went: to the Job by the report and the exit status, to a person in words.
-func (t *transferCommand) end(p process, outcome transfer.Outcome, err error, otherwise string) error {
+func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
 	outcome, status := transfer.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
@@ -103,7 +101,7 @@ func (t *transferCommand) end(p process, outcome transfer.Outcome, err error, ot
 	}
 	if err != nil {
 		t.env.Log.Error(err, "failed", "reason", outcome.Reason, "repeat", status == transfer.ExitRetry)
-		return &statusError{status: status}
+		return &cli.StatusError{Status: status}
 	}
 	t.env.Log.Info("completed", "message", outcome.Message, "bytes", outcome.DataSize, "size", outcome.Size, "checksum", outcome.Checksum, "gtidExecuted", outcome.GTIDExecuted)
 	if t.report == "" {
@@ -125,14 +123,14 @@ func writeReport(file string, outcome transfer.Outcome) error {
 }
 
 // tell is the outcome for a person.
-func tell(p process, outcome transfer.Outcome) {
+func tell(p cli.Process, outcome transfer.Outcome) {
 	for _, line := range []struct{ name, value string }{
 		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
 		{"MySQL version", outcome.ServerVersion}, {"data", size(outcome.DataSize)}, {"archive", size(outcome.Size)},
 		{"GTID set", outcome.GTIDExecuted}, {"checksum", outcome.Checksum},
 	} {
 		if line.value != "" {
-			fmt.Fprintf(p.out, "%-14s %s\n", line.name, line.value)
+			fmt.Fprintf(p.Out, "%-14s %s\n", line.name, line.value)
 		}
 	}
 }
@@ -145,9 +143,9 @@ func size(bytes int64) string {
 }
 
 // runBackup is the subcommand backup: what a backup's Pod runs, and verify for people.
-func runBackup(ctx context.Context, p process) error {
-	if len(p.arguments) > 0 && p.arguments[0] == "verify" {
-		p.arguments = p.arguments[1:]
+func runBackup(ctx context.Context, p cli.Process) error {
+	if len(p.Arguments) > 0 && p.Arguments[0] == "verify" {
+		p.Arguments = p.Arguments[1:]
 		return runVerify(ctx, p)
 	}
 	t := newTransfer("backup [flags]", `Makes one backup of a cluster (runs in the Pods of a MySQLBackupInstance).
@@ -167,7 +165,7 @@ mysql-operator backup verify checks one by hand.`, p)
 }
 
 // runVerify is the subcommand backup verify.
-func runVerify(ctx context.Context, p process) error {
+func runVerify(ctx context.Context, p cli.Process) error {
 	t := newTransfer("backup verify --from URL [flags]", `Reads a whole backup and checks all of it: every checksum, every size, the tar stream. Nothing is written,
 and neither Kubernetes nor MySQL is needed.
 
@@ -189,7 +187,7 @@ Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, 
 
 // runRestore is the subcommand restore: what the Pod of a cluster that begins with a backup runs, and what a person runs who has only the
 // backup and this program.
-func runRestore(ctx context.Context, p process) error {
+func runRestore(ctx context.Context, p cli.Process) error {
 	t := newTransfer("restore --from URL --into DIR [flags]", `Makes a data directory from a backup. Everything is checked before it takes its place: DIR is made whole or not at all,
 and must not exist or be empty. Neither Kubernetes nor MySQL is needed.
 
@@ -213,7 +211,7 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 		return err
 	}
 	if (t.env.Into == "") == (t.env.Layout.Volume == "") {
-		return badUsage("restore needs --into DIR")
+		return cli.BadUsage("restore needs --into DIR")
 	}
 	if volume := t.env.Layout.Volume; volume != "" {
 		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
@@ -224,7 +222,7 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 }
 
 // runBackupDelete is the subcommand backup-delete.
-func runBackupDelete(ctx context.Context, p process) error {
+func runBackupDelete(ctx context.Context, p cli.Process) error {
 	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). That there is none is success.`, p)
 	t.identity()
 	t.destination(transfer.FlagURL)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
@@ -51,13 +52,13 @@ func TestBackupsByHand(t *testing.T) {
 	}{
 		{"how to restore", []string{"restore", "--help"}, 0, "mysqld must be of the backup's release series"},
 		{"how to verify", []string{"backup", "verify", "--help"}, 0, "Exit status: 0 intact"},
-		{"from nowhere", []string{"restore", "--into", into}, exitUsage, "needs --from"},
-		{"to nowhere", []string{"restore", "--from", "file://" + root}, exitUsage, "needs --into"},
-		{"to two places", []string{"restore", "--from", "file://" + root, "--into", into, "--volume", into}, exitUsage, "--into"},
-		{"a backup of nothing", []string{"backup", "--url", "file://" + root}, exitUsage, "needs --namespace"},
-		{"deleting nothing in particular", []string{"backup-delete", "--url", "file://" + root}, exitUsage, "needs --uid"},
-		{"too much", []string{"restore", "--from", "file://" + root, "--into", into, "now"}, exitUsage, `"now"`},
-		{"a setting without a value", []string{"restore", "--from", "file://" + root, "--into", into, "--server-setting", "innodb_page_size"}, exitUsage, "NAME=VALUE"},
+		{"from nowhere", []string{"restore", "--into", into}, cli.ExitUsage, "needs --from"},
+		{"to nowhere", []string{"restore", "--from", "file://" + root}, cli.ExitUsage, "needs --into"},
+		{"to two places", []string{"restore", "--from", "file://" + root, "--into", into, "--volume", into}, cli.ExitUsage, "--into"},
+		{"a backup of nothing", []string{"backup", "--url", "file://" + root}, cli.ExitUsage, "needs --namespace"},
+		{"deleting nothing in particular", []string{"backup-delete", "--url", "file://" + root}, cli.ExitUsage, "needs --uid"},
+		{"too much", []string{"restore", "--from", "file://" + root, "--into", into, "now"}, cli.ExitUsage, `"now"`},
+		{"a setting without a value", []string{"restore", "--from", "file://" + root, "--into", into, "--server-setting", "innodb_page_size"}, cli.ExitUsage, "NAME=VALUE"},
 		{"verify", []string{"backup", "verify", "--from", "file://" + root}, 0, "whole and intact"},
 		{"verify, from its volume", []string{"backup", "verify", "--from", "file:///nightly-1", "--store-dir", filepath.Dir(root)}, 0, "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9"},
 		{"verify another", []string{"backup", "verify", "--from", "file://" + root, "--checksum", "sha256:0"}, transfer.ExitRefused, transfer.ReasonBackupForeign},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
 // version is set when the binary is linked (-X main.version=…); the build knows it, the code cannot.
@@ -22,7 +24,7 @@ func programVersion() string {
 	return info.Main.Version
 }
 
-func runVersion(_ context.Context, p process) error {
-	_, err := fmt.Fprintf(p.out, "mysql-operator %s (%s, %s/%s)\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func runVersion(_ context.Context, p cli.Process) error {
+	_, err := fmt.Fprintf(p.Out, "mysql-operator %s (%s, %s/%s)\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
 // slowly makes a backup of the tests' data take long enough for a fault in the middle; verySlowly, a restore with several.
@@ -37,7 +39,7 @@ func TestBackupsGoOn(t *testing.T) {
 		{"pod-deleted-at-once", func(pod string) {
 			p.run("delete", "pod", pod, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
 		}},
-		{"agent-killed", func(string) { kill(t, replica, "mysql-operator") }},
+		{"agent-killed", func(string) { kill(t, replica, agent.Program) }},
 		{"mysqld-killed", func(string) { kill(t, replica, "mysqld") }},
 	}
 	for _, story := range stories {

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
 // TestMembersComeBack kills everything that can be killed in members, under writes: each comes back in its role by itself, nothing acknowledged
@@ -17,8 +19,8 @@ func TestMembersComeBack(t *testing.T) {
 		name  string
 		fault func()
 	}{
-		{"the replica's agent is killed", func() { kill(t, replica, "mysql-operator") }},
-		{"the primary's agent is killed", func() { kill(t, primary, "mysql-operator") }},
+		{"the replica's agent is killed", func() { kill(t, replica, agent.Program) }},
+		{"the primary's agent is killed", func() { kill(t, primary, agent.Program) }},
 		{"the replica's mysqld is killed", func() { kill(t, replica, "mysqld") }},
 		{"the primary's mysqld is killed", func() { kill(t, primary, "mysqld") }},
 		{"the replica's Pod is deleted", func() { p.run("delete", "pod", replica, "-n", p.namespace, "--wait=false") }},

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
@@ -65,9 +66,9 @@ func told(image string) string {
 // toldOfSettings is what images say beside that when they are asked about settings.
 func toldOfSettings(pod corev1.Pod) string {
 	for _, variable := range pod.Spec.InitContainers[0].Env {
-		if variable.Name == transfer.EnvSettings && strings.Contains(variable.Value, "no_such_setting") {
+		if variable.Name == agent.EnvProbeSettings && strings.Contains(variable.Value, "no_such_setting") {
 			return " refused no_such_setting " + theSecret
-		} else if variable.Name == transfer.EnvSettings {
+		} else if variable.Name == agent.EnvProbeSettings {
 			return " accepted"
 		}
 	}
@@ -88,10 +89,10 @@ func (v *vault) answers(ctx context.Context) {
 		image := pod.Spec.Containers[0].Image
 		if strings.HasPrefix(image, "broken:") {
 			ended := map[string]any{"terminated": map[string]any{"exitCode": transfer.ExitRefused, "message": told(image)}}
-			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(transfer.CommandVersion, ended))
+			_ = v.becomes(ctx, pod.Name, corev1.PodFailed, container(agent.CommandVersion, ended))
 			continue
 		}
-		_ = v.succeeds(ctx, pod.Name, transfer.CommandVersion, told(image)+toldOfSettings(pod))
+		_ = v.succeeds(ctx, pod.Name, agent.CommandVersion, told(image)+toldOfSettings(pod))
 	}
 }
 

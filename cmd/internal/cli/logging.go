@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -12,18 +12,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// logOptions say what is logged and how.
-type logOptions struct {
-	level, format string
+// LogOptions are the flags that say what is logged and how.
+type LogOptions struct{ Level, Format string }
+
+// Register adds the flags.
+func (o *LogOptions) Register(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Level, "log-level", "info", "error, info (something changed), debug (every pass) or trace (details)")
+	flags.StringVar(&o.Format, "log-format", "json", "json or console")
 }
 
-func (o *logOptions) register(flags *pflag.FlagSet) {
-	flags.StringVar(&o.level, "log-level", "info", "error, info (something changed), debug (every pass) or trace (details)")
-	flags.StringVar(&o.format, "log-format", "json", "json or console")
-}
-
-// logger returns a logger that writes to out.
-func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
+// Logger returns a logger that writes to out.
+func (o *LogOptions) Logger(out io.Writer) (logr.Logger, error) {
 	core, err := o.core(out)
 	if err != nil {
 		return logr.Discard(), err
@@ -31,10 +30,10 @@ func (o *logOptions) logger(out io.Writer) (logr.Logger, error) {
 	return newLogger(core), nil
 }
 
-// loggerForAll is logger for what speaks to Kubernetes: what client-go logs through klog, which is one for the whole process, is sent there
-// as well.
-func (o *logOptions) loggerForAll(out io.Writer) (logr.Logger, error) {
-	logger, err := o.logger(out)
+// LoggerForAll is Logger for a program that is a client of Kubernetes. What client-go logs goes there, too: it logs through klog, which the whole
+// process shares.
+func (o *LogOptions) LoggerForAll(out io.Writer) (logr.Logger, error) {
+	logger, err := o.Logger(out)
 	if err != nil {
 		return logger, err
 	}
@@ -47,25 +46,25 @@ func newLogger(core zapcore.Core) logr.Logger {
 	return zapr.NewLoggerWithOptions(zap.New(core), zapr.ErrorKey("error"))
 }
 
-func (o *logOptions) core(out io.Writer) (zapcore.Core, error) {
+func (o *LogOptions) core(out io.Writer) (zapcore.Core, error) {
 	// logr's V(1) is zap's level -1, and so on (github.com/go-logr/zapr).
 	levels := map[string]zapcore.Level{"error": zapcore.ErrorLevel, "info": 0, "debug": -1, "trace": -2}
-	level, known := levels[o.level]
+	level, known := levels[o.Level]
 	if !known {
-		return nil, badUsage("--log-level=%s: use one of error, info, debug, trace", o.level)
+		return nil, BadUsage("--log-level=%s: use one of error, info, debug, trace", o.Level)
 	}
-	if err := oneOf("log-format", o.format, "json", "console"); err != nil {
+	if err := OneOf("log-format", o.Format, "json", "console"); err != nil {
 		return nil, err
 	}
 	return zapcore.NewCore(o.encoder(), zapcore.Lock(zapcore.AddSync(out)), zap.NewAtomicLevelAt(level)), nil
 }
 
-func (o *logOptions) encoder() zapcore.Encoder {
+func (o *LogOptions) encoder() zapcore.Encoder {
 	config := zap.NewProductionEncoderConfig()
 	config.TimeKey, config.EncodeTime = "time", zapcore.RFC3339NanoTimeEncoder
 	config.EncodeDuration = zapcore.StringDurationEncoder
 	config.EncodeLevel = levelName
-	if o.format == "console" {
+	if o.Format == "console" {
 		return zapcore.NewConsoleEncoder(config)
 	}
 	return zapcore.NewJSONEncoder(config)

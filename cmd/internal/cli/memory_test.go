@@ -1,16 +1,10 @@
-package main
+package cli
 
 import (
 	"io/fs"
-	"net/http"
-	"net/http/httptest"
 	"runtime/debug"
-	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
 //nolint:paralleltest // it sets up the whole process
@@ -21,13 +15,12 @@ func TestUseLittleMemoryLeavesTheLastWordToTheUser(t *testing.T) {
 		percent    int
 		want       int
 	}{
-		{"nothing said, at the start", "", gcPercent, gcPercent},
-		{"nothing said, at rest", "", gcPercentAtRest, gcPercentAtRest},
-		{"the user's own, at rest", "200", gcPercentAtRest, before},
+		{"nothing said", "", gcPercent, gcPercent},
+		{"the user's own", "200", gcPercent, before},
 	} {
 		t.Run(story.name, func(t *testing.T) {
 			defer debug.SetGCPercent(debug.SetGCPercent(before))
-			useLittleMemory(func(string) string { return story.gogc }, story.percent)
+			UseLittleMemory(func(string) string { return story.gogc }, story.percent)
 			if got := debug.SetGCPercent(before); got != story.want {
 				t.Errorf("the heap grows by %d %% before it is collected, want %d", got, story.want)
 			}
@@ -59,21 +52,5 @@ func TestMemoryIsBoundByTheContainer(t *testing.T) {
 				t.Errorf("the limit is %d bytes, want %d", got, story.want)
 			}
 		})
-	}
-}
-
-func TestMetricsNeedNoCompressor(t *testing.T) {
-	t.Parallel()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector())
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody)
-	request.Header.Set("Accept-Encoding", "gzip, zstd") // Prometheus
-	answer := httptest.NewRecorder()
-	metricsHandler(registry).ServeHTTP(answer, request)
-	if encoding := answer.Header().Get("Content-Encoding"); encoding != "" {
-		t.Errorf("compressed with %s", encoding)
-	}
-	if !strings.Contains(answer.Body.String(), "\ngo_goroutines ") {
-		t.Errorf("got %d %q, want metrics as text", answer.Code, answer.Body)
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"time"
 )
 
-// probeProgram is this program in the folder given to InstallProbe.
-const probeProgram = "mysql-operator"
-
 // ProbeSettings is the file with the settings to check, in the same folder.
 const ProbeSettings = "my.cnf"
 
@@ -30,7 +27,7 @@ const probeTimeout = time.Minute
 // image but mysqld, which tells its version on its standard output only, and no container can read another one's. The container of the MySQL image
 // mounts the folder read-only.
 func InstallProbe(folder, settings string) error {
-	if err := copyProgram("/proc/self/exe", filepath.Join(folder, probeProgram)); err != nil {
+	if err := copyProgram("/proc/self/exe", filepath.Join(folder, Program)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
 	}
 	if settings == "" {
@@ -63,7 +60,7 @@ func copyProgram(from, to string) (err error) {
 // ProbeCommand is what a container of a MySQL image runs to report its version, which ReadVersion reads. With settings, a file, it reports as well whether
 // mysqld takes them; ReadAnswer reads that.
 func ProbeCommand(folder, report, settings string) []string {
-	command := []string{path.Join(folder, probeProgram), "server-version", "--report", report}
+	command := []string{path.Join(folder, Program), CommandVersion, "--report", report}
 	if settings != "" {
 		command = append(command, "--settings", settings)
 	}

@@ -20,25 +20,11 @@ const (
 	containerAgent      = "agent"
 )
 
-// The environment that the operator's image reads inside a member's Pod.
-const (
-	EnvPod     = "POD_NAME"
-	EnvHost    = "MEMBER_HOST"
-	EnvCluster = "CLUSTER_NAME"
-	// EnvSettings has the settings that all members share.
-	EnvSettings = "MEMBER_SETTINGS"
-	// EnvRoot says who looks after root@'%': spec.root, where it is not the default.
-	EnvRoot = "MEMBER_ROOT"
-	// EnvMemory is what mysqld may use, in bytes, where that is known. EnvCPU is the same in thousandths of a CPU.
-	EnvMemory = "MEMBER_MEMORY"
-	EnvCPU    = "MEMBER_CPU"
-)
-
 // prepareContainer leaves configuration files for the two that start mysqld. The settings are part of the Pod, so that a change of them
 // makes new Pods, and nobody who may write ConfigMaps only can change them. Kubernetes reads $$ as $.
 func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerPrepare, image).WithArgs("init").
-		WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
+	return ownContainer(n, containerPrepare, image).WithCommand(agent.ProgramPath, agent.CommandInit).
+		WithEnv(corev1ac.EnvVar().WithName(agent.EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
 		WithEnv(sizeEnv(cluster)...).WithEnv(rootEnv(cluster)...).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("accounts", agent.AccountsDir), mount("root", agent.RootDir),
 			mount("program", agent.ProgramDir))
@@ -79,11 +65,11 @@ func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	if cluster.Spec.Root != v1.RootAbsent {
 		return nil
 	}
-	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvRoot).WithValue(string(cluster.Spec.Root))}
+	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvRoot).WithValue(agent.RootAbsent)}
 }
 
 func agentContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
-	return ownContainer(n, containerAgent, image).WithArgs("agent").WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
+	return ownContainer(n, containerAgent, image).WithCommand(agent.ProgramPath, agent.CommandAgent).WithEnv(rootEnv(cluster)...).WithEnv(memoryEnv(cluster)...).
 		WithPorts(corev1ac.ContainerPort().WithName("agent").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port)).
 		WithLivenessProbe(probe("/healthz", 10, 6)).
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tls", agent.TLSDir),
@@ -94,9 +80,9 @@ func ownContainer(n names, name, image string) *corev1ac.ContainerApplyConfigura
 	return corev1ac.Container().WithName(name).WithImage(image).WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
-		WithEnv(fieldEnv(EnvPod, "metadata.name"),
-			corev1ac.EnvVar().WithName(EnvCluster).WithValue(n.cluster),
-			corev1ac.EnvVar().WithName(EnvHost).WithValue(n.host("$("+EnvPod+")"))).
+		WithEnv(fieldEnv(agent.EnvPod, "metadata.name"),
+			corev1ac.EnvVar().WithName(agent.EnvCluster).WithValue(n.cluster),
+			corev1ac.EnvVar().WithName(agent.EnvHost).WithValue(n.host("$("+agent.EnvPod+")"))).
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("32Mi")}).
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("128Mi")}))

@@ -136,7 +136,7 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 	}
 	var given string
 	for _, variable := range container(t, spec, containerPrepare).Env {
-		if variable.Name == EnvSettings {
+		if variable.Name == agent.EnvSettings {
 			given = variable.Value
 		}
 	}

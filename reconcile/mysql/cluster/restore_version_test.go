@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -96,7 +97,7 @@ func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 			ended.Terminated.ExitCode = 1
 			job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
 		}
-		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: transfer.CommandVersion, State: ended}}}}
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: corev1.PodStatus{Phase: phase, ContainerStatuses: []corev1.ContainerStatus{{Name: agent.CommandVersion, State: ended}}}}
 		version, state := transfer.ObserveVersion(job, []corev1.Pod{pod})
 		status := restoreStatus(cluster, decideRestore(cluster, tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Running}), server(version, state))))
 		if told := fmt.Sprint(status, tell(cluster.Status, status)); strings.Contains(told, secret) || !strings.Contains(told, "VersionMismatch") {

@@ -279,7 +279,7 @@ func linesIn(set appsv1.StatefulSet) map[string]bool {
 	has := map[string]bool{}
 	for _, container := range set.Spec.Template.Spec.InitContainers {
 		for _, variable := range container.Env {
-			if container.Name != containerPrepare || variable.Name != EnvSettings {
+			if container.Name != containerPrepare || variable.Name != agent.EnvSettings {
 				continue
 			}
 			for one := range strings.Lines(strings.ReplaceAll(variable.Value, "$$", "$")) {

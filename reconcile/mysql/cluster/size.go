@@ -11,6 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -46,7 +47,7 @@ func givenTo(cluster v1.MySQLCluster) sizing.Given {
 
 // sizeEnv tells the init container.
 func sizeEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
-	cpu := corev1ac.EnvVar().WithName(EnvCPU).WithValue(fmt.Sprint(givenTo(cluster).CPU))
+	cpu := corev1ac.EnvVar().WithName(agent.EnvCPU).WithValue(fmt.Sprint(givenTo(cluster).CPU))
 	return append([]*corev1ac.EnvVarApplyConfiguration{cpu}, memoryEnv(cluster)...)
 }
 
@@ -56,7 +57,7 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	if memory == 0 {
 		return nil
 	}
-	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(EnvMemory).WithValue(fmt.Sprint(memory))}
+	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvMemory).WithValue(fmt.Sprint(memory))}
 }
 
 // overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does not bound

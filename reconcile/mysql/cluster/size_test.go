@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -80,7 +81,7 @@ func TestWhoIsToldOfMemory(t *testing.T) {
 		spec := renderSet(t, cluster).Spec.Template.Spec
 		for _, container := range append(spec.InitContainers, spec.Containers...) {
 			for _, variable := range container.Env {
-				if variable.Name == EnvMemory || variable.Name == EnvCPU {
+				if variable.Name == agent.EnvMemory || variable.Name == agent.EnvCPU {
 					got[container.Name+" "+variable.Name] = variable.Value
 				}
 			}

@@ -20,9 +20,6 @@ import (
 // which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a version or not at
 // all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
 
-// CommandVersion is the subcommand that asks, and the name of its container.
-const CommandVersion = "server-version"
-
 const (
 	// versionRetries is small: what an image does not tell it will hardly tell later.
 	versionRetries = 1
@@ -30,8 +27,6 @@ const (
 	settingsKept = 3600
 	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any more.
 	settingsDeadline = 900
-	// EnvSettings has the settings to check, in the Pod of the Job that asks about them.
-	EnvSettings = "SERVER_SETTINGS"
 )
 
 // VersionJob asks a MySQL image for its version, and about settings if the order has any.
@@ -62,18 +57,18 @@ func VersionJobName(order VersionOrder) string {
 
 func versionParts(order VersionOrder) podParts {
 	program := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir)
-	install := restricted("probe", order.Image).WithArgs(CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
+	install := restricted("probe", order.Image).WithCommand(agent.ProgramPath, agent.CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
 	settings, account := "", ""
 	if order.Settings != "" {
 		// The image runs under the cluster's service account as a member, too. People put imagePullSecrets there.
 		account = order.Cluster
 		settings = path.Join(probeDir, agent.ProbeSettings)
 		// Kubernetes reads $$ as $.
-		install.WithEnv(corev1ac.EnvVar().WithName(EnvSettings).WithValue(strings.ReplaceAll(order.Settings, "$", "$$")))
+		install.WithEnv(corev1ac.EnvVar().WithName(agent.EnvProbeSettings).WithValue(strings.ReplaceAll(order.Settings, "$", "$$")))
 	}
 	readOnly := corev1ac.VolumeMount().WithName("probe").WithMountPath(probeDir).WithReadOnly(true)
 	return podParts{
-		command: CommandVersion, image: order.ServerImage, account: account, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault, settings),
+		command: agent.CommandVersion, image: order.ServerImage, account: account, entry: agent.ProbeCommand(probeDir, corev1.TerminationMessagePathDefault, settings),
 		first:  []*corev1ac.ContainerApplyConfiguration{install},
 		mounts: []*corev1ac.VolumeMountApplyConfiguration{readOnly},
 		volumes: []*corev1ac.VolumeApplyConfiguration{corev1ac.Volume().WithName("probe").
@@ -117,12 +112,12 @@ func observeReport(job *batchv1.Job, pods []corev1.Pod) (report string, state St
 			}
 		}
 	}
-	state = Observe(CommandVersion, job, silent)
+	state = Observe(agent.CommandVersion, job, silent)
 	if state.Phase != Succeeded {
 		return "", state
 	}
 	if at := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return pod.Name == state.Pod }); at >= 0 {
-		if end := endOf(CommandVersion, pods[at]); end != nil {
+		if end := endOf(agent.CommandVersion, pods[at]); end != nil {
 			report = end.Message
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -61,7 +62,7 @@ func TestOnlyAVersionIsHeard(t *testing.T) {
 		pod := podOf("db-version-x")
 		pod.Status.Phase = phase
 		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "probe", State: end()}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "another", State: end()}, {Name: CommandVersion, State: end()}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "another", State: end()}, {Name: agent.CommandVersion, State: end()}}
 		return []corev1.Pod{pod}
 	}
 	for name, test := range map[string]struct {

@@ -1,0 +1,31 @@
+package agent
+
+// Program is the program of the operator's image that runs in a member's Pod. ProgramPath is where the image has it.
+const (
+	Program     = "mysql-operator-member"
+	ProgramPath = "/" + Program
+)
+
+// The subcommands of Program.
+const (
+	CommandInit    = "init"
+	CommandAgent   = "agent"
+	CommandVersion = "server-version"
+)
+
+// The environment that Program reads.
+const (
+	EnvPod     = "POD_NAME"
+	EnvHost    = "MEMBER_HOST"
+	EnvCluster = "CLUSTER_NAME"
+	// EnvSettings has the settings that all members share.
+	EnvSettings = "MEMBER_SETTINGS"
+	// EnvRoot is RootAbsent where the agent leaves root@'%' alone. Otherwise it is not set.
+	EnvRoot    = "MEMBER_ROOT"
+	RootAbsent = "Absent"
+	// EnvMemory is what mysqld may use, in bytes, where that is known. EnvCPU is the same in thousandths of a CPU.
+	EnvMemory = "MEMBER_MEMORY"
+	EnvCPU    = "MEMBER_CPU"
+	// EnvProbeSettings has the settings to check, in the Pod of the Job that asks about them.
+	EnvProbeSettings = "SERVER_SETTINGS"
+)
