@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
@@ -111,12 +113,14 @@ func (p *place) transferPod(label string) string {
 	p.t.Helper()
 	name := ""
 	p.wait("a Pod for "+label, changeLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "pods", "-n", p.namespace, "-l", "cr.mysqloperator.grtl.github.com/"+label, "--field-selector=status.phase=Running", "-o", "name")
+		seen, err := p.objects.Fields(ctx, core("pods"), p.namespace, metav1.ListOptions{
+			LabelSelector: "cr.mysqloperator.grtl.github.com/" + label, FieldSelector: "status.phase=Running",
+		}, "{.items[*].metadata.name}")
 		fields := strings.Fields(seen)
 		if err != nil || len(fields) != 1 {
 			return false, seen
 		}
-		name = strings.TrimPrefix(fields[0], "pod/")
+		name = fields[0]
 		return true, seen
 	})
 	return name

@@ -98,7 +98,7 @@ func (p *place) instance(name string, lines ...string) string {
 
 // backupField reads a field of a backup instance.
 func (p *place) backupField(ctx context.Context, name, path string) string {
-	text, err := p.kubectl.Run(ctx, "get", "mbi", name, "-n", p.namespace, "-o", "jsonpath="+path)
+	text, err := p.objects.Field(ctx, mysql("mysqlbackupinstances"), p.namespace, name, path)
 	if err != nil {
 		return err.Error()
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
@@ -51,6 +53,12 @@ func TestMembersComeBack(t *testing.T) {
 // restarts changes whenever a container restarts or a Pod is replaced.
 func (p *place) restarts() string {
 	p.t.Helper()
-	const path = `jsonpath={range .items[*]}{.metadata.uid}{" "}{.status.containerStatuses[*].restartCount}{"\n"}{end}`
-	return p.run("get", "pods", "-n", p.namespace, "-o", path)
+	const path = `{range .items[*]}{.metadata.uid}{" "}{.status.containerStatuses[*].restartCount}{"\n"}{end}`
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	text, err := p.objects.Fields(ctx, core("pods"), p.namespace, metav1.ListOptions{}, path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
 }

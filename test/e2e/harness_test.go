@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/mysql-operator/mysql-operator/test/kube"
 )
 
@@ -66,6 +68,7 @@ func startOperator(ctx context.Context, kubectl kube.Kubectl) error {
 type place struct {
 	t       *recorder
 	kubectl kube.Kubectl
+	objects kube.Objects
 	// namespace and cluster differ between tests, also in the processes that tests look for on the machine.
 	namespace, cluster, password string
 	// last is done when the namespace is gone.
@@ -78,8 +81,12 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
+	objects, err := kubectl.Objects()
+	if err != nil {
+		t.Fatal(err)
+	}
 	suffix := strings.ToLower(rand.Text()[:6])
-	p := &place{t: &recorder{T: t}, kubectl: kubectl, namespace: "e2e-" + suffix, cluster: "c" + suffix, password: `it's "quoted" \ and übel`}
+	p := &place{t: &recorder{T: t}, kubectl: kubectl, objects: objects, namespace: "e2e-" + suffix, cluster: "c" + suffix, password: `it's "quoted" \ and übel`}
 	p.run("create", "namespace", p.namespace)
 	p.run("label", "namespace", p.namespace, "pod-security.kubernetes.io/enforce=restricted")
 	t.Cleanup(p.tearDown)
@@ -181,9 +188,30 @@ func (p *place) manifest(lines ...string) string {
 
 // field reads a field of the cluster resource.
 func (p *place) field(ctx context.Context, path string) string {
-	text, err := p.kubectl.Run(ctx, "get", "mc", p.cluster, "-n", p.namespace, "-o", "jsonpath="+path)
+	text, err := p.objects.Field(ctx, mysql("mysqlclusters"), p.namespace, p.cluster, path)
 	if err != nil {
 		return err.Error()
+	}
+	return text
+}
+
+// mysql is one of the kinds of MySQL, core one of Kubernetes' own.
+func mysql(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "cr.mysqloperator.grtl.github.com", Version: "v1", Resource: plural}
+}
+
+func core(plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: "v1", Resource: plural}
+}
+
+// read returns a field of one of Kubernetes' own objects in the test's namespace.
+func (p *place) read(plural, name, path string) string {
+	p.t.Helper()
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	text, err := p.objects.Field(ctx, core(plural), p.namespace, name, path)
+	if err != nil {
+		p.t.Fatal(err)
 	}
 	return text
 }

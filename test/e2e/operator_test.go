@@ -47,5 +47,11 @@ func TestOperatorIsKilled(t *testing.T) { //nolint:paralleltest // all tests use
 // operatorStarts changes whenever the operator's container restarts.
 func (p *place) operatorStarts() string {
 	p.t.Helper()
-	return p.run("get", "pod", "mysql-operator", "-n", operatorNamespace, "-o", `jsonpath={.status.containerStatuses[*].restartCount}`)
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	text, err := p.objects.Field(ctx, core("pods"), operatorNamespace, "mysql-operator", "{.status.containerStatuses[*].restartCount}")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return text
 }

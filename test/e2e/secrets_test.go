@@ -43,7 +43,7 @@ func (p *place) ownSecretsReturn(before string) {
 		p.t.Logf("mysqld of %s starts again", member)
 		kill(p.t.T, member, "mysqld")
 		p.wait("mysqld to be gone", changeLimit, func(context.Context) (bool, string) {
-			seen := p.run("get", "pod", member, "-n", p.namespace, "-o", `jsonpath={.status.containerStatuses[?(@.name=="mysqld")].lastState.terminated.exitCode}`)
+			seen := p.read("pods", member, `{.status.containerStatuses[?(@.name=="mysqld")].lastState.terminated.exitCode}`)
 			return seen == "137", seen
 		})
 		p.settled(2)
@@ -63,9 +63,9 @@ func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	selector := "app.kubernetes.io/instance=" + p.cluster
 	before, first := p.run("get", "pods", "-l", selector, "-n", p.namespace, "-o", starts), p.bundle()
 	p.run("annotate", "mysqlcluster", p.cluster, "-n", p.namespace, "cr.mysqloperator.grtl.github.com/rotate-ca-before="+time.Now().UTC().Add(time.Second).Format(time.RFC3339))
-	p.wait("both CAs to be trusted by all", 5*time.Minute, func(context.Context) (bool, string) {
+	p.wait("both CAs to be trusted by all", 5*time.Minute, func(ctx context.Context) (bool, string) {
 		p.verifies(p.bundle())
-		seen := p.run("get", "mysqlcluster", p.cluster, "-n", p.namespace, "-o", `jsonpath={.status.conditions[?(@.type=="CertificateRotation")].reason}`)
+		seen := p.field(ctx, `{.status.conditions[?(@.type=="CertificateRotation")].reason}`)
 		return seen == "WaitingForClients", seen
 	})
 	p.verifies(first)

@@ -22,7 +22,7 @@ func (p *place) open(service, password string) *sql.DB {
 // bundle is what clients are to trust.
 func (p *place) bundle() string {
 	p.t.Helper()
-	return p.run("get", "configmap", p.cluster+"-ca-cert", "-n", p.namespace, "-o", `jsonpath={.data.ca\.crt}`)
+	return p.read("configmaps", p.cluster+"-ca-cert", `{.data.ca\.crt}`)
 }
 
 // openTrusting connects so with these CAs.
@@ -38,7 +38,7 @@ func (p *place) openTrusting(service, password, bundle string) *sql.DB {
 // connect connects as root to a Service; without TLS where security is nil.
 func (p *place) connect(service, password string, security *tls.Config) *sql.DB {
 	p.t.Helper()
-	address := p.run("get", "service", service, "-n", p.namespace, "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
+	address := p.read("services", service, "{.spec.clusterIP}:{.spec.ports[0].port}")
 	config := driver.NewConfig()
 	config.User, config.Passwd, config.Net, config.Addr = "root", password, "tcp", address
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = 2*time.Second, 20*time.Second, 20*time.Second
