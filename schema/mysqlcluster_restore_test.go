@@ -34,7 +34,7 @@ func TestClusterRestores(t *testing.T) {
 		"credentials in the URL":        {"fromBackupURL: 's3://key:secret@backups/b'", []string{"spec.fromBackupURL must not hold credentials", "spec.restore.secret"}},
 		"no bucket":                     {"fromBackupURL: 's3://'", []string{"spec.fromBackupURL must name the bucket"}},
 		"a volume's host":               {"fromBackupURL: 'file://shop/b', restore: {claim: c}", []string{"spec.fromBackupURL must have three slashes"}},
-		"a detour":                      {"fromBackupURL: 's3://backups/../b'", []string{"without detours"}},
+		"a detour":                      {"fromBackupURL: 's3://backups/../b'", []string{"the path without '.' and '..'"}},
 		"a Secret elsewhere":            {"fromBackup: b, restore: {secret: other/s}", []string{"spec.restore.secret must be the name of a Secret in the same namespace"}},
 		"a key elsewhere":               {"fromBackup: b, restore: {encryptionSecret: other/s}", []string{"spec.restore.encryptionSecret must be the name of a Secret"}},
 		"a claim elsewhere":             {"fromBackup: b, restore: {claim: other/c}", []string{"spec.restore.claim must be the name of a PersistentVolumeClaim"}},
@@ -86,7 +86,7 @@ func TestClusterRestoreSettings(t *testing.T) {
 	server := newAPIServer(t, "MySQLCluster")
 	const failed, complete, used = "status: {restore: {phase: Failed}}\n", "status: {restore: {phase: Completed}}\n", "status: {restore: {phase: Failed}, primary: a-0}\n"
 	layout := []string{"spec.config must not change lower-case-table-names and innodb-page-size", "set them back"}
-	values := []string{"spec.config must not set innodb-page-size but to 4k", "correct it"}
+	values := []string{"spec.config must not set innodb-page-size other than 4k", "correct it"}
 	for story, test := range map[string]struct {
 		before, after, status string
 		told                  []string

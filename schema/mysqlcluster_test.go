@@ -104,7 +104,7 @@ func TestClusterDocuments(t *testing.T) {
 		"an empty storage class":     {cluster("a", "secret: s, storageClassName: ''"), []string{"spec.storageClassName"}},
 		"resources":                  {cluster("a", "secret: s, resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 1Gi}}"), nil},
 		"request beyond limit":       {cluster("a", "secret: s, resources: {requests: {memory: 2Gi}, limits: {memory: 1Gi}}"), []string{"spec.resources.requests must not exceed"}},
-		"an unknown resource":        {cluster("a", "secret: s, resources: {requests: {disk: 1Gi}}"), []string{"cpu, memory and ephemeral-storage only"}},
+		"an unknown resource":        {cluster("a", "secret: s, resources: {requests: {disk: 1Gi}}"), []string{"only cpu, memory and ephemeral-storage"}},
 		"no memory":                  {cluster("a", "secret: s, resources: {limits: {memory: 0}}"), []string{"quantities greater than 0"}},
 		"the least memory":           {cluster("a", "secret: s, resources: {limits: {memory: 512Mi}}"), nil},
 		"a small request":            {cluster("a", "secret: s, resources: {requests: {memory: 64Mi}}"), nil},
@@ -214,9 +214,9 @@ func TestClusterSettingsOfTheOperator(t *testing.T) {
 func TestClusterSettingsByValue(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")
-	refused := []string{"spec.config must not set binlog-error-action but to ABORT_SERVER", "remove it"}
-	needed := []string{"spec.config must not set performance-schema and innodb-log-checksums but to ON", "remove it"}
-	layout := []string{"spec.config must not set innodb-page-size but to 4k", "correct it"}
+	refused := []string{"spec.config must not set binlog-error-action other than ABORT_SERVER", "remove it"}
+	needed := []string{"spec.config must not set performance-schema and innodb-log-checksums other than ON", "remove it"}
+	layout := []string{"spec.config must not set innodb-page-size other than 4k", "correct it"}
 	for setting, told := range map[string][]string{
 		"binlog_error_action: ABORT_SERVER":                               nil,
 		"loose-binlog-error-action: abort_server":                         nil,
