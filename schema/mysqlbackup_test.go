@@ -319,7 +319,7 @@ func TestInstanceChanges(t *testing.T) {
 	server := newAPIServer(t, "MySQLBackupInstance")
 	const full = "cluster: c, schedule: s, storage: 1Gi, storageClassName: k, destination: {url: 's3://b', secret: s}, encryption: {secret: e}, bandwidthLimit: 1Mi, activeDeadlineSeconds: 60, deletionPolicy: Retain"
 	const bare = "cluster: c, schedule: s"
-	immutable := []string{"spec cannot change after creation but for spec.deletionPolicy", "create another MySQLBackupInstance"}
+	immutable := []string{"spec cannot change after creation, except for spec.deletionPolicy", "create another MySQLBackupInstance"}
 	for story, test := range map[string]struct {
 		before, after string
 		told          []string
