@@ -1,5 +1,5 @@
 // Package v1 holds version v1 of the MySQL kinds. The documentation of a field for users is its description in the
-// definition beside the type (kubectl explain shows it); the comments here are for those who program with it.
+// definition next to the type, which kubectl explain shows. The comments here are for programmers.
 package v1
 
 import (
@@ -21,55 +21,57 @@ type MySQLCluster struct {
 type MySQLClusterSpec struct {
 	// Secret names the Secret, in the cluster's namespace, whose key "password" is root's password.
 	Secret string `json:"secret"`
-	// FromBackup names the backup the first member starts from; empty starts an empty database. It can be removed later, not set or changed.
+	// FromBackup names the MySQLBackupInstance whose data the cluster starts with. Empty: the cluster starts empty, unless FromBackupURL is
+	// set. It can be removed later, but not set or changed.
 	FromBackup string `json:"fromBackup,omitempty"`
-	// FromBackupURL is the folder of a backup to start from, for one whose instance is not in this Kubernetes. It can be removed later, not set or changed.
+	// FromBackupURL is the folder of a backup whose data the cluster starts with, for a backup without an instance in this namespace. It can
+	// be removed later, but not set or changed.
 	FromBackupURL string `json:"fromBackupURL,omitempty"`
-	// Restore is what it takes to read that backup. It may change as long as the restore is not complete.
+	// Restore says how to read that backup. It may change until the restore is complete.
 	Restore *RestoreSettings `json:"restore,omitempty"`
-	// Port is where mysqld listens and the Services answer: 1..65535 without the pod's own ports. Default 3306, immutable.
+	// Port is where mysqld listens and the Services answer: 1..65535, except for the ports reserved in the Pod. Default 3306, immutable.
 	Port int32 `json:"port,omitempty"`
-	// Replicas is how many members there are, the primary included: 1..9. Default 2.
+	// Replicas is the number of members, the primary included: 1..9. Default 2.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Storage is the size of each member's volume: at least 256Mi, never smaller than before. Default 1Gi.
 	Storage resource.Quantity `json:"storage,omitzero"`
-	// StorageClassName is the class of the volumes; nil means the cluster's default class. Immutable.
+	// StorageClassName is the class of the volumes; nil means the default class of the Kubernetes cluster. Immutable.
 	StorageClassName *string `json:"storageClassName,omitempty"`
-	// Image is the MySQL image: all that is asked of it is a mysqld on PATH with its standard plugins. Default mysql:latest.
+	// Image is the MySQL image. It needs only mysqld on its PATH and the usual plugins. Default mysql:latest.
 	Image string `json:"image,omitempty"`
 	// Resources are the requests and limits of the mysqld container.
 	Resources Resources `json:"resources,omitzero"`
-	// Config are further settings of mysqld's [mysqld] section. Settings the operator owns are refused by the API server.
+	// Config holds more settings of mysqld's [mysqld] section. The API server refuses settings that the operator controls.
 	Config map[string]string `json:"config,omitempty"`
-	// TLS says how clients connect.
+	// TLS is about the connections of clients.
 	TLS TLS `json:"tls,omitzero"`
-	// Network says who may reach the members; nil lets everybody, without a NetworkPolicy.
+	// Network says who may connect to the members. nil: everyone may, and the operator creates no NetworkPolicy.
 	Network *Network `json:"network,omitempty"`
-	// Copies says how new members copy the primary's data.
+	// Copies says how the primary's data is copied to other members.
 	Copies Copies `json:"copies,omitzero"`
-	// Plugins are files of mysqld's plugin directory that each member loads, beside the operator's own.
+	// Plugins are files of mysqld's plugin directory that each member loads, in addition to the operator's own.
 	Plugins []string `json:"plugins,omitempty"`
-	// Root says whether the operator looks after root@'%'. Default RootManaged.
+	// Root says whether the operator manages root@'%'. Default RootManaged.
 	Root Root `json:"root,omitempty"`
-	// Durability says what becomes of commits when too few replicas are there to acknowledge them.
+	// Durability says what happens to commits when too few replicas are connected to acknowledge them.
 	Durability Durability `json:"durability,omitzero"`
-	// Paused makes the operator look but not touch.
+	// Paused means that the operator changes nothing in the cluster.
 	Paused bool `json:"paused,omitempty"`
 }
 
-// Copies is about copies of the primary's data.
+// Copies says how the primary's data is copied to other members.
 type Copies struct {
-	// BandwidthLimit is how fast the primary is read at most, in bytes per second: 1Mi to 1Ti. Default 64Mi.
+	// BandwidthLimit is the maximum speed at which the primary is read, in bytes per second: 1Mi to 1Ti. Default 64Mi.
 	BandwidthLimit resource.Quantity `json:"bandwidthLimit,omitzero"`
 }
 
-// Root is what the operator does about root@'%'.
+// Root says what the operator does with root@'%'.
 type Root string
 
 const (
 	// RootManaged keeps its password equal to the Secret's.
 	RootManaged Root = "Managed"
-	// RootAbsent leaves it alone, once there is data.
+	// RootAbsent means that the operator does not change the account once the members have data.
 	RootAbsent Root = "Absent"
 )
 
@@ -85,9 +87,9 @@ type TLS struct {
 	Required bool `json:"required,omitempty"`
 }
 
-// Network is who may reach a cluster's members.
+// Network says who may connect to a cluster's members.
 type Network struct {
-	// AllowFrom may connect to MySQL; empty means everybody.
+	// AllowFrom may connect to MySQL; empty means everyone.
 	AllowFrom []NetworkPeer `json:"allowFrom,omitempty"`
 	// MetricsFrom may connect to the agents' port; empty means the operator and the members only.
 	MetricsFrom []NetworkPeer `json:"metricsFrom,omitempty"`
@@ -95,26 +97,26 @@ type Network struct {
 
 // NetworkPeer is Pods by labels, or addresses.
 type NetworkPeer struct {
-	// PodLabels select Pods, in the cluster's namespace unless NamespaceLabels select others.
+	// PodLabels select Pods, in the cluster's namespace unless NamespaceLabels select other namespaces.
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 	// NamespaceLabels select namespaces: all their Pods, or those that PodLabels select.
 	NamespaceLabels map[string]string `json:"namespaceLabels,omitempty"`
-	// CIDR is a range of addresses, with neither of the others.
+	// CIDR is a range of addresses. It excludes PodLabels and NamespaceLabels.
 	CIDR string `json:"cidr,omitempty"`
 }
 
-// WhenReplicasLost is what a primary does when no replica is left that could acknowledge a commit.
+// WhenReplicasLost says what a primary does when too few replicas are connected to acknowledge a commit.
 type WhenReplicasLost string
 
 const (
-	// Continue lets the primary commit without a replica's acknowledgement once the grace period is over. This is recorded in the
-	// status before it takes effect.
+	// Continue means that the primary commits with the acknowledgements of the replicas that are left, or without any, once the grace period
+	// is over. The operator records this in the status before it takes effect.
 	Continue WhenReplicasLost = "Continue"
-	// Block makes commits wait until a replica can acknowledge them again.
+	// Block means that commits wait until enough replicas can acknowledge them again.
 	Block WhenReplicasLost = "Block"
 )
 
-// Durability is the user's choice between answering and keeping a second copy.
+// Durability is the user's choice between commits that return and commits that replicas have.
 type Durability struct {
 	// WhenReplicasLost defaults to Continue.
 	WhenReplicasLost WhenReplicasLost `json:"whenReplicasLost,omitempty"`
@@ -130,8 +132,8 @@ const (
 	ConditionStalled     = "Stalled"
 )
 
-// Conditions about tables of other engines than InnoDB, whose rows no copy has: present and True while there are some (of a backup: were), and while
-// members lack such rows.
+// Conditions about tables of other engines than InnoDB, whose rows no copy has. NonTransactionalTables is present and True while there are
+// such tables, or, for a backup, if there were. IncompleteMembers is present and True while such rows are missing from members.
 const (
 	ConditionNonTransactionalTables = "NonTransactionalTables"
 	ConditionIncompleteMembers      = "IncompleteMembers"
@@ -142,33 +144,33 @@ type Phase string
 
 // The phases. The set may grow: a reader must accept others.
 const (
-	PhasePending   Phase = "Pending"   // accepted, nothing made yet
+	PhasePending   Phase = "Pending"   // accepted, nothing is created yet
 	PhaseWaiting   Phase = "Waiting"   // something the user must provide is missing; the Ready condition says what
-	PhaseCreating  Phase = "Creating"  // the first members are being made
+	PhaseCreating  Phase = "Creating"  // the first members are being created
 	PhaseRestoring Phase = "Restoring" // the first member's data is being restored from a backup
 	PhaseReady     Phase = "Ready"     // primary writable, every replica healthy
 	PhaseDegraded  Phase = "Degraded"  // primary writable, a replica is not healthy
-	PhaseUpdating  Phase = "Updating"  // primary writable, a change of the spec is being carried out
-	PhasePaused    Phase = "Paused"    // the operator looks but does not touch
+	PhaseUpdating  Phase = "Updating"  // primary writable, a change of the spec is in progress
+	PhasePaused    Phase = "Paused"    // the operator changes nothing
 	PhaseFailed    Phase = "Failed"    // no primary takes writes
-	PhaseDeleting  Phase = "Deleting"  // deletion is under way
+	PhaseDeleting  Phase = "Deleting"  // deletion is in progress
 )
 
 // Role is what a member is in the cluster.
 type Role string
 
-// The roles. A member that has none yet carries none.
+// The roles. The role of a member that has none yet is empty.
 const (
 	RolePrimary Role = "Primary"
 	RoleReplica Role = "Replica"
 )
 
-// MySQLClusterStatus is what the operator knows, and the record of truth it acts on: Primary, Epoch, Revision, InSync and RequiredAcks are
-// written, with a resourceVersion precondition, before the act they allow.
+// MySQLClusterStatus is what the operator knows. Primary, Epoch, Revision, InSync and RequiredAcks are the record: the operator writes
+// them, with a resourceVersion precondition, before it does what they allow.
 type MySQLClusterStatus struct {
-	// ObservedGeneration is the metadata.generation this status is about; -1, by default, before there is one.
+	// ObservedGeneration is the metadata.generation that this status describes; -1, by default, before the operator has processed the object.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions is a map by type: Ready always, others while they apply.
+	// Conditions are a map by type: Ready is always there, others while they apply.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Phase is the state in one word.
 	Phase Phase `json:"phase,omitempty"`
@@ -177,21 +179,22 @@ type MySQLClusterStatus struct {
 	Primary string `json:"primary,omitempty"`
 	// Epoch counts the changes of Primary; it only rises.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Revision counts the records that were written; it only rises, with every change of one of these fields and with everything else that
-	// members are told. 0: nothing is recorded yet.
+	// Revision counts the records that were written. It only rises: with every change of one of these fields, and of anything else in the
+	// members' assignments. 0: nothing is recorded yet.
 	Revision int64 `json:"revision,omitempty"`
-	// InSync are the members whose acknowledgement counts, the primary included, sorted. Only one of them may become primary.
+	// InSync are the members whose acknowledgement counts, the primary included, sorted. Each acknowledged commit is on the primary and on at
+	// least RequiredAcks others of them. Only one of them may become primary.
 	InSync []string `json:"inSync,omitempty"`
-	// RequiredAcks is how many replicas must acknowledge a commit before the client hears of it.
+	// RequiredAcks is how many replicas must acknowledge a commit before it returns to the client.
 	RequiredAcks int32 `json:"requiredAcks,omitempty"`
 
-	// Replicas is how many members exist, for the scale subresource.
+	// Replicas is the number of members that exist, for the scale subresource.
 	Replicas int32 `json:"replicas"`
-	// ReadyReplicas is how many of them serve.
+	// ReadyReplicas is the number of members that serve clients.
 	ReadyReplicas int32 `json:"readyReplicas"`
 	// ReadySummary is "ready/wanted", for kubectl get.
 	ReadySummary string `json:"readySummary,omitempty"`
-	// Selector is the label selector of the members' pods, for the scale subresource.
+	// Selector is the label selector of the members' Pods, for the scale subresource.
 	Selector string `json:"selector,omitempty"`
 
 	// Members are the members, by ordinal.
@@ -202,29 +205,30 @@ type MySQLClusterStatus struct {
 	Version string `json:"version,omitempty"`
 	// Image is the image the members run.
 	Image string `json:"image,omitempty"`
-	// Restore is how the restore went that the cluster began with; nil without one.
+	// Restore is the state of the restore that the cluster started with; nil without one.
 	Restore *RestoreStatus `json:"restore,omitempty"`
-	// InnoDBOnly says that the cluster began empty, and so refuses tables of which no copy has the rows, and gives tables a primary key. It stays as it is.
+	// InnoDBOnly reports whether the cluster started empty. By default it then refuses tables whose rows no copy has, and gives tables a
+	// primary key. The value stays.
 	InnoDBOnly bool `json:"innoDBOnly,omitempty"`
 }
 
 // Member is one mysqld with its volume.
 type Member struct {
-	// Name is the name of its pod, for example my-cluster-0.
+	// Name is the name of its Pod, for example my-cluster-0.
 	Name string `json:"name"`
-	// Role is empty while the member has none.
+	// Role is empty while the member has no role.
 	Role Role `json:"role,omitempty"`
 	// State is one word.
 	State string `json:"state,omitempty"`
-	// Message explains the state and what can be done about it. It contains no times or counters, so that it changes only when the state does.
+	// Message explains the state, and what the user can do. It contains no times or counters, so that it changes only when the state changes.
 	Message string `json:"message,omitempty"`
 	// GTIDExecuted is the set of transactions the member has, as gtid_executed reports it.
 	GTIDExecuted string `json:"gtidExecuted,omitempty"`
-	// LagSeconds is how far the replica is behind; nil is unknown or not a replica.
+	// LagSeconds is how far the replica is behind the primary; nil means unknown, or not a replica.
 	LagSeconds *int64 `json:"lagSeconds,omitempty"`
 	// Version is its server version.
 	Version string `json:"version,omitempty"`
-	// LacksRowsOf names tables of other engines than InnoDB that it came without the rows of; empty for none, or while nobody knows.
+	// LacksRowsOf names tables of other engines than InnoDB whose rows are missing from the member's copy; empty for none, or while unknown.
 	LacksRowsOf string `json:"lacksRowsOf,omitempty"`
 }
 
@@ -232,6 +236,6 @@ type Member struct {
 type Endpoints struct {
 	// Write always leads to the primary.
 	Write string `json:"write,omitempty"`
-	// Read leads to healthy replicas, or to the primary when there is none.
+	// Read leads to healthy replicas, or to the primary if no replica is healthy.
 	Read string `json:"read,omitempty"`
 }
