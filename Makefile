@@ -98,7 +98,7 @@ test-long: export CRDS_SEQUENCES := 100
 test-long: export CONVERSION_ROUNDS := 3000
 test-long: timeout := 90m
 test-long: race_stories := .
-test-long: test-unit test-integration ## run test-unit and test-integration with every variant: an hour or more
+test-long: test-unit test-integration test-mysqld test-e2e ## run all tests with every variant: hours
 
 .PHONY: test-mysqld
 test-mysqld: mysql-image ## run the tests of packages that speak to mysqld on a real one, without a cluster

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/mysql-operator/mysql-operator/test/kube"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // The lab's manifests, letter for letter but for the ConfigMap's value, which as printed is no YAML.
@@ -106,6 +107,7 @@ func newOpenPlace(t *testing.T) *place {
 
 func TestConfigMonitorLab(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 0)
 	p := newLab(t)
 	p.mustApply(fmt.Sprintf(labConfigMap, "Welcome to Kubernetes!"))
 	p.mustApply(labMonitor)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // friendPod is the walk-through's, letter for letter. No registry is at hand here, so that its image is never pulled; it exists all the same.
@@ -29,6 +31,7 @@ const describeLimit = 15 * time.Second
 // TestMyCustomResourceWalkThrough follows the founding walk-through step by step.
 func TestMyCustomResourceWalkThrough(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 1)
 	p := newOpenPlace(t)
 	if defined := p.run("get", "crds"); !strings.Contains(defined, "mycustomresources.poc.test.domain ") {
 		t.Errorf("kubectl get crds does not show the definition:\n%s", defined)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/test/kube"
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // pulsarServer runs the stand-in for Pulsar, since there is none to be had. It keeps nothing when it restarts.
@@ -54,6 +55,7 @@ spec:
 // TestPulsarConsumerWalkThrough goes the way of the founding document: apply, look at the Pods, send a message, see it in the log.
 func TestPulsarConsumerWalkThrough(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 2)
 	p := newLab(t)
 	loadProgram(t, p.kubectl.Config, "./test/e2e/pulsarserver", "e2e/pulsarserver:latest")
 	p.mustApply(pulsarServer)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
 // helloManifest is the founding document's, letter for letter but for the namespace, which is the test's own.
@@ -77,6 +79,7 @@ func (p *place) hello(want string) {
 // TestTDSetWalkThrough goes through a day of the founding document, by moving the TDSet to where it is that hour now.
 func TestTDSetWalkThrough(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 3)
 	p := newHello(t)
 	p.mustApply(fmt.Sprintf(helloManifest, p.namespace))
 	for _, hour := range []struct {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mysql-operator/mysql-operator/test/sample"
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
@@ -83,6 +84,7 @@ func (f *fleet) credentials(more ...string) {
 // TestVmGroupWalkThrough follows the founding document: the Secret, a group, its columns, the scale subresource, the limits, the finalizer.
 func TestVmGroupWalkThrough(t *testing.T) {
 	t.Parallel()
+	sample.Rotate(t, 4)
 	f := newFleet(t)
 	sample, err := os.ReadFile("deploy/samples/vmgroup.yaml")
 	if err != nil {

@@ -26,6 +26,14 @@ func New(t *testing.T) Sample {
 // Takes reports whether the case with this number runs.
 func (s Sample) Takes(number int) bool { return number%s.stride == s.first }
 
+// Rotate skips a test unless the sample takes its number: of tests that are numbered from 0, each run has some.
+func Rotate(t *testing.T, number int) {
+	t.Helper()
+	if !New(t).Takes(number % stride()) {
+		t.Skip("runs in another sample")
+	}
+}
+
 // OnlyWhole skips a test unless all cases run.
 func OnlyWhole(t *testing.T) {
 	t.Helper()
