@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestBackupAndRestore is the founding document's way: a backup on a volume, taken while clients write, is all that is left of a cluster.
@@ -71,7 +73,7 @@ func TestScheduledBackups(t *testing.T) {
 	schedule := fmt.Sprintf("apiVersion: cr.mysqloperator.grtl.github.com/v1\nkind: MySQLBackupSchedule\nmetadata:\n  name: my-backup\nspec:\n  cluster: %s\n  time: \"* * * * *\"\n  retention:\n    keepLast: 1\n", p.cluster)
 	p.mustApply(schedule)
 	p.wait("the schedule to say that there is no cluster", changeLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "mb", "my-backup", "-n", p.namespace, "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+		seen, err := p.objects.Field(ctx, mysql("mysqlbackupschedules"), p.namespace, "my-backup", `{.status.conditions[?(@.type=="Ready")].reason}`)
 		return err == nil && seen == "ClusterNotFound", seen
 	})
 	p.start(1)
@@ -79,7 +81,8 @@ func TestScheduledBackups(t *testing.T) {
 	p.seed(db, 4)
 
 	completed := func(ctx context.Context) []string {
-		seen, err := p.kubectl.Run(ctx, "get", "mbi", "-n", p.namespace, "-l", "schedule=my-backup", "-o", `jsonpath={range .items[?(@.status.phase=="Completed")]}{.metadata.name} {end}`)
+		seen, err := p.objects.Fields(ctx, mysql("mysqlbackupinstances"), p.namespace, metav1.ListOptions{LabelSelector: "schedule=my-backup"},
+			`{range .items[?(@.status.phase=="Completed")]}{.metadata.name} {end}`)
 		if err != nil {
 			return nil
 		}

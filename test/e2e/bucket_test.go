@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"filippo.io/age"
+	batchv1 "k8s.io/api/batch/v1"
 )
 
 // TestBackupToBucket is the worst case with the best end: an encrypted backup in a bucket survives the namespace, with everything in it, and is
@@ -90,7 +92,7 @@ func TestBackupToBucket(t *testing.T) {
 func (p *place) waitFailedAttempt(job string) {
 	p.t.Helper()
 	p.wait("an attempt of Job "+job+" to fail", backupLimit, func(ctx context.Context) (bool, string) {
-		seen, err := p.kubectl.Run(ctx, "get", "job", job, "-n", p.namespace, "--ignore-not-found", "-o", "jsonpath={.status.failed}")
-		return err == nil && seen != "", seen
+		seen, err := p.objects.Field(ctx, batchv1.SchemeGroupVersion.WithResource("jobs"), p.namespace, job, "{.status.failed}")
+		return err == nil && seen != "", fmt.Sprint(seen, err)
 	})
 }
