@@ -27,7 +27,7 @@ func (o *crdsOptions) flags() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("mysql-operator crds plan|apply|status", pflag.ContinueOnError)
 	kindsFlag(flags, &o.kinds)
 	kubeconfigFlag(flags, &o.kubeconfig)
-	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and for definitions to be in force")
+	flags.DurationVar(&o.timeout, "timeout", crds.DefaultTimeout, "how long to wait for the API server, and until definitions are in force")
 	o.register(flags)
 	o.log.Register(flags)
 	return flags
@@ -69,7 +69,7 @@ func runCRDs(ctx context.Context, p cli.Process) error {
 	case "status":
 		return tellStatus(ctx, p, installer, defined)
 	default:
-		return cli.BadUsage("crds knows plan, apply and status, not %q", words[0])
+		return cli.BadUsage("crds has the subcommands plan, apply and status, not %q", words[0])
 	}
 }
 

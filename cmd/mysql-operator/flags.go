@@ -16,7 +16,7 @@ func kindsFlag(flags *pflag.FlagSet, into *[]string) {
 }
 
 func namespacesFlag(flags *pflag.FlagSet, into *[]string) {
-	flags.StringSliceVar(into, "namespaces", nil, "namespaces to work in; Roles in them are enough then (default: all)")
+	flags.StringSliceVar(into, "namespaces", nil, "namespaces to work in; the operator then needs only Roles there (default: all)")
 }
 
 // checkNamespaces checks --namespaces: an empty name is a mistake in a list, and would be taken for all namespaces.
@@ -37,7 +37,7 @@ const (
 )
 
 func crdsFlag(flags *pflag.FlagSet, into *string) {
-	flags.StringVar(into, "crds", crdsApply, "definitions: apply brings them at start and looks after them, check waits until they serve, off trusts")
+	flags.StringVar(into, "crds", crdsApply, "definitions: apply installs, upgrades and repairs them, check waits until they are served, off ignores them")
 }
 
 // The ways of --secrets.
@@ -47,14 +47,14 @@ const (
 )
 
 func secretsFlag(flags *pflag.FlagSet, into *string) {
-	flags.StringVar(into, "secrets", secretsEverywhere, "rights on Secrets: everywhere where the operator works, or by-namespace, "+
+	flags.StringVar(into, "secrets", secretsEverywhere, "permissions on Secrets: everywhere where the operator works, or by-namespace, "+
 		"where an administrator bound ClusterRole "+deploy.SecretsRole)
 }
 
 // checkSecrets checks --secrets: with --namespaces the Roles grant Secrets in these alone.
 func checkSecrets(secrets string, namespaces []string) error {
 	if secrets == secretsByNamespace && len(namespaces) > 0 {
-		return cli.BadUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has rights on Secrets in those only", secrets)
+		return cli.BadUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has permissions on Secrets in those only", secrets)
 	}
 	return cli.OneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
 }
@@ -85,12 +85,12 @@ type definitionLimits struct {
 func (o *definitionOptions) register(flags *pflag.FlagSet) {
 	crdsFlag(flags, &o.mode)
 	o.definitionLimits.register(flags)
-	flags.IntVar(&o.migrationRate, "crds-migration-rate", 200, "how many stored objects are rewritten a second when a definition stores another version than before")
+	flags.IntVar(&o.migrationRate, "crds-migration-rate", 200, "how many stored objects to rewrite per second when the storage version changes")
 }
 
 func (o *definitionLimits) register(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&o.adopt, "crds-adopt", nil, "definitions to take over from whoever manages them, by name, or all")
-	flags.BoolVar(&o.allowBreaking, "crds-allow-breaking", false, "update definitions even where existing objects would lose fields or become invalid")
+	flags.StringSliceVar(&o.adopt, "crds-adopt", nil, "definitions to take over from another manager, by name, or all")
+	flags.BoolVar(&o.allowBreaking, "crds-allow-breaking", false, "update definitions even if existing objects lose fields or become invalid")
 }
 
 func (o definitionOptions) check() error {

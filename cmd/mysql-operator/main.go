@@ -21,14 +21,14 @@ func program() cli.Program {
 // commands returns the subcommands: one row and one file each.
 func commands() []cli.Command {
 	return []cli.Command{
-		{Name: "run", Usage: "run [flags]", Run: runOperator, Summary: "reconcile the kinds; this is what happens without a subcommand"},
-		{Name: "manifests", Usage: "manifests [crds|rbac|policy|operator|protection|all] [flags]", Run: runManifests, Summary: "print what an administrator applies: definitions, rights, policies, Deployment, protection"},
-		{Name: "crds", Usage: "crds plan|apply|status [flags]", Run: runCRDs, Summary: "look at the definitions in the cluster, or apply them by hand"},
+		{Name: "run", Usage: "run [flags]", Run: runOperator, Summary: "reconcile the kinds (the default)"},
+		{Name: "manifests", Usage: "manifests [crds|rbac|policy|operator|protection|all] [flags]", Run: runManifests, Summary: "print manifests: definitions, permissions, policies, Deployment, protection"},
+		{Name: "crds", Usage: "crds plan|apply|status [flags]", Run: runCRDs, Summary: "show what would change in the definitions, apply them, or show their status"},
 		{Name: "version", Usage: "version", Run: runVersion, Summary: "print the version"},
-		{Name: "restore", Usage: "restore --from URL --into DIR [flags]", Run: runRestore, Summary: "make a data directory from a backup, by hand (and in the Pods of a MySQLCluster)"},
-		{Name: "backup", Usage: "backup verify --from URL [flags]", Run: runBackup, Summary: "check a whole backup, by hand; without verify, make one (in the Pods of a MySQLBackupInstance)"},
+		{Name: "restore", Usage: "restore --from URL --into DIR [flags]", Run: runRestore, Summary: "make a data directory from a backup (also in the Pods of a MySQLCluster)"},
+		{Name: "backup", Usage: "backup verify --from URL [flags]", Run: runBackup, Summary: "check a whole backup; without verify, make one (in the Pods of a MySQLBackupInstance)"},
 		{Name: "backup-delete", Usage: "backup-delete [flags]", Run: runBackupDelete, Summary: "delete a backup's data (runs in the Pods of a MySQLBackupInstance)"},
 		{Name: "consume", Usage: "consume [flags]", Run: runPulsar("consume"), Summary: "log the messages of a topic of Apache Pulsar (runs in the Pods of a PulsarConsumer)"},
-		{Name: "produce", Usage: "produce [flags]", Run: runPulsar("produce"), Summary: "send a message to a topic of Apache Pulsar, to try a PulsarConsumer"},
+		{Name: "produce", Usage: "produce [flags]", Run: runPulsar("produce"), Summary: "send a message to a topic of Apache Pulsar"},
 	}
 }

@@ -31,9 +31,9 @@ func (o *manifestOptions) flags() *pflag.FlagSet {
 	namespacesFlag(flags, &o.namespaces)
 	crdsFlag(flags, &o.crds)
 	secretsFlag(flags, &o.secrets)
-	flags.BoolVar(&o.migrate, "migrate", false, "with --namespaces: grant also what an update of definitions may need, get, list and patch of the kinds' objects in all namespaces")
-	flags.StringVar(&o.account.Namespace, "namespace", deploy.Name, "namespace the operator runs in")
-	flags.StringVar(&o.account.Name, "service-account", deploy.Name, "service account it runs as")
+	flags.BoolVar(&o.migrate, "migrate", false, "with --namespaces: also grant what an update of definitions needs: get, list and patch of the kinds' objects in all namespaces")
+	flags.StringVar(&o.account.Namespace, "namespace", deploy.Name, "namespace in which the operator runs")
+	flags.StringVar(&o.account.Name, "service-account", deploy.Name, "service account of the operator")
 	flags.StringVar(&o.image, "image", "mysql-operator:latest", "the operator's image")
 	return flags
 }
@@ -91,7 +91,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 		}
 		return everything, nil
 	default:
-		return nil, cli.BadUsage("manifests knows crds, rbac, policy, operator, protection and all (which is without protection), not %q", part)
+		return nil, cli.BadUsage("manifests prints crds, rbac, policy, operator, protection or all (all but protection), not %q", part)
 	}
 }
 

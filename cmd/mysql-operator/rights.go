@@ -37,7 +37,7 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 	told := ""
 	for {
 		missing, err := o.lookAtRights(ctx, needs, func(shortage deploy.Shortage, missing string) error {
-			permitted.say("the operator lacks " + missing)
+			permitted.say("the operator is missing these permissions: " + missing)
 			if missing == told {
 				return nil
 			}
@@ -48,7 +48,7 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 			return err
 		}
 		if err := pause(ctx, rightsPause); err != nil {
-			return fmt.Errorf("wait for rights: %w: %s", err, missing)
+			return fmt.Errorf("wait for permissions: %w: %s", err, missing)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.Shortage, string) error) (missing string, err error) {
 	shortage, err := deploy.FindShortage(ctx, o.cluster.rest, needs)
 	if err != nil {
-		o.log.Info("cannot ask for rights, trying again", "reason", "APIServerUnavailable", "error", err.Error())
+		o.log.Info("cannot check permissions, trying again", "reason", "APIServerUnavailable", "error", err.Error())
 		return err.Error(), nil
 	}
 	if shortage.None() {
@@ -76,7 +76,7 @@ func (o operator) tellShortage(shortage deploy.Shortage, account deploy.Account,
 	if err != nil {
 		return err
 	}
-	o.log.Info("waiting for rights", "reason", "RightsMissing", "user", shortage.User, "missing", shortage.Lines())
+	o.log.Info("waiting for permissions", "reason", "RightsMissing", "user", shortage.User, "missing", shortage.Lines())
 	_, err = fmt.Fprint(o.p.Err, shortage.Message(grant))
 	return err
 }

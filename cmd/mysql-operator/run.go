@@ -39,10 +39,10 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	o.vms.register(flags)
 	o.definitions.register(flags)
 	kubeconfigFlag(flags, &o.kubeconfig)
-	flags.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease, so that several operators do not work at once")
-	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "where /metrics is served; empty for nowhere")
-	flags.StringVar(&o.healthAddress, "health-address", ":8081", "where /healthz and /readyz are served; empty for nowhere")
-	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agents in the members' Pods (default: this Pod's own)")
+	flags.BoolVar(&o.leaderElect, "leader-elect", true, "reconcile only while this operator holds the Lease, so that one operator works at a time")
+	flags.StringVar(&o.metricsAddress, "metrics-address", ":8080", "address to serve /metrics on; empty: do not serve it")
+	flags.StringVar(&o.healthAddress, "health-address", ":8081", "address to serve /healthz and /readyz on; empty: do not serve them")
+	flags.StringVar(&o.agentImage, "agent-image", "", "image of the agents in members' Pods (default: the image of this Pod)")
 	o.log.Register(flags)
 	return flags
 }
