@@ -133,8 +133,8 @@ func (i Installer) clear(ctx context.Context, found Result, applied *apiextensio
 // errServing says that a definition is being deleted, and serves what is needed until it is gone.
 var errServing = errors.New("it serves on while it is being deleted")
 
-// outlast waits until a definition is gone. Where that takes long its objects are kept by finalizers, which perhaps only this program takes off:
-// one that begins goes on, then, with a definition that serves what it needs. Who watches over it registers it again when it is gone.
+// outlast waits until a definition is gone. Where that takes long its objects are kept by finalizers, which perhaps only this program takes
+// off: one that begins goes on, then, with a definition that serves what it needs. Who watches over it registers it again when it is gone.
 func (i Installer) outlast(ctx context.Context, found Result) error {
 	if i.Running {
 		return i.waitUntilGone(ctx, found.Definition.Name())

@@ -66,8 +66,9 @@ func isPassing(err error) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) || (errors.As(err, &network) && network.Timeout())
 }
 
-// served replaces the error of an API server that does not serve definitions at the moment, because it is starting for example. Its answer has the
-// code of a definition that does not exist, but names none: whoever took it for that would tell of a deletion, and create the definition anew.
+// served replaces the error of an API server that does not serve definitions at the moment, because it is starting for example. Its answer
+// has the code of a definition that does not exist, but names none: whoever took it for that would tell of a deletion, and create the
+// definition anew.
 func served(err error) error {
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return apierrors.NewServiceUnavailable("the API server does not serve definitions at the moment: " + err.Error())

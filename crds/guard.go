@@ -131,7 +131,8 @@ func (p *post) keep(ctx context.Context) {
 	}
 }
 
-// newRest spaces out looks at a definition that does not change, although each watch on it ends at once: a proxy may not let watches through.
+// newRest spaces out looks at a definition that does not change, although each watch on it ends at once: a proxy may not let watches
+// through.
 func newRest() wait.Backoff {
 	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 9, Cap: watchPause}
 }

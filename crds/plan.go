@@ -78,9 +78,9 @@ type Plan struct {
 	Harm *Objects
 	// Stored is what status.storedVersions has to become, for Mark.
 	Stored []string
-	// Target is the definition to apply, for Create and Update; for Mark, that which comes after it; for a refusal because of objects, that which
-	// would harm them. Except for Create it carries the resourceVersion and UID of the object the decision was made on, and the versions objects
-	// are still stored in.
+	// Target is the definition to apply, for Create and Update; for Mark, that which comes after it; for a refusal because of objects, that
+	// which would harm them. Except for Create it carries the resourceVersion and UID of the object the decision was made on, and the versions
+	// objects are still stored in.
 	Target *apiextensionsv1.CustomResourceDefinition
 }
 

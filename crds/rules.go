@@ -6,8 +6,8 @@ import (
 )
 
 // Rules returns the rights that bringing, watching and migrating definitions needs: all limited to the definitions by name. Create can be
-// limited so because a server-side apply that creates is authorised with the name it carries, unlike a POST; list and watch because they are
-// made with a field selector on metadata.name (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
+// limited so because a server-side apply that creates is authorised with the name it carries, unlike a POST; list and watch because they
+// are made with a field selector on metadata.name (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources).
 // Discovery needs no rule: every authenticated account may (system:discovery).
 func Rules(definitions []Definition) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{

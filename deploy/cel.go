@@ -83,7 +83,8 @@ func keeps(field, empty string) string {
 	return fmt.Sprintf("object.metadata.?%[1]s.orValue(%[2]s) == (oldObject == null ? %[2]s : oldObject.metadata.?%[1]s.orValue(%[2]s))", field, empty)
 }
 
-// bounded is an expression: of a map that may be missing, each key is one that the condition is true of, or says what it said in another map.
+// bounded is an expression: of a map that may be missing, each key is one that the condition is true of, or says what it said in another
+// map.
 func bounded(one, other, condition string) string {
 	return fmt.Sprintf("%[1]s.orValue({}).all(key, %[3]s || %[1]s[?key] == %[2]s[?key])", one, other, condition)
 }
@@ -105,8 +106,8 @@ func alike(path string, but ...string) string {
 	return of("object", "oldObject") + " && " + of("oldObject", "object")
 }
 
-// restart is an expression: an update of a workload changes nothing but the stamps in its Pod template. Other annotations there are orders to
-// whatever injects containers.
+// restart is an expression: an update of a workload changes nothing but the stamps in its Pod template. Other annotations there are orders
+// to whatever injects containers.
 func restart() string {
 	annotations := func(path, condition string) string {
 		one, other := "object."+path+".?annotations", "oldObject."+path+".?annotations"

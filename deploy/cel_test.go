@@ -128,8 +128,8 @@ func isAllowed(t *testing.T, message string, before, after *unstructured.Unstruc
 	return false
 }
 
-// TestPodsChooseNeitherNodeNorName: what people wrote into a workload stays, and the operator adds nothing to it. What the API server fills in
-// is nobody's choice.
+// TestPodsChooseNeitherNodeNorName: what people wrote into a workload stays, and the operator adds nothing to it. What the API server fills
+// in is nobody's choice.
 func TestPodsChooseNeitherNodeNorName(t *testing.T) {
 	t.Parallel()
 	type fields = map[string]any

@@ -14,8 +14,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 )
 
-// decisions say of each field of what the operator may write whether a policy holds it (checked), or why whoever has its token gains nothing by it.
-// The others are words: what is left to the operator is what the Pod, or the object, is itself.
+// decisions say of each field of what the operator may write whether a policy holds it (checked), or why whoever has its token gains
+// nothing by it. The others are words: what is left to the operator is what the Pod, or the object, is itself.
 func decisions() map[reflect.Type]map[string]string {
 	const checked, itself, size = "checked", "about itself only", "costs what a quota bounds"
 	of := func(decision string, fields string) map[string]string {
@@ -97,8 +97,8 @@ func decisions() map[reflect.Type]map[string]string {
 	}
 }
 
-// TestEveryFieldIsDecided fails when a release of Kubernetes brings a field that nobody has thought about, and when a field that is said to be
-// checked is in no policy.
+// TestEveryFieldIsDecided fails when a release of Kubernetes brings a field that nobody has thought about, and when a field that is said to
+// be checked is in no policy.
 func TestEveryFieldIsDecided(t *testing.T) {
 	t.Parallel()
 	rules := []string{}

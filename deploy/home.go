@@ -5,8 +5,8 @@ import "fmt"
 // atHome says that the request is about the operator's own namespace.
 func (l Limits) atHome() string { return fmt.Sprintf("request.namespace == '%s'", l.Account.Namespace) }
 
-// keepsOwners says that an object's owners stay: it has a controller, or is a Secret that never has one: with a cluster's CAs, or the webhook's.
-// What is owned by nothing that exists goes by garbage collection.
+// keepsOwners says that an object's owners stay: it has a controller, or is a Secret that never has one: with a cluster's CAs, or the
+// webhook's. What is owned by nothing that exists goes by garbage collection.
 func (l Limits) keepsOwners() string {
 	kept := "oldObject.metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false)) || " +
 		"(request.resource.resource == 'secrets' && " + l.authority("oldObject") + ")"
@@ -21,7 +21,8 @@ func (l Limits) authority(object string) string {
 	return fmt.Sprintf("(%s && %s != null && %s.metadata.name.matches('^ca[.][a-z0-9-]+[.][a-z0-9-]+$'))", l.atHome(), object, object)
 }
 
-// keepsAtHome says that a Secret is one that the operator has in its own namespace: of a cluster's CAs, of its webhook, or of one of its resources.
+// keepsAtHome says that a Secret is one that the operator has in its own namespace: of a cluster's CAs, of its webhook, or of one of its
+// resources.
 func (l Limits) keepsAtHome(object string) string {
 	kept := l.authority(object) + " || " + l.controlled(object)
 	if l.Webhook != "" {

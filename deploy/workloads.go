@@ -109,8 +109,8 @@ func isPlacedByOthers() string {
 		" && dyn(variables.pod)." + scheduler + " == variables.before." + scheduler
 }
 
-// isNamedByOthers is an expression: with a name and a headless Service a Pod has an address in the DNS. That of postgres in prod is asked for in
-// the asking Pod's own namespace first, and in the namespace prod only then.
+// isNamedByOthers is an expression: with a name and a headless Service a Pod has an address in the DNS. That of postgres in prod is asked
+// for in the asking Pod's own namespace first, and in the namespace prod only then.
 func isNamedByOthers() string { return staysAsBefore("hostname", "subdomain", "setHostnameAsFQDN") }
 
 // staysAsBefore is an expression: these fields of a Pod say what they said before, in a new template nothing.

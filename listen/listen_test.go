@@ -323,8 +323,8 @@ func TestLargeBodiesOfStrangersAreNotAwaited(t *testing.T) {
 	}
 }
 
-// TestLongHeadersAreNotAnswered: Go's server keeps a connection for half a second after it has answered a long header. Strangers could fill all places
-// with such connections.
+// TestLongHeadersAreNotAnswered: Go's server keeps a connection for half a second after it has answered a long header. Strangers could fill
+// all places with such connections.
 func TestLongHeadersAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	signer := newAuthority(t)

@@ -45,8 +45,8 @@ type connection struct {
 	answering atomic.Bool
 }
 
-// longHeaderError ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more. Without an answer it
-// ends those that time out (net/http, isCommonNetReadError).
+// longHeaderError ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more.
+// Without an answer it ends those that time out (net/http, isCommonNetReadError).
 type longHeaderError struct{}
 
 func (longHeaderError) Error() string   { return "the header is too long" }

@@ -17,9 +17,9 @@ import (
 // its controller. No request is sent if the API server's object says it all already, however much the API server has defaulted.
 //
 // A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
-// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the Controller's Watches,
-// and what is watched with MetadataOnly are read live for the comparison. What a cache lacks is created without a look, once: the API server
-// refuses that where something exists. A resourceVersion in desired is a precondition of changing the child:
+// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the
+// Controller's Watches, and what is watched with MetadataOnly are read live for the comparison. What a cache lacks is created without a
+// look, once: the API server refuses that where something exists. A resourceVersion in desired is a precondition of changing the child:
 // apierrors.IsConflict if it is another version by now; a child that is gone is made all the same.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
@@ -228,8 +228,8 @@ func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersion
 // neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
 const neverVersion = "1"
 
-// create applies an object that does not exist as far as is known. A resourceVersion in an apply is a precondition of changing an object, and
-// not of creating one: whatever exists all the same, the API server answers with a conflict and leaves it as it is.
+// create applies an object that does not exist as far as is known. A resourceVersion in an apply is a precondition of changing an object,
+// and not of creating one: whatever exists all the same, the API server answers with a conflict and leaves it as it is.
 func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
 	canonicalise(child)
 	wanted := wantedDigest(child)
@@ -246,8 +246,8 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 	return Created, nil
 }
 
-// isProbablyNew reports whether a cache that is to be trusted lacks the desired object, and no pass has met it. It may exist all the same: it
-// may lack the label the watch selects by.
+// isProbablyNew reports whether a cache that is to be trusted lacks the desired object, and no pass has met it. It may exist all the same:
+// it may lack the label the watch selects by.
 func (c *Client) isProbablyNew(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) bool {
 	cached, ok := c.trusted(ctx, resource)
 	return ok && versionOf(cached.item(desired.GetNamespace(), desired.GetName())) == "" && !c.journal.isTaken(ctx, nameOf(resource, desired))

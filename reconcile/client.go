@@ -101,8 +101,8 @@ func (c *Client) WorksIn(namespace string) bool {
 	return len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
-// ServerTime returns what the API server's clock says, by its latest answer and the time that has passed since; zero while no answer has told.
-// What can never be undone must not rest on this machine's clock alone: where the two differ, one of them is wrong.
+// ServerTime returns what the API server's clock says, by its latest answer and the time that has passed since; zero while no answer has
+// told. What can never be undone must not rest on this machine's clock alone: where the two differ, one of them is wrong.
 func (c *Client) ServerTime() time.Time {
 	return c.server.read()
 }

@@ -87,7 +87,8 @@ func (c *controller) client(m *Manager) *Client {
 	}
 }
 
-// itself returns the key of an object of the kind that changed, after the term has heard of it: what the caches show of it later may be nothing.
+// itself returns the key of an object of the kind that changed, after the term has heard of it: what the caches show of it later may be
+// nothing.
 func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {
 	key := keyOf(object)
 	c.mu.RLock()
@@ -140,8 +141,8 @@ func (c *controller) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest. meet is told of each
-// object before it is queued for its own sake.
+// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest. meet is told of
+// each object before it is queued for its own sake.
 func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Queue[types.NamespacedName], meet func(types.NamespacedName)) queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffFirst, backoffCap)
 	name := c.Kind.Kind

@@ -57,7 +57,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsFailingIsTold: an error of the API server's that no kind can explain, such as a full range of service addresses, would only be in the log.
+// TestWhatKeepsFailingIsTold: an error of the API server's that no kind can explain, such as a full range of service addresses, would only
+// be in the log.
 func TestWhatKeepsFailingIsTold(t *testing.T) {
 	t.Parallel()
 	full := apierrors.NewInternalError(errors.New("failed to allocate a serviceIP: range is full"))

@@ -14,9 +14,9 @@ import (
 // object of Kubernetes has such a field.
 const digestsField = "mysql-operator/digests"
 
-// KeepDigest returns a Transform for objects of which only Client.Apply reads the content: it keeps the identity, the labels, the controller,
-// the given fields ("spec.replicas", see Keep), and for everything that the operator applied a digest. The size of what is kept does not
-// depend on the content, whoever wrote it.
+// KeepDigest returns a Transform for objects of which only Client.Apply reads the content: it keeps the identity, the labels, the
+// controller, the given fields ("spec.replicas", see Keep), and for everything that the operator applied a digest. The size of what is kept
+// does not depend on the content, whoever wrote it.
 func KeepDigest(paths ...string) cache.TransformFunc {
 	wanted := fieldTreeOf(paths)
 	return func(item any) (any, error) {
@@ -57,7 +57,8 @@ func keepDigests(kept, object *unstructured.Unstructured) {
 	}
 }
 
-// digestIn returns the digest that KeepDigest left of what a manager applied, and whether the object is one that KeepDigest has transformed.
+// digestIn returns the digest that KeepDigest left of what a manager applied, and whether the object is one that KeepDigest has
+// transformed.
 func digestIn(object *unstructured.Unstructured, manager string) (digest string, isDigested bool) {
 	digests, isDigested := object.Object[digestsField].(map[string]any)
 	digest, _ = digests[manager].(string)

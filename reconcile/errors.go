@@ -20,8 +20,8 @@ func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// RightsRemedy is for the messages of kinds that are served when asked for: it names the command that prints the rights which an operator needs.
-// Without the operator's own --kinds that would print those of the default kinds.
+// RightsRemedy is for the messages of kinds that are served when asked for: it names the command that prints the rights which an operator
+// needs. Without the operator's own --kinds that would print those of the default kinds.
 const RightsRemedy = "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"
 
 // IsGone says whether the API server answered that the object does not exist. An API server that does not serve the resource, because it

@@ -12,15 +12,15 @@ const unseenGeneration = -1
 // ReasonAccepted is the reason of the Ready condition of a new object of any kind until its first full pass is over.
 const ReasonAccepted = "Accepted"
 
-// firstStatus is what an object says until its first full pass is over. A full pass makes the object's children before it writes the status:
-// where many objects are created at once, that would be late.
+// firstStatus is what an object says until its first full pass is over. A full pass makes the object's children before it writes the
+// status: where many objects are created at once, that would be late.
 type firstStatus struct {
 	ObservedGeneration int64              `json:"observedGeneration"`
 	Conditions         []metav1.Condition `json:"conditions"`
 }
 
-// isUnseen reports whether an object is new to every operator: its status is the definition's default, and says nothing else that could be lost.
-// Its first pass writes its first status, and nothing else.
+// isUnseen reports whether an object is new to every operator: its status is the definition's default, and says nothing else that could be
+// lost. Its first pass writes its first status, and nothing else.
 func isUnseen(object *unstructured.Unstructured) bool {
 	status, _ := object.Object["status"].(map[string]any)
 	return len(status) == 1 && status["observedGeneration"] == int64(unseenGeneration) && object.GetDeletionTimestamp() == nil

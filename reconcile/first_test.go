@@ -59,8 +59,8 @@ func accepted(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server answered to that: the
-// object is not read again.
+// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server answered to that:
+// the object is not read again.
 func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
 	t.Parallel()
 	w := &watching{}

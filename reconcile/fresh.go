@@ -14,15 +14,15 @@ import (
 )
 
 // StillWanted reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass goes by. A pass
-// calls it before it deletes anything because of that spec: the cache may be late. If the object was changed, replaced or deleted since, the
-// error is a Conflict (apierrors.IsConflict), and the object's next pass begins when the cache shows what was found here.
+// calls it before it deletes anything because of that spec: the cache may be late. If the object was changed, replaced or deleted since,
+// the error is a Conflict (apierrors.IsConflict), and the object's next pass begins when the cache shows what was found here.
 func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructured) error {
 	return c.unchanged(ctx, object, "delete nothing for a spec that may be out of date")
 }
 
-// mayAdopt reads the owner from the API server before it is made the controller of an orphan. One that is gone, or being deleted, must adopt
-// nothing: garbage collection deletes what an owner controls that does not exist, and "kubectl delete --cascade=orphan" is what makes orphans.
-// Kubernetes' own controllers look in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
+// mayAdopt reads the owner from the API server before it is made the controller of an orphan. One that is gone, or being deleted, must
+// adopt nothing: garbage collection deletes what an owner controls that does not exist, and "kubectl delete --cascade=orphan" is what makes
+// orphans. Kubernetes' own controllers look in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
 func (c *Client) mayAdopt(ctx context.Context, owner *unstructured.Unstructured) error {
 	return c.unchanged(ctx, owner, "adopt nothing for an owner that may be out of date")
 }
@@ -60,8 +60,8 @@ func changeSince(object, live *unstructured.Unstructured) string {
 	return ""
 }
 
-// EachEverywhere reads, from the API server itself and page by page, all objects of a resource in the namespaces that the operator works in.
-// It keeps no more than two pages in memory. An object may come twice.
+// EachEverywhere reads, from the API server itself and page by page, all objects of a resource in the namespaces that the operator works
+// in. It keeps no more than two pages in memory. An object may come twice.
 func (c *Client) EachEverywhere(ctx context.Context, resource apischema.GroupVersionResource, do func(*unstructured.Unstructured) error) error {
 	namespaces := c.namespaces
 	if len(namespaces) == 0 {

@@ -187,8 +187,8 @@ func (s *informers) sync(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way. It is asked all the time, and
-// there is none most of the time.
+// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way. It is asked all the time,
+// and there is none most of the time.
 func (s *informers) unsynced() []error {
 	waiting := []*informer{}
 	for _, member := range s.members {

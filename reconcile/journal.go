@@ -63,7 +63,8 @@ type appliedTo struct {
 	child   childName
 }
 
-// applied stands for what was applied last to the child with a UID, and for what the API server stored for it. While both are the same, nothing of ours changed.
+// applied stands for what was applied last to the child with a UID, and for what the API server stored for it. While both are the same,
+// nothing of ours changed.
 type applied [sha256.Size]byte
 
 // appliedAs takes the digests of what was desired and of what is stored.

@@ -8,20 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What a cache keeps of an object's content at most: whoever names an image or a container writes what Kubernetes repeats in a status. A length
-// is in bytes.
+// What a cache keeps of an object's content at most: whoever names an image or a container writes what Kubernetes repeats in a status. A
+// length is in bytes.
 const (
 	// maxItems is how many items of a list are kept.
 	maxItems = 24
-	// maxText is how much is kept of a text, maxTexts of all texts of an object that are longer than shortText. Kubelet bounds what one container of
-	// a Pod says at its end, and what all say, to as much (Kubernetes documentation, "Determine the Reason for Pod Failure").
+	// maxText is how much is kept of a text, maxTexts of all texts of an object that are longer than shortText. Kubelet bounds what one
+	// container of a Pod says at its end, and what all say, to as much (Kubernetes documentation, "Determine the Reason for Pod Failure").
 	maxText   = 4 << 10
 	maxTexts  = 12 << 10
 	shortText = 64
 )
 
-// Keep drops of an object's content all but some fields, and bounds what is left. A path is names with dots between them, and goes through lists
-// into each of their items. Where it ends at an object, nothing is kept but that it is there. What Client.ApplyFields compares must be among them.
+// Keep drops of an object's content all but some fields, and bounds what is left. A path is names with dots between them, and goes through
+// lists into each of their items. Where it ends at an object, nothing is kept but that it is there. What Client.ApplyFields compares must
+// be among them.
 func Keep(object *unstructured.Unstructured, paths ...string) {
 	kept := &unstructured.Unstructured{Object: fieldTreeOf(paths).in(object)}
 	kept.SetAPIVersion(object.GetAPIVersion())

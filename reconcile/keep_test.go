@@ -49,8 +49,8 @@ func TestKeepPodKeepsHowAPodIs(t *testing.T) {
 	}
 }
 
-// Whoever makes a Pod names its containers and images, which its status repeats: what kubelet says of one container is kept whole, and of many
-// what there is room for. How the Pod is stays whatever they are called.
+// Whoever makes a Pod names its containers and images, which its status repeats: what kubelet says of one container is kept whole, and of
+// many what there is room for. How the Pod is stays whatever they are called.
 func TestKeepBoundsWhatAStatusRepeats(t *testing.T) {
 	t.Parallel()
 	outcome := strings.Repeat("o", maxText)

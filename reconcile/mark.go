@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// mark notes on a desired child a digest of what is desired. An operator that has just started tells by it that nothing else was applied last,
-// and so that it need not ask the API server by applying it again. Only what has a spec has fields for which that matters.
+// mark notes on a desired child a digest of what is desired. An operator that has just started tells by it that nothing else was applied
+// last, and so that it need not ask the API server by applying it again. Only what has a spec has fields for which that matters.
 func mark(desired *unstructured.Unstructured) {
 	if _, hasSpec := desired.Object["spec"]; !hasSpec {
 		return

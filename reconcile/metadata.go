@@ -14,7 +14,8 @@ const (
 	metadataKind    = "PartialObjectMetadata"
 )
 
-// objectOf returns what a cache holds as everybody reads it: a new object each time, since the cache holds it in a form that takes less memory.
+// objectOf returns what a cache holds as everybody reads it: a new object each time, since the cache holds it in a form that takes less
+// memory.
 func objectOf(item any) (*unstructured.Unstructured, bool) {
 	switch item := item.(type) {
 	case *unstructured.Unstructured:

@@ -26,7 +26,8 @@ func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.Gr
 	return resource
 }
 
-// child turns a desired object of any form into an unstructured copy that says whose it is, nobody's without an owner, and tells its resource.
+// child turns a desired object of any form into an unstructured copy that says whose it is, nobody's without an owner, and tells its
+// resource.
 func (c *Client) child(owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, apischema.GroupVersionResource, error) {
 	desired, err := toUnstructured(object)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// packer packs the objects of one watch. They are much alike: each is compressed with the first one as the dictionary, which takes a quarter of
-// the memory of its JSON, or less. Decoded, as maps of maps, it would take five times that of JSON.
+// packer packs the objects of one watch. They are much alike: each is compressed with the first one as the dictionary, which takes a
+// quarter of the memory of its JSON, or less. Decoded, as maps of maps, it would take five times that of JSON.
 type packer struct {
 	once  sync.Once
 	first *s2.Dict

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// requestSlots bound how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30
-// seconds: the reads of one resource may take no more than half of the slots, neither may its writes, and both together, like all writes, no
-// more than three quarters. So one resource that hangs
-// leaves a quarter of the slots to others. If two hang, others wait: in reads for reads that hang, in writes for writes.
+// requestSlots bound how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30 seconds:
+// the reads of one resource may take no more than half of the slots, neither may its writes, and both together, like all writes, no more
+// than three quarters. So one resource that hangs leaves a quarter of the slots to others. If two hang, others wait: in reads for reads
+// that hang, in writes for writes.
 type requestSlots struct {
 	all, writes chan struct{}
 

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTheAPIServersTimeIsHeard: each answer that was made for the request tells the time; between answers it goes on by the process' own measure.
+// TestTheAPIServersTimeIsHeard: each answer that was made for the request tells the time; between answers it goes on by the process' own
+// measure.
 func TestTheAPIServersTimeIsHeard(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it, or the failure to list. What
-// took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists. A failure counts half
-// as long again as it took.
+// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it, or the failure to
+// list. What took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists. A
+// failure counts half as long again as it took.
 const (
 	freshFor  = 2 * time.Second
 	listShare = 4
@@ -187,7 +187,8 @@ func isNewer(version, than string) bool {
 	return err == nil && order > 0
 }
 
-// listingOf returns what is known of the lists of a namespace. Each namespace has its own turns: those of others do not wait for a slow list.
+// listingOf returns what is known of the lists of a namespace. Each namespace has its own turns: those of others do not wait for a slow
+// list.
 func (v *view) listingOf(namespace string) *listing {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -200,8 +201,8 @@ func (v *view) listingOf(namespace string) *listing {
 	return v.lists[namespace]
 }
 
-// tidy forgets the lists that answer for none any more, and the snapshots that the cache has reached: their namespaces may be gone. It looks from
-// time to time.
+// tidy forgets the lists that answer for none any more, and the snapshots that the cache has reached: their namespaces may be gone. It
+// looks from time to time.
 func (v *view) tidy(now time.Time) {
 	v.mu.RLock()
 	isDue := len(v.lists)+len(v.snapshots) > 0 && now.Sub(v.tidied) >= freshFor

@@ -255,14 +255,14 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 	return cached, state{pass: current}, nil
 }
 
-// isFirstFull says whether a pass is the object's first full one in the term. It reads the object live: the cache may lag behind what the leader
-// before us wrote, too.
+// isFirstFull says whether a pass is the object's first full one in the term. It reads the object live: the cache may lag behind what the
+// leader before us wrote, too.
 func (t *term) isFirstFull(current pass, cached *unstructured.Unstructured) bool {
 	return !t.hasVisited(current) && (!isUnseen(cached) || t.isUncertain(current.key))
 }
 
-// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first. It says whether they show
-// the object's last writes then.
+// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first. It says whether
+// they show the object's last writes then.
 func (t *term) catchUp(ctx context.Context, current pass) (bool, error) {
 	t.lagging.Do(func() {
 		logr.FromContextOrDiscard(ctx).Info("the caches are behind our own writes, passes of this namespace read live until they have caught up", "waited", barrierPatience.String())

@@ -45,8 +45,8 @@ func TrimMetadata(item any) (any, error) {
 	return item, nil
 }
 
-// TrimChild is TrimMetadata for objects whose finalizers the operator does not write: it drops all owners but the controller, too, and finalizers
-// beyond the first maxFinalizers.
+// TrimChild is TrimMetadata for objects whose finalizers the operator does not write: it drops all owners but the controller, too, and
+// finalizers beyond the first maxFinalizers.
 func TrimChild(item any) (any, error) {
 	if object, ok := item.(*unstructured.Unstructured); ok {
 		if owners := object.GetOwnerReferences(); len(owners) > 0 {
@@ -129,9 +129,9 @@ func appliedAnnotations(object *unstructured.Unstructured) sets.Set[string] {
 	return applied
 }
 
-// trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of
-// small maps that they arrive in they would be the largest part of most cached objects. Anybody may write under such a name: of what is more
-// than maxOwnFields, nothing is kept. What the operator applied itself it then applies again, which takes the others' fields off.
+// trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of small
+// maps that they arrive in they would be the largest part of most cached objects. Anybody may write under such a name: of what is more than
+// maxOwnFields, nothing is kept. What the operator applied itself it then applies again, which takes the others' fields off.
 func trimManagedFields(object *unstructured.Unstructured) {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	if entries, _ := metadata[managedFieldsField].([]any); len(entries) == 0 {
@@ -161,7 +161,8 @@ const (
 	restOfEntry  = 512
 )
 
-// ownEntries returns the entries in an object's managedFields of what the operator's field managers applied, those of ManagerChildren first.
+// ownEntries returns the entries in an object's managedFields of what the operator's field managers applied, those of ManagerChildren
+// first.
 func ownEntries(object *unstructured.Unstructured) []map[string]any {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	present, _ := metadata[managedFieldsField].([]any)

@@ -53,11 +53,11 @@ type Forgetter interface {
 	Forget(key types.NamespacedName)
 }
 
-// Ender is what a Reconciler implements if something has to go with an object that Kubernetes' garbage collection does not take along, and that
-// is not worth a finalizer.
+// Ender is what a Reconciler implements if something has to go with an object that Kubernetes' garbage collection does not take along, and
+// that is not worth a finalizer.
 type Ender interface {
-	// End is called when the object is gone, as far as the caches know: what it deletes, it deletes only if the API server says the same. Until
-	// it returns nil it is called again. No pass over an object of that name is made at the same time.
+	// End is called when the object is gone, as far as the caches know: what it deletes, it deletes only if the API server says the same.
+	// Until it returns nil it is called again. No pass over an object of that name is made at the same time.
 	End(ctx context.Context, key types.NamespacedName) error
 	// Left is called when a term begins, until it returns no error: it returns the objects that may have ended while no operator worked.
 	Left(ctx context.Context) ([]types.NamespacedName, error)

@@ -80,7 +80,8 @@ func TestClusterRestoreChanges(t *testing.T) {
 	}
 }
 
-// TestClusterRestoreSettings: a restore that stops with SettingsMismatch asks for settings that data is laid out by. They may be written until there is data.
+// TestClusterRestoreSettings: a restore that stops with SettingsMismatch asks for settings that data is laid out by. They may be written
+// until there is data.
 func TestClusterRestoreSettings(t *testing.T) {
 	t.Parallel()
 	server := newAPIServer(t, "MySQLCluster")

@@ -377,8 +377,8 @@ func TestClusterChanges(t *testing.T) {
 	}
 }
 
-// TestClusterSettingsFitIntoAPod: all settings are one variable of a Pod's environment. With one that is longer than Linux takes (MAX_ARG_STRLEN,
-// 128 KiB) no program starts, and every member would be in a crash loop.
+// TestClusterSettingsFitIntoAPod: all settings are one variable of a Pod's environment. With one that is longer than Linux takes
+// (MAX_ARG_STRLEN, 128 KiB) no program starts, and every member would be in a crash loop.
 func TestClusterSettingsFitIntoAPod(t *testing.T) {
 	t.Parallel()
 	const longestVariable, linesOfTheOperator = 128 << 10, 8 << 10

@@ -1,5 +1,5 @@
-// Command mysql-operator-member is what the operator runs inside the Pods of a MySQLCluster: it prepares a member, is its agent, and asks a MySQL image for
-// its version.
+// Command mysql-operator-member is what the operator runs inside the Pods of a MySQLCluster: it prepares a member, is its agent, and asks a
+// MySQL image for its version.
 package main
 
 import (
@@ -92,7 +92,8 @@ func serve(ctx context.Context, log logr.Logger) error {
 	return <-served
 }
 
-// runVersion is the subcommand server-version: both containers of the Pod that asks a cluster's image, of the operator's image and then of that one.
+// runVersion is the subcommand server-version: both containers of the Pod that asks a cluster's image, of the operator's image and then of
+// that one.
 func runVersion(ctx context.Context, p cli.Process) error {
 	var install, report, settings string
 	flags := flagSet(agent.CommandVersion)

@@ -1,8 +1,8 @@
-// Command mysql-operator-pid1 is the first process of a container that runs mysqld. It starts a program, passes signals on to it, and exits with its
-// status.
+// Command mysql-operator-pid1 is the first process of a container that runs mysqld. It starts a program, passes signals on to it, and exits
+// with its status.
 //
-// Linux drops a signal to process 1 that has no handler for it (pid_namespaces(7)). mysqld installs its handlers a second or more after it began. A mysqld
-// that is process 1 loses a SIGTERM of that time, and its Pod stays until the grace period is over.
+// Linux drops a signal to process 1 that has no handler for it (pid_namespaces(7)). mysqld installs its handlers a second or more after it
+// began. A mysqld that is process 1 loses a SIGTERM of that time, and its Pod stays until the grace period is over.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build !without_pulsar
 
-// Command mysql-operator-pulsar speaks to Apache Pulsar for mysql-operator, which runs it for its subcommands consume and produce. It is a program
-// of its own, so that neither the operator nor its agents carry the client library.
+// Command mysql-operator-pulsar speaks to Apache Pulsar for mysql-operator, which runs it for its subcommands consume and produce. It is a
+// program of its own, so that neither the operator nor its agents carry the client library.
 package main
 
 import (
@@ -144,8 +144,8 @@ func readable(groups []string, attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
-// softLimit is how much memory, in bytes, makes Go collect its garbage at once: three quarters of what the Pod may use, since it is no hard limit
-// (Go, "A Guide to the Go Garbage Collector"). It is 0 where the user has set one.
+// softLimit is how much memory, in bytes, makes Go collect its garbage at once: three quarters of what the Pod may use, since it is no hard
+// limit (Go, "A Guide to the Go Garbage Collector"). It is 0 where the user has set one.
 func softLimit(environment func(name string) string) int64 {
 	if environment("GOMEMLIMIT") != "" {
 		return 0

@@ -77,7 +77,8 @@ func shows(t *testing.T, out *output, words ...string) {
 	}
 }
 
-// TestWalkThroughOfTheFoundingDocument sends what the document sends, with the environment that it gives, and sees it in the consumer's log.
+// TestWalkThroughOfTheFoundingDocument sends what the document sends, with the environment that it gives, and sees it in the consumer's
+// log.
 func TestWalkThroughOfTheFoundingDocument(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig

@@ -1,7 +1,7 @@
 //go:build !without_vcenter
 
-// Command mysql-operator-vsphere speaks to vCenters for the operator, which starts it when there are VmGroups: it answers questions on its standard
-// input with answers on its standard output, and ends when the input does. Nobody starts it by hand.
+// Command mysql-operator-vsphere speaks to vCenters for the operator, which starts it when there are VmGroups: it answers questions on its
+// standard input with answers on its standard output, and ends when the input does. Nobody starts it by hand.
 package main
 
 import (

@@ -19,8 +19,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// TestNoCacheKeepsWhatTenantsFill: whoever may make a ConfigMap, a Pod or a StatefulSet with the operator's labels must not fill its memory by
-// them. Every cache of every kind keeps little of an object, whatever its maker put where.
+// TestNoCacheKeepsWhatTenantsFill: whoever may make a ConfigMap, a Pod or a StatefulSet with the operator's labels must not fill its memory
+// by them. Every cache of every kind keeps little of an object, whatever its maker put where.
 func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	t.Parallel()
 	const enough = 64 << 10
@@ -53,8 +53,8 @@ func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	}
 }
 
-// filled is an object that has much of everything that its maker may write, and the status in which Kubernetes repeats some of that: the names of
-// containers and of images.
+// filled is an object that has much of everything that its maker may write, and the status in which Kubernetes repeats some of that: the
+// names of containers and of images.
 func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	t.Helper()
 	much := strings.Repeat("m", 100_000)

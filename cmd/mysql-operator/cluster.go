@@ -21,7 +21,8 @@ type connection struct {
 	namespace string
 }
 
-// connect finds the cluster: the kubeconfig given, else KUBECONFIG or ~/.kube/config, else the service account of the Pod. It sends nothing.
+// connect finds the cluster: the kubeconfig given, else KUBECONFIG or ~/.kube/config, else the service account of the Pod. It sends
+// nothing.
 func connect(kubeconfig string) (connection, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

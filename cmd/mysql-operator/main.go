@@ -1,5 +1,5 @@
-// Command mysql-operator runs MySQL clusters on Kubernetes. Alone, or as `mysql-operator run`, it is the operator. Its other subcommands print what an
-// administrator needs, apply definitions by hand, and make, check, restore and delete backups.
+// Command mysql-operator runs MySQL clusters on Kubernetes. Alone, or as `mysql-operator run`, it is the operator. Its other subcommands
+// print what an administrator needs, apply definitions by hand, and make, check, restore and delete backups.
 package main
 
 import (

@@ -267,7 +267,8 @@ func TestManifestsOfDefinitionsAreStamped(t *testing.T) {
 	}
 }
 
-// TestManifestsOfTheRepositoryAreOfToday: people apply the files, and an operator under a policy of before cannot write what it writes today.
+// TestManifestsOfTheRepositoryAreOfToday: people apply the files, and an operator under a policy of before cannot write what it writes
+// today.
 func TestManifestsOfTheRepositoryAreOfToday(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"crds", "rbac", "policy", "operator", "protection"} {

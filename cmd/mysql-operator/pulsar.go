@@ -12,8 +12,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
-// pulsarProgram lies beside this program, and is what speaks to Apache Pulsar: its client library would cost the operator and every agent memory
-// that they have no use for (docs/adr/0004-pulsar-in-a-program-of-its-own.md).
+// pulsarProgram lies beside this program, and is what speaks to Apache Pulsar: its client library would cost the operator and every agent
+// memory that they have no use for (docs/adr/0004-pulsar-in-a-program-of-its-own.md).
 const pulsarProgram = "mysql-operator-pulsar"
 
 // runPulsar is the subcommands consume and produce: this process becomes the other program, which gets the signals and the exit status.

@@ -23,8 +23,8 @@ func (o operator) grants() grants {
 	return grants{crds: o.options.definitions.mode, secrets: o.options.secrets, namespaces: o.options.namespaces}
 }
 
-// awaitRights returns when the operator may do all that the grants let it do. While something is missing it says what, and how to grant it, whenever that
-// changes.
+// awaitRights returns when the operator may do all that the grants let it do. While something is missing it says what, and how to grant it,
+// whenever that changes.
 func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grants) error {
 	needed, err := rights(o.kinds, wanted)
 	if err != nil {

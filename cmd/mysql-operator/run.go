@@ -113,8 +113,8 @@ func (o operator) run(ctx context.Context) error {
 // maxScrapes is how many requests for metrics are answered at once: anybody may ask, and an answer grows with the number of clusters.
 const maxScrapes = 4
 
-// metricsHandler serves /metrics uncompressed, also to clients that accept compression, as Prometheus does: a compressor takes 800 KiB of heap
-// and saves a few tens of KiB of traffic at each scrape.
+// metricsHandler serves /metrics uncompressed, also to clients that accept compression, as Prometheus does: a compressor takes 800 KiB of
+// heap and saves a few tens of KiB of traffic at each scrape.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	routes := http.NewServeMux()
 	options := promhttp.HandlerOpts{Registry: registry, DisableCompression: true, MaxRequestsInFlight: maxScrapes}

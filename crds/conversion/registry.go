@@ -201,8 +201,8 @@ func (k kind) step(object map[string]any, convert Func, version string) (map[str
 	return result, nil
 }
 
-// keepMetadata returns the metadata as it was, but for labels and annotations if the converter says something about metadata: these
-// alone may be converted (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#response).
+// keepMetadata returns the metadata as it was, but for labels and annotations if the converter says something about metadata: these alone
+// may be converted (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#response).
 func keepMetadata(before, after any) map[string]any {
 	kept, _ := clone(before).(map[string]any)
 	if kept == nil {

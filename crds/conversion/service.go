@@ -39,8 +39,8 @@ func (s *Server) announce(ctx context.Context) error {
 }
 
 // awaitRoute waits until the Service leads to a Pod that converts, as far as this node knows: it takes seconds until a new one does, and
-// every request that needs a conversion fails where a definition names a webhook that nobody reaches. It is bounded, and no failure, because
-// a network policy may keep this Pod from what API servers may do.
+// every request that needs a conversion fails where a definition names a webhook that nobody reaches. It is bounded, and no failure,
+// because a network policy may keep this Pod from what API servers may do.
 func (s *Server) awaitRoute(ctx context.Context) error {
 	service, err := s.core.Services(s.config.Namespace).Get(ctx, s.config.Name, metav1.GetOptions{})
 	if err != nil {

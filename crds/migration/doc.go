@@ -1,5 +1,5 @@
-// Package migration rewrites the objects of a custom resource in the version that is for storing, and then says so in
-// status.storedVersions of its definition: only after that may the versions they were stored in be dropped
+// Package migration rewrites the objects of a custom resource in the version that is for storing, and then says so in status.storedVersions
+// of its definition: only after that may the versions they were stored in be dropped
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version).
 //
 //	Needed    pure: does status.storedVersions name more than the version for storing?
@@ -12,10 +12,11 @@
 // managedFields change, only the resourceVersion. Stored in the right version already, it is not written at all.
 //
 // managedFields names for each manager of fields the API version it wrote them in. Once a version is gone from the definition, the API
-// server cannot compare an object with what was written in that version: each server-side apply fails, whoever applies, and up to Kubernetes
-// 1.36 the next other write loses managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So entries of versions
-// that are not served any more are told in the version for storing while the API server still knows both: renamed where versions differ by
-// name only (conversion strategy None), dropped where a webhook restructures objects. That patch carries the resourceVersion it was made for, and is made anew when somebody was faster.
+// server cannot compare an object with what was written in that version: each server-side apply fails, whoever applies, and up to
+// Kubernetes 1.36 the next other write loses managedFields as a whole (https://github.com/kubernetes/kubernetes/issues/111937). So entries
+// of versions that are not served any more are told in the version for storing while the API server still knows both: renamed where
+// versions differ by name only (conversion strategy None), dropped where a webhook restructures objects. That patch carries the
+// resourceVersion it was made for, and is made anew when somebody was faster.
 //
 // What holds, whatever happens:
 //

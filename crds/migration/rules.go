@@ -7,8 +7,9 @@ import (
 
 const resource = "customresourcedefinitions"
 
-// Rules returns the rights that migrating the objects of these definitions needs: their objects in all namespaces, and the definitions
-// by name. Rights on objects cannot be limited by name, because nobody knows the names (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
+// Rules returns the rights that migrating the objects of these definitions needs: their objects in all namespaces, and the definitions by
+// name. Rights on objects cannot be limited by name, because nobody knows the names
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/).
 func Rules(of []*apiextensionsv1.CustomResourceDefinition) []rbacv1.PolicyRule {
 	names, rules := make([]string, 0, len(of)), make([]rbacv1.PolicyRule, 0, len(of)+2)
 	for _, definition := range of {

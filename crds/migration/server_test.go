@@ -29,8 +29,8 @@ const (
 	annotation = group + "/migrated-up-to"
 )
 
-// server is an API server with one definition, as far as a migration sees it. It knows in which version each object is stored, and fails the
-// test when a version goes from status.storedVersions that objects are stored in.
+// server is an API server with one definition, as far as a migration sees it. It knows in which version each object is stored, and fails
+// the test when a version goes from status.storedVersions that objects are stored in.
 type server struct {
 	t *testing.T
 

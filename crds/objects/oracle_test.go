@@ -171,7 +171,8 @@ func TestOurOwnDefinitionsCompile(t *testing.T) {
 	}
 }
 
-// TestStatusDefaultsHarmNothing: the definitions of an operator of before had no default in the status, and many objects may have no status.
+// TestStatusDefaultsHarmNothing: the definitions of an operator of before had no default in the status, and many objects may have no
+// status.
 func TestStatusDefaultsHarmNothing(t *testing.T) {
 	t.Parallel()
 	for name, made := range ourDefinitions(t) {

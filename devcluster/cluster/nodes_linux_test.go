@@ -22,7 +22,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestNodes is the life of a cluster with two nodes, from up to down. The end-to-end tests have one node: a change of the nodes needs make test-long.
+// TestNodes is the life of a cluster with two nodes, from up to down. The end-to-end tests have one node: a change of the nodes needs make
+// test-long.
 //
 //nolint:paralleltest // its steps build on each other
 func TestNodes(t *testing.T) {

@@ -226,8 +226,8 @@ spec:
 	p.sameTables(p.open(p.cluster, p.password), want)
 }
 
-// smallVolume makes a volume for a claim that really ends: a folder in a file system of its own, most of which is taken by something else. It
-// returns what makes room.
+// smallVolume makes a volume for a claim that really ends: a folder in a file system of its own, most of which is taken by something else.
+// It returns what makes room.
 func (p *place) smallVolume(claim string, mebibytes int) (enlarge func()) {
 	p.t.Helper()
 	const whole = 768
@@ -280,7 +280,8 @@ func (p *place) take(node, folder, file string, free int64) {
 	p.onNode(node, "fallocate", "--length", fmt.Sprint(bytes-free), folder+"/"+file)
 }
 
-// fill leaves so little room on a volume of smallVolume that it counts as full, and enough for what others write to it meanwhile, as the agent its ballast.
+// fill leaves so little room on a volume of smallVolume that it counts as full, and enough for what others write to it meanwhile, as the
+// agent its ballast.
 func (p *place) fill(claim string) {
 	p.t.Helper()
 	node, folder := p.smallFolder(claim)

@@ -9,8 +9,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 )
 
-// TestBackupToBucket is the worst case with the best end: an encrypted backup in a bucket survives the namespace, with everything in it, and is
-// restored elsewhere from its URL alone. Before, everything goes wrong that can go wrong with a bucket.
+// TestBackupToBucket is the worst case with the best end: an encrypted backup in a bucket survives the namespace, with everything in it,
+// and is restored elsewhere from its URL alone. Before, everything goes wrong that can go wrong with a bucket.
 func TestBackupToBucket(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

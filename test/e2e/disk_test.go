@@ -11,8 +11,8 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// TestAVolumeThatFills: a transaction that is too large for it fails alone, and when something else has filled it that is told, and is over once there is
-// room. That binary logs of one hot row do not fill it, TestAFullVolumeMysqld shows.
+// TestAVolumeThatFills: a transaction that is too large for it fails alone, and when something else has filled it that is told, and is over
+// once there is room. That binary logs of one hot row do not fill it, TestAFullVolumeMysqld shows.
 func TestAVolumeThatFills(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -54,7 +54,8 @@ func TestAVolumeThatFills(t *testing.T) {
 	p.patiently(db, "UPDATE shop.counter SET n = n + 1 WHERE id = 1")
 }
 
-// patiently waits as long as mysqld may that had no room to write to for a moment: it looks every minute whether there is some, and a client gives up before.
+// patiently waits as long as mysqld may that had no room to write to for a moment: it looks every minute whether there is some, and a
+// client gives up before.
 func (p *place) patiently(db *sql.DB, statement string) {
 	p.t.Helper()
 	p.wait("mysqld to take "+statement, changeLimit, func(ctx context.Context) (bool, string) {

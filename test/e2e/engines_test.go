@@ -18,8 +18,8 @@ func (p *place) conditionSays(condition, words string) {
 	})
 }
 
-// TestTablesOfOtherEngines: a new cluster refuses them. One that allows them says which rows its replica lacks, why that stops, and is well again once they
-// are InnoDB and the replica is made anew.
+// TestTablesOfOtherEngines: a new cluster refuses them. One that allows them says which rows its replica lacks, why that stops, and is well
+// again once they are InnoDB and the replica is made anew.
 func TestTablesOfOtherEngines(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -110,7 +110,8 @@ func (p *place) tearDown() {
 		}
 		p.t.Logf("%s failed:\n%s", p.t.Name(), p.t.reasons())
 	}
-	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is minutes.
+	// The members first: Kubernetes looks at a namespace that goes only once half of its Pods' longest grace period is over, and that is
+	// minutes.
 	_, _ = p.kubectl.Run(ctx, "delete", "mc,mb,mbi", "--all", "-n", p.namespace, "--wait=false", "--ignore-not-found")
 	_, _ = p.kubectl.Run(ctx, "wait", "pods", "--all", "--for=delete", "-n", p.namespace, "--timeout=90s")
 	if _, err := p.kubectl.Run(ctx, "delete", "namespace", p.namespace, "--wait", "--timeout=180s", "--ignore-not-found"); err != nil {

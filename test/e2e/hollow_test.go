@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// hollowLimit is how long it takes at most until both members have the same GTIDs again: the operator looks every ten seconds at a cluster that is as
-// it should be.
+// hollowLimit is how long it takes at most until both members have the same GTIDs again: the operator looks every ten seconds at a cluster
+// that is as it should be.
 const hollowLimit = 30 * time.Second
 
-// TestHollowTransactions: a monitoring account flushes on the replica, and a MEMORY table is used there after a restart. The replica serves on,
-// and the primary gets the same GTIDs.
+// TestHollowTransactions: a monitoring account flushes on the replica, and a MEMORY table is used there after a restart. The replica serves
+// on, and the primary gets the same GTIDs.
 func TestHollowTransactions(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// friendPod is the walk-through's, letter for letter. No registry is at hand here, so that its image is never pulled; it exists all the same.
+// friendPod is the walk-through's, letter for letter. No registry is at hand here, so that its image is never pulled; it exists all the
+// same.
 const friendPod = `
 apiVersion: v1
 kind: Pod

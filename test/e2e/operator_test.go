@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestOperatorIsKilled: a user deletes Secrets that the operator made, and the operator dies during a backup and a restore. When it is back, it ends both, and
-// makes the Secrets again. Clients of the cluster notice nothing.
+// TestOperatorIsKilled: a user deletes Secrets that the operator made, and the operator dies during a backup and a restore. When it is
+// back, it ends both, and makes the Secrets again. Clients of the cluster notice nothing.
 func TestOperatorIsKilled(t *testing.T) { //nolint:paralleltest // all tests use this operator
 	p, robbed := newPlace(t), newPlace(t)
 	p.start(2)

@@ -20,8 +20,8 @@ func (p *place) deleteOwnSecrets() {
 	p.run("delete", "secret", agent.AuthoritySecret(p.namespace, p.cluster), "-n", operatorNamespace)
 }
 
-// ownSecretsReturn waits until these Secrets are there again, with another CA and other passwords, and the running members of a cluster of two have taken
-// them over. Nobody is locked out, also not after a restart of mysqld.
+// ownSecretsReturn waits until these Secrets are there again, with another CA and other passwords, and the running members of a cluster of
+// two have taken them over. Nobody is locked out, also not after a restart of mysqld.
 func (p *place) ownSecretsReturn(before string) {
 	p.t.Helper()
 	p.wait("the Secrets to be made again", changeLimit, func(context.Context) (bool, string) {
@@ -52,8 +52,8 @@ func (p *place) ownSecretsReturn(before string) {
 	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'after'", "1", answerLimit)
 }
 
-// TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each connection,
-// verifies the server, and never fails. No container starts anew.
+// TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each
+// connection, verifies the server, and never fails. No container starts anew.
 func TestCAIsReplacedWhileClientsVerify(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -2,7 +2,8 @@ package e2e
 
 import "testing"
 
-// TestASingleMemberSurvivesWhatCannotWork: settings and images that mysqld could not start with restart no member, and other ones take effect.
+// TestASingleMemberSurvivesWhatCannotWork: settings and images that mysqld could not start with restart no member, and other ones take
+// effect.
 func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -30,7 +31,8 @@ func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 	p.waitValue(p.open(p.cluster, p.password), "SELECT CONCAT(@@GLOBAL.max_connections, ' ', @@GLOBAL.sql_mode LIKE '%ANSI%')", "77 1", answerLimit)
 }
 
-// TestPluginsWithTheirSettings: a new cluster loads a plugin of the image, with settings that only it knows, and so does a replica that comes later.
+// TestPluginsWithTheirSettings: a new cluster loads a plugin of the image, with settings that only it knows, and so does a replica that
+// comes later.
 func TestPluginsWithTheirSettings(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -96,8 +96,8 @@ func (p *place) waitValue(db *sql.DB, query, want string, limit time.Duration) {
 	})
 }
 
-// isValue fails the test unless a query answers what is wanted within a second of its first answer. A server beside others on a busy machine may
-// take a while to answer at all.
+// isValue fails the test unless a query answers what is wanted within a second of its first answer. A server beside others on a busy
+// machine may take a while to answer at all.
 func (p *place) isValue(db *sql.DB, query, want string) {
 	p.t.Helper()
 	const settling = time.Second

@@ -63,7 +63,8 @@ func zoneAt(hour int) string {
 	return "UTC"
 }
 
-// hello waits until the TDSet says this in its columns Interval, Scheduled, Replicas, Ready and Status, and the Deployment has as many Pods.
+// hello waits until the TDSet says this in its columns Interval, Scheduled, Replicas, Ready and Status, and the Deployment has as many
+// Pods.
 func (p *place) hello(want string) {
 	p.t.Helper()
 	p.wait("the TDSet to say "+want, readyLimit, func(ctx context.Context) (bool, string) {

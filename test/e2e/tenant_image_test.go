@@ -14,8 +14,8 @@ const (
 	lie = "the-tenants-image-was-here"
 )
 
-// TestATenantsImageFindsNothing restores a backup with an image of a tenant's that looks for credentials and lies about its version. On a real
-// kubelet, too, it has nothing to read, and nothing that it says gets out of its Pod.
+// TestATenantsImageFindsNothing restores a backup with an image of a tenant's that looks for credentials and lies about its version. On a
+// real kubelet, too, it has nothing to read, and nothing that it says gets out of its Pod.
 func TestATenantsImageFindsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

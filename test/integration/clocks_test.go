@@ -148,8 +148,8 @@ func TestMySQLClusterRestoreTenMinutesOff(t *testing.T) {
 	sideBySide(t, 3, stories)
 }
 
-// TestBackupsUnderALeaseOfAnotherClock: the Lease of an operator that is gone was written ten minutes ahead, or behind. It is waited for as long
-// as it lasts, and no longer: what its holder's clock said does not matter.
+// TestBackupsUnderALeaseOfAnotherClock: the Lease of an operator that is gone was written ten minutes ahead, or behind. It is waited for as
+// long as it lasts, and no longer: what its holder's clock said does not matter.
 func TestBackupsUnderALeaseOfAnotherClock(t *testing.T) {
 	t.Parallel()
 	const lasts = 6 * time.Second

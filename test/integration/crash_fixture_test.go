@@ -34,8 +34,8 @@ func crashesUpTo(writes int) []crash {
 	return all
 }
 
-// survivesCrashes runs a story for a sample of crashes, several at once. The story reports whether the operator died: it may need fewer writes
-// than the one whose writes were counted.
+// survivesCrashes runs a story for a sample of crashes, several at once. The story reports whether the operator died: it may need fewer
+// writes than the one whose writes were counted.
 func survivesCrashes(t *testing.T, crashes []crash, story func(*testing.T, crash) (died bool)) {
 	t.Helper()
 	sampled, stories, deaths := sample.New(t), map[string]func(*testing.T){}, &atomic.Int32{}

@@ -29,8 +29,8 @@ const (
 	editEvery = 50 * time.Millisecond
 )
 
-// TestMigrationOfManyObjects is an upgrade that drops a version: 4,000 objects, edited meanwhile, or MIGRATION_OBJECTS of them; the operator dies, the
-// API server, too.
+// TestMigrationOfManyObjects is an upgrade that drops a version: 4,000 objects, edited meanwhile, or MIGRATION_OBJECTS of them; the
+// operator dies, the API server, too.
 func TestMigrationOfManyObjects(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)

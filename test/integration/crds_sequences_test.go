@@ -27,10 +27,10 @@ func fromEnvironment(name string, otherwise int) int {
 	return number
 }
 
-// TestRandomBoots lets operators of three releases boot in any order, two at once, disturbed and killed, with objects being made, edited and
-// deleted in between and definitions edited by hand. Whatever happened: once the newest release boots in peace, its definition is there, and
-// every object is as it was written last. CRDS_SEQUENCES and CRDS_SEED say how many, and which: make test-long runs more. A failure names its
-// seed.
+// TestRandomBoots lets operators of three releases boot in any order, two at once, disturbed and killed, with objects being made, edited
+// and deleted in between and definitions edited by hand. Whatever happened: once the newest release boots in peace, its definition is
+// there, and every object is as it was written last. CRDS_SEQUENCES and CRDS_SEED say how many, and which: make test-long runs more. A
+// failure names its seed.
 func TestRandomBoots(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Own(t)

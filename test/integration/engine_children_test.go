@@ -122,9 +122,9 @@ func TestEngineStartsAnewWithoutWrites(t *testing.T) {
 
 	after := w.operator(t, family(t), nil)
 	after.passes(t, "done", 1, func() { after.start(t) })
-	// Defaults within what is owned as a whole, such as the StatefulSet's claims, make no write. In the status the definition defaults a field:
-	// only the API server can say that an apply changes nothing, and is asked once in a process's life. The event is told once in a process's
-	// life, too.
+	// Defaults within what is owned as a whole, such as the StatefulSet's claims, make no write. In the status the definition defaults a
+	// field: only the API server can say that an apply changes nothing, and is asked once in a process's life. The event is told once in a
+	// process's life, too.
 	want := []string{
 		"PATCH /apis/engine.example.com/v1/namespaces/" + w.namespace + "/probes/a/status",
 		"POST /apis/events.k8s.io/v1/namespaces/" + w.namespace + "/events",

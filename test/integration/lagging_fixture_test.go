@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// laggard holds back what an operator's watches on one resource tell, from when it is told to until it is told to stop. Everything else is as
-// the API server says.
+// laggard holds back what an operator's watches on one resource tell, from when it is told to until it is told to stop. Everything else is
+// as the API server says.
 type laggard struct {
 	resource string
 

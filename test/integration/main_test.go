@@ -11,8 +11,8 @@ import (
 // pool owns the control plane that these tests share: starting one takes ten seconds.
 var pool apiserver.Pool //nolint:gochecknoglobals // TestMain cannot hand anything to tests
 
-// atATime is how many tests run at once unless -parallel says otherwise. They mostly wait for rounds, leases and API servers; go test would run
-// as many as the machine has cores.
+// atATime is how many tests run at once unless -parallel says otherwise. They mostly wait for rounds, leases and API servers; go test would
+// run as many as the machine has cores.
 const atATime = "4"
 
 func TestMain(m *testing.M) {

@@ -89,8 +89,8 @@ func (m *mill) pods(sort string) int {
 	return count
 }
 
-// TestBackupInstanceSurvivesEveryCrash kills the operator at each write from a backup's creation to the end of its data, once before the API
-// server has got it and once before the operator has got the answer. The next operator must make the one backup there is, and no other.
+// TestBackupInstanceSurvivesEveryCrash kills the operator at each write from a backup's creation to the end of its data, once before the
+// API server has got it and once before the operator has got the answer. The next operator must make the one backup there is, and no other.
 func TestBackupInstanceSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	clean := newDepot(t)

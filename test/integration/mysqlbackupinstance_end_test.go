@@ -259,8 +259,8 @@ func TestBackupInstanceDataIsLeft(t *testing.T) {
 	})
 }
 
-// TestBackupInstanceDataOutlastsAPodUnseen deletes an instance while its Pod writes and the operator's cache has never had that Pod. The data stays
-// until the API server itself says that nothing writes.
+// TestBackupInstanceDataOutlastsAPodUnseen deletes an instance while its Pod writes and the operator's cache has never had that Pod. The
+// data stays until the API server itself says that nothing writes.
 func TestBackupInstanceDataOutlastsAPodUnseen(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
@@ -293,8 +293,8 @@ func TestBackupInstanceDataOutlastsAPodUnseen(t *testing.T) {
 	d.gone(t, "mysqlbackupinstances", "unseen")
 }
 
-// TestBackupInstanceDataIsLeftOnALostNode loses the Pod that deletes with its node, which never says that it has ended. The instance says what it
-// waits for, and goes when its patience is over.
+// TestBackupInstanceDataIsLeftOnALostNode loses the Pod that deletes with its node, which never says that it has ended. The instance says
+// what it waits for, and goes when its patience is over.
 func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
@@ -325,8 +325,8 @@ func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
 	says(t, d.told(t, "lost", "Warning BackupDataLeft"), pod, "is its node gone?")
 }
 
-// TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while no event can be written: it stays, since nobody
-// would find the data otherwise.
+// TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while no event can be written: it stays, since
+// nobody would find the data otherwise.
 func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)

@@ -15,8 +15,9 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestBackupInstanceThatIsGivenUpStoresNothingMore: its Pod works on long after its time, on a node that does not hear of it. Kubernetes does not end
-// the Job, and the operator deletes it when it gives the backup up: what is stored for a backup that has failed belongs to nobody.
+// TestBackupInstanceThatIsGivenUpStoresNothingMore: its Pod works on long after its time, on a node that does not hear of it. Kubernetes
+// does not end the Job, and the operator deletes it when it gives the backup up: what is stored for a backup that has failed belongs to
+// nobody.
 func TestBackupInstanceThatIsGivenUpStoresNothingMore(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)

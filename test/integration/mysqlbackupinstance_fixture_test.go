@@ -156,7 +156,8 @@ func readyOf(instance mysqlv1.MySQLBackupInstance) metav1.Condition {
 	return readyIn(instance.Status.Conditions)
 }
 
-// waitsFor waits until an instance that has not begun says so, with a message that holds these words. It tells whether somebody has to help.
+// waitsFor waits until an instance that has not begun says so, with a message that holds these words. It tells whether somebody has to
+// help.
 func (d *depot) waitsFor(t *testing.T, name, reason string, stalled bool, words ...string) {
 	t.Helper()
 	instance := d.until(t, name, mysqlv1.BackupScheduled, reason)

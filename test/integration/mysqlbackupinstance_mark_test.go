@@ -45,8 +45,8 @@ func (d *depot) spared(t *testing.T, name string) {
 	})
 }
 
-// TestBackupInstanceOutlivesItsMark: retention has marked instances, and their schedule counts them no more. Whoever deletes one of them by hand
-// deletes no data.
+// TestBackupInstanceOutlivesItsMark: retention has marked instances, and their schedule counts them no more. Whoever deletes one of them by
+// hand deletes no data.
 func TestBackupInstanceOutlivesItsMark(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)
@@ -85,7 +85,8 @@ func TestBackupInstanceOutlivesItsMark(t *testing.T) {
 	})
 }
 
-// TestBackupInstanceWaitsToKnowItsSchedule deletes marked instances while the operator may not read schedules: nothing is deleted on suspicion.
+// TestBackupInstanceWaitsToKnowItsSchedule deletes marked instances while the operator may not read schedules: nothing is deleted on
+// suspicion.
 func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
 	t.Parallel()
 	d := newDepot(t)

@@ -29,8 +29,8 @@ func scheduleRules() []rbacv1.PolicyRule {
 	return rulesOf(mysqlbackupschedule.Controller(backupSchedules()))
 }
 
-// diary is a namespace with the schedule "nightly", for every day at 03:00 UTC. The tests set its operator's clock, and do the work of those
-// who make the backups.
+// diary is a namespace with the schedule "nightly", for every day at 03:00 UTC. The tests set its operator's clock, and do the work of
+// those who make the backups.
 type diary struct {
 	*depot
 	clock *handClock

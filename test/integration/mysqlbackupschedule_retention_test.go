@@ -195,8 +195,9 @@ func TestBackupScheduleSparesWhatWasMarked(t *testing.T) {
 	d.stays(t, d.named(0))
 }
 
-// TestBackupScheduleSurvivesEveryCrash kills the operator at each write of three nights with retention, once before the API server has got it
-// and once before the operator has got the answer. Whoever takes over makes each backup once, and deletes what is to go and nothing else.
+// TestBackupScheduleSurvivesEveryCrash kills the operator at each write of three nights with retention, once before the API server has got
+// it and once before the operator has got the answer. Whoever takes over makes each backup once, and deletes what is to go and nothing
+// else.
 func TestBackupScheduleSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	clean := newDiary(t, "retention: {keepLast: 1}")

@@ -11,7 +11,8 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestBackupScheduleSparesWhatIsRestoredElsewhere: a cluster of another namespace is made from the backup, by a URL in a spelling of its own.
+// TestBackupScheduleSparesWhatIsRestoredElsewhere: a cluster of another namespace is made from the backup, by a URL in a spelling of its
+// own.
 func TestBackupScheduleSparesWhatIsRestoredElsewhere(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "")
@@ -60,8 +61,8 @@ func TestBackupScheduleSparesWhatItHasNotHeardIsRestored(t *testing.T) {
 	d.stays(t, d.named(0))
 }
 
-// TestBackupScheduleDeletesByTheSpecAsItIs: the operator hears late of a schedule whose backups are to be kept for longer. It deletes none by
-// what it knew before.
+// TestBackupScheduleDeletesByTheSpecAsItIs: the operator hears late of a schedule whose backups are to be kept for longer. It deletes none
+// by what it knew before.
 func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "retention: {keepFor: 30h}")
@@ -99,8 +100,8 @@ func TestBackupScheduleDeletesByTheSpecAsItIs(t *testing.T) {
 	kept(t.Context())
 }
 
-// TestBackupScheduleForbidsUnderALaggingWatch: the operator hears late of the backup that it has made itself. Only that one is under way, as long
-// as it is not over: whatever the caches say.
+// TestBackupScheduleForbidsUnderALaggingWatch: the operator hears late of the backup that it has made itself. Only that one is under way,
+// as long as it is not over: whatever the caches say.
 func TestBackupScheduleForbidsUnderALaggingWatch(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "concurrencyPolicy: Forbid")
@@ -137,7 +138,8 @@ func (d *diary) leavesOut(t *testing.T) {
 	})
 }
 
-// TestBackupScheduleForbidsUnderANewLeader: the caches of a standby lack the backup that the leader made last. As the leader it makes none beside it.
+// TestBackupScheduleForbidsUnderANewLeader: the caches of a standby lack the backup that the leader made last. As the leader it makes none
+// beside it.
 func TestBackupScheduleForbidsUnderANewLeader(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t, "concurrencyPolicy: Forbid")

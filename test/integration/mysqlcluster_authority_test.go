@@ -167,8 +167,8 @@ func (s *site) grantTenant(t *testing.T) {
 		"subjects: [{kind: User, apiGroup: rbac.authorization.k8s.io, name: tenant}]}")
 }
 
-// TestMySQLClusterTakesItsCAAlong: the Secret in the operator's namespace goes with the cluster, also where that goes while no operator runs;
-// that of a cluster that is there stays, and so does one of which it cannot be told.
+// TestMySQLClusterTakesItsCAAlong: the Secret in the operator's namespace goes with the cluster, also where that goes while no operator
+// runs; that of a cluster that is there stays, and so does one of which it cannot be told.
 func TestMySQLClusterTakesItsCAAlong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

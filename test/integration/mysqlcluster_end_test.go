@@ -80,8 +80,8 @@ func TestMySQLClusterDeleted(t *testing.T) {
 	}
 }
 
-// TestMySQLClusterIsOrphanedBeforeTheOperatorHears: the operator does not hear that a cluster was deleted without its children. It does not make
-// itself their owner again for a cluster that is gone: garbage collection would delete them.
+// TestMySQLClusterIsOrphanedBeforeTheOperatorHears: the operator does not hear that a cluster was deleted without its children. It does not
+// make itself their owner again for a cluster that is gone: garbage collection would delete them.
 func TestMySQLClusterIsOrphanedBeforeTheOperatorHears(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -50,8 +50,8 @@ func (n *network) has(host string, set replication.GTIDSet) bool {
 	return n.running[host].volume.executed.Contains(set)
 }
 
-// TestMySQLClusterMatchesHollowTransactions flushes on a replica, again and again: the primary gets the same GTIDs each time, and nothing is written
-// to the API server but one event.
+// TestMySQLClusterMatchesHollowTransactions flushes on a replica, again and again: the primary gets the same GTIDs each time, and nothing
+// is written to the API server but one event.
 func TestMySQLClusterMatchesHollowTransactions(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -45,7 +45,8 @@ type memberVolume struct {
 	// hollow are transactions of its own that hold nothing.
 	hollow  replication.GTIDSet
 	channel replication.Channel
-	// lacking are tables that it came without the rows of, otherEngines those that its mysqld has and no copy has the rows of; nil for not counted.
+	// lacking are tables that it came without the rows of, otherEngines those that its mysqld has and no copy has the rows of; nil for not
+	// counted.
 	lacking      replication.Tables
 	otherEngines *replication.Tables
 }

@@ -260,8 +260,8 @@ func (n *node) podsEver(cluster string) map[string][]types.UID {
 	return found
 }
 
-// comesAgain waits until a cluster's second Pod of a name is ready: the operator has made passes over it by then, and assigned its role. That the
-// cluster is not Ready meanwhile may be over before anybody looks.
+// comesAgain waits until a cluster's second Pod of a name is ready: the operator has made passes over it by then, and assigned its role.
+// That the cluster is not Ready meanwhile may be over before anybody looks.
 func (s *site) comesAgain(t *testing.T, cluster, name string) {
 	t.Helper()
 	soon(t, func(ctx context.Context) string {

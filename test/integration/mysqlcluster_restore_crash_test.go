@@ -20,8 +20,8 @@ func (v *vault) restoredPicture(t *testing.T, cluster string) any {
 	return without(v.picture(t, cluster), "startTime", "completionTime")
 }
 
-// TestMySQLClusterRestoreSurvivesEveryCrash kills the operator at each write of a restore, once before the API server has got it and once before
-// the operator has got the answer. The next operator must come to the same end, with the backup put on one volume, once.
+// TestMySQLClusterRestoreSurvivesEveryCrash kills the operator at each write of a restore, once before the API server has got it and once
+// before the operator has got the answer. The next operator must come to the same end, with the backup put on one volume, once.
 func TestMySQLClusterRestoreSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	clean := newVault(t)

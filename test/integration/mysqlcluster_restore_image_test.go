@@ -13,8 +13,8 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestMySQLClusterRestoreMeetsAnotherMySQL restores data that the cluster's image cannot start, or that nobody knows whether it can: no member is
-// made until there is another image, and what is restored stays.
+// TestMySQLClusterRestoreMeetsAnotherMySQL restores data that the cluster's image cannot start, or that nobody knows whether it can: no
+// member is made until there is another image, and what is restored stays.
 func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 	t.Parallel()
 	stories := map[string]func(*testing.T){}
@@ -51,8 +51,8 @@ func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 	sideBySide(t, 3, stories)
 }
 
-// TestMySQLClusterRestoreBesideAProxy has a Pod with a container that a webhook added, which runs on when the restore has ended: the members are
-// made, and the Pod does not keep the volume from them.
+// TestMySQLClusterRestoreBesideAProxy has a Pod with a container that a webhook added, which runs on when the restore has ended: the
+// members are made, and the Pod does not keep the volume from them.
 func TestMySQLClusterRestoreBesideAProxy(t *testing.T) {
 	t.Parallel()
 	v := newVault(t)

@@ -33,8 +33,8 @@ func (s *site) made(cluster string) [3]int {
 	return counts
 }
 
-// adoptedBySecond makes a cluster of three, loses the volume of its first member together with the resource, and applies it again: its second member
-// is the primary then.
+// adoptedBySecond makes a cluster of three, loses the volume of its first member together with the resource, and applies it again: its
+// second member is the primary then.
 func (s *site) adoptedBySecond(t *testing.T, name, spec string) {
 	t.Helper()
 	s.apply(t, name, spec)
@@ -73,7 +73,8 @@ func (s *site) heldBack(t *testing.T, cluster string, before [3]int) (update str
 	return update
 }
 
-// TestMySQLClusterHoldsUpdatesBackFromItsPrimary: no change restarts a primary that is not member 0, before somebody has said so of that change.
+// TestMySQLClusterHoldsUpdatesBackFromItsPrimary: no change restarts a primary that is not member 0, before somebody has said so of that
+// change.
 func TestMySQLClusterHoldsUpdatesBackFromItsPrimary(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -172,7 +173,8 @@ func (s *site) goesOn(t *testing.T, cluster, update string) {
 	}
 }
 
-// TestMySQLClusterEndsAnUpdateBeforeTheNext: Kubernetes would make the primary, which has the first one, anew as of before it, as soon as the partition is up again.
+// TestMySQLClusterEndsAnUpdateBeforeTheNext: Kubernetes would make the primary, which has the first one, anew as of before it, as soon as
+// the partition is up again.
 func TestMySQLClusterEndsAnUpdateBeforeTheNext(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

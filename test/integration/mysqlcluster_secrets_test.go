@@ -65,8 +65,8 @@ func TestMySQLClusterPasswords(t *testing.T) {
 	sideBySide(t, 3, stories)
 }
 
-// TestMySQLClusterSecretsReturn deletes a Secret of the cluster's own that a member is about to need. Secrets are not watched, but a cluster
-// that is not as it should be looks at them soon.
+// TestMySQLClusterSecretsReturn deletes a Secret of the cluster's own that a member is about to need. Secrets are not watched, but a
+// cluster that is not as it should be looks at them soon.
 func TestMySQLClusterSecretsReturn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -135,8 +135,8 @@ func TestMySQLClusterAddsMembersBeforeAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary: a tag may be moved, and then any change that restarts members brings another MySQL. With two members
-// the primary would be next as soon as the replica is ready.
+// TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary: a tag may be moved, and then any change that restarts members brings
+// another MySQL. With two members the primary would be next as soon as the replica is ready.
 func TestMySQLClusterKeepsAnotherImageOfTheSameNameFromItsPrimary(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

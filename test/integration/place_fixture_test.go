@@ -58,12 +58,12 @@ func (p *place) settle(t *testing.T, controllers ...reconcile.Controller) {
 	p.grantIn(t, p.home, rules)
 }
 
-// namespacePatience bounds how long kube-controller-manager takes for a namespace, while it also ends those of the tests that are over: on a busy
-// machine it began after four minutes once.
+// namespacePatience bounds how long kube-controller-manager takes for a namespace, while it also ends those of the tests that are over: on
+// a busy machine it began after four minutes once.
 const namespacePatience = 15 * time.Minute
 
-// emptied deletes the namespace, and waits until Kubernetes has removed everything in it. The namespace itself goes when Kubernetes looks again, once
-// half of its Pods' longest grace period is over: no test waits for that.
+// emptied deletes the namespace, and waits until Kubernetes has removed everything in it. The namespace itself goes when Kubernetes looks
+// again, once half of its Pods' longest grace period is over: no test waits for that.
 func (p *place) emptied(t *testing.T) {
 	t.Helper()
 	namespaces := p.Dynamic.Resource(coreResource("namespaces"))

@@ -202,8 +202,8 @@ webhooks:
   timeoutSeconds: 1
 `
 
-// breakWebhook keeps everybody from writing Deployments, as an admission webhook that is down does, until repair is called. It returns when that
-// is in force.
+// breakWebhook keeps everybody from writing Deployments, as an admission webhook that is down does, until repair is called. It returns when
+// that is in force.
 func (e *exchange) breakWebhook(t *testing.T) (repair func()) {
 	t.Helper()
 	webhooks := e.Dynamic.Resource(apischema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"})

@@ -193,7 +193,8 @@ func TestPulsarConsumerSaysWhatIsInTheWay(t *testing.T) {
 	e.serves(t, "orders", 3)
 }
 
-// TestPulsarConsumerTellsWhatCannotBeWritten: while an admission webhook does not answer, consumers are not what they should be, and none says that it is.
+// TestPulsarConsumerTellsWhatCannotBeWritten: while an admission webhook does not answer, consumers are not what they should be, and none
+// says that it is.
 func TestPulsarConsumerTellsWhatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	e := newExchange(t)

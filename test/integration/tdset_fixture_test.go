@@ -69,8 +69,8 @@ func (o *office) operate(t *testing.T, configure func(*reconcile.Config)) *opera
 	return o.place.operate(t, configure, tdset.ControllerAt(tdSets(), o.clock.read))
 }
 
-// atScaling makes a configuration of an operator that has something done before the API server gets a write of the Deployment. A response is
-// the answer in its place.
+// atScaling makes a configuration of an operator that has something done before the API server gets a write of the Deployment. A response
+// is the answer in its place.
 func atScaling(does func(request *http.Request) *http.Response) func(*reconcile.Config) {
 	return func(config *reconcile.Config) {
 		config.Rest.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -138,8 +138,8 @@ func (o *office) deployment(ctx context.Context) (appsv1.Deployment, error) {
 	return deployment, err
 }
 
-// runs waits until so many replicas are asked of the Deployment and serve, and the TDSet's Ready condition gives this reason for the spec as
-// it is now.
+// runs waits until so many replicas are asked of the Deployment and serve, and the TDSet's Ready condition gives this reason for the spec
+// as it is now.
 func (o *office) runs(t *testing.T, replicas int32, reason string) schedulev1.TDSet {
 	t.Helper()
 	var set schedulev1.TDSet

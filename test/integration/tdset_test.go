@@ -77,8 +77,8 @@ func TestTDSetIsExact(t *testing.T) {
 	t.Logf("it was scaled %s after the boundary", late)
 }
 
-// TestTDSetDoesNotOverwriteWhatItHasNotSeen scales the Deployment in the moment in which the operator writes it for another reason, so that it
-// cannot have seen that.
+// TestTDSetDoesNotOverwriteWhatItHasNotSeen scales the Deployment in the moment in which the operator writes it for another reason, so that
+// it cannot have seen that.
 func TestTDSetDoesNotOverwriteWhatItHasNotSeen(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, officeHour(12, 0, 0))
@@ -346,8 +346,8 @@ func TestTDSetDeletesNoServiceByAnOldSpec(t *testing.T) {
 	}
 }
 
-// TestTDSetSurvivesEveryCrash kills the operator at each write of a day's beginning, once before the API server has got it and once before the
-// operator has got the answer. Whoever takes over ends what was begun, and does nothing twice.
+// TestTDSetSurvivesEveryCrash kills the operator at each write of a day's beginning, once before the API server has got it and once before
+// the operator has got the answer. Whoever takes over ends what was begun, and does nothing twice.
 func TestTDSetSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	writes := newOffice(t, officeHour(8, 0, 0)).morning(t, 0, false).wire.written()

@@ -1,7 +1,7 @@
 //go:build !race && !without_vcenter
 
-// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a lock.
-// These tests run without it (make test-integration).
+// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a
+// lock. These tests run without it (make test-integration).
 
 package integration
 
@@ -79,8 +79,8 @@ func TestVmGroupLife(t *testing.T) {
 	f.emptied()
 }
 
-// TestVmGroupSurvivesEveryCrash lets an operator die after each of its writes, and the next one after each of its own: there is never a machine too
-// many, none is left over, and the group is made and deleted all the same.
+// TestVmGroupSurvivesEveryCrash lets an operator die after each of its writes, and the next one after each of its own: there is never a
+// machine too many, none is left over, and the group is made and deleted all the same.
 func TestVmGroupSurvivesEveryCrash(t *testing.T) {
 	t.Parallel()
 	sampled := sample.New(t)

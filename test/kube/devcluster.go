@@ -19,8 +19,8 @@ func IsDevCluster(kubeconfig string) bool {
 	return err == nil && own == absolute
 }
 
-// MakeRoom sees to it that no operator runs as a Deployment, as two would reconcile the same resources. On a dev cluster one that was deployed
-// for playing is deleted; anywhere else that is for people to decide, and the error says what to do.
+// MakeRoom sees to it that no operator runs as a Deployment, as two would reconcile the same resources. On a dev cluster one that was
+// deployed for playing is deleted; anywhere else that is for people to decide, and the error says what to do.
 func MakeRoom(ctx context.Context, kubectl Kubectl) error {
 	deployed, err := Deployed(ctx, kubectl)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Objects reads objects without kubectl: tests ask often while they wait, and each start of kubectl takes a third of a second of processor time.
+// Objects reads objects without kubectl: tests ask often while they wait, and each start of kubectl takes a third of a second of processor
+// time.
 type Objects struct{ client dynamic.Interface }
 
 // Objects is the reader of the same cluster.

@@ -40,8 +40,8 @@ func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
 	return string(output), nil
 }
 
-// Run starts the operator with kubectl run under its service account, and waits until it is ready. An operator that runs already is replaced, so
-// that the image of now is what runs.
+// Run starts the operator with kubectl run under its service account, and waits until it is ready. An operator that runs already is
+// replaced, so that the image of now is what runs.
 func (o Operator) Run(ctx context.Context, kubectl Kubectl) error {
 	for _, part := range []string{"rbac", "policy"} {
 		manifest, err := o.Manifests(ctx, part)

@@ -1,9 +1,9 @@
 //go:build !without_pulsar
 
 // Package pulsarbroker stands in for Apache Pulsar in tests, where no Pulsar is to be had: a cluster of one topic and one subscription that
-// speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what was not
-// acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows nothing that
-// the tests do not need: no other subscription types than Shared.
+// speaks Pulsar's binary protocol to real clients, frame by frame, and can be told to misbehave. It keeps what a consumer relies on: what
+// was not acknowledged is delivered again when its consumer is gone, and to one consumer at a time. It keeps nothing on disk, and knows
+// nothing that the tests do not need: no other subscription types than Shared.
 package pulsarbroker
 
 import (
@@ -51,7 +51,8 @@ func New() *Cluster {
 	return &Cluster{refused: map[string]object{}, ignored: map[string]bool{}}
 }
 
-// Serve lets a further broker serve a listener, over TLS if there is a configuration for that. The first one owns the topic. It ends with Stop.
+// Serve lets a further broker serve a listener, over TLS if there is a configuration for that. The first one owns the topic. It ends with
+// Stop.
 func (c *Cluster) Serve(listener net.Listener, secure *tls.Config) *Broker {
 	b := &Broker{cluster: c, listener: listener, scheme: "pulsar", sessions: map[*session]bool{}}
 	if secure != nil {
@@ -160,7 +161,8 @@ func (c *Cluster) Challenge() {
 	})
 }
 
-// Refuse answers commands of a kind ("SUBSCRIBE", "LOOKUP", …) with an error of the protocol ("ConsumerBusy", "TopicNotFound", …) until Allow.
+// Refuse answers commands of a kind ("SUBSCRIBE", "LOOKUP", …) with an error of the protocol ("ConsumerBusy", "TopicNotFound", …) until
+// Allow.
 func (c *Cluster) Refuse(kind, code, message string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

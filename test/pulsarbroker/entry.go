@@ -69,7 +69,8 @@ func (e *entry) missing() []int64 {
 	return left
 }
 
-// payload is the entry's payload as it goes over the wire; of a batch, each message comes after its size and its metadata ("Binary protocol", "Batch messages").
+// payload is the entry's payload as it goes over the wire; of a batch, each message comes after its size and its metadata ("Binary
+// protocol", "Batch messages").
 func (e *entry) payload(metadata object) ([]byte, error) {
 	if !e.isBatch() {
 		return e.messages[0].payload, nil

@@ -65,7 +65,8 @@ func frame(command object) ([]byte, error) {
 // magic begins the checksum of a payload.
 const magic = 0x0e01
 
-// payloadFrame is a command with a message: after the command the magic number, the CRC-32C of what follows, size of the metadata, metadata, payload.
+// payloadFrame is a command with a message: after the command the magic number, the CRC-32C of what follows, size of the metadata,
+// metadata, payload.
 func payloadFrame(command, metadata object, payload []byte) ([]byte, error) {
 	encoded, err := encode("BaseCommand", command)
 	if err != nil {

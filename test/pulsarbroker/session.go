@@ -192,7 +192,8 @@ func (s *session) flow(got command) {
 	}
 }
 
-// acknowledge takes what this very consumer has. One that comes late counts for nothing, which is stricter than Pulsar: nobody may rely on it.
+// acknowledge takes what this very consumer has. One that comes late counts for nothing, which is stricter than Pulsar: nobody may rely on
+// it.
 func (s *session) acknowledge(got command) {
 	c, one := s.broker.cluster, s.consumers[got.number("consumer_id")]
 	for _, id := range got.entries("message_id") {

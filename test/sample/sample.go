@@ -1,5 +1,6 @@
-// Package sample picks the cases of exhaustive tests that run. SAMPLE_STRIDE is the stride of samples: 4 unless set. 1 takes all cases, as make test-long
-// does. SAMPLE_SEED determines which cases a sample has: hack/run-tests derives it from the commit, and without it they are others in each run.
+// Package sample picks the cases of exhaustive tests that run. SAMPLE_STRIDE is the stride of samples: 4 unless set. 1 takes all cases, as
+// make test-long does. SAMPLE_SEED determines which cases a sample has: hack/run-tests derives it from the commit, and without it they are
+// others in each run.
 package sample
 
 import (

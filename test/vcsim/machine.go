@@ -17,7 +17,8 @@ func (v *VCenter) Move(name, folder string) {
 	v.done(into.MoveInto(v.t.Context(), []types.ManagedObjectReference{v.find(name).Reference()}))
 }
 
-// Lose gives a machine another connection state. Where that leaves the vCenter without the machine's configuration, it has none from then on.
+// Lose gives a machine another connection state. Where that leaves the vCenter without the machine's configuration, it has none from then
+// on.
 func (v *VCenter) Lose(name string, state types.VirtualMachineConnectionState, configuration bool) {
 	v.t.Helper()
 	registered, is := v.inside.Map.Get(v.find(name).Reference()).(*simulator.VirtualMachine)

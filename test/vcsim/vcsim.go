@@ -1,7 +1,7 @@
 //go:build !without_vcenter
 
-// Package vcsim is a vCenter for tests: govmomi's simulator, as a server over TLS, behind a line that can be cut. It can refuse, be slow, forget
-// its sessions, and restart.
+// Package vcsim is a vCenter for tests: govmomi's simulator, as a server over TLS, behind a line that can be cut. It can refuse, be slow,
+// forget its sessions, and restart.
 package vcsim
 
 import (
@@ -263,8 +263,8 @@ func (v *VCenter) Clone(from, folder, name string, extra ...types.BaseOptionValu
 	}))
 }
 
-// Machines are all machines by name, but those that the simulator begins with: what they have and whether they run, as "2 CPU, 4 GiB, on". Of
-// two with one name the second is told, too.
+// Machines are all machines by name, but those that the simulator begins with: what they have and whether they run, as "2 CPU, 4 GiB, on".
+// Of two with one name the second is told, too.
 func (v *VCenter) Machines(ctx context.Context) (map[string]string, error) {
 	all, err := view.NewManager(v.admin.Client).CreateContainerView(ctx, v.admin.ServiceContent.RootFolder, []string{"VirtualMachine"}, true)
 	if err != nil {

@@ -23,8 +23,8 @@ func BadUsage(format string, arguments ...any) error {
 	return &usageError{fmt.Errorf(format, arguments...)}
 }
 
-// Parse reads the command line, then the environment for the flags that the command line does not have: MYSQL_OPERATOR_LOG_LEVEL for --log-level. It
-// returns the arguments that are not flags.
+// Parse reads the command line, then the environment for the flags that the command line does not have: MYSQL_OPERATOR_LOG_LEVEL for
+// --log-level. It returns the arguments that are not flags.
 func Parse(flags *pflag.FlagSet, p Process) ([]string, error) {
 	flags.SortFlags = false
 	flags.SetOutput(p.Out)

@@ -8,8 +8,8 @@ import (
 )
 
 // gcPercent is how much, in percent of what is live, the heap grows before it is collected (Go, "A Guide to the Go Garbage Collector").
-// Go's default is 100. What the operator and the agents keep is small and lives long, and what they allocate is soon garbage: collecting twice as often
-// costs next to nothing. make bench-boot measures what it saves.
+// Go's default is 100. What the operator and the agents keep is small and lives long, and what they allocate is soon garbage: collecting
+// twice as often costs next to nothing. make bench-boot measures what it saves.
 const gcPercent = 50
 
 // UseLittleMemory sets up the garbage collector, unless the user has done so by GOGC.
@@ -22,8 +22,8 @@ func UseLittleMemory(environment func(name string) string, percent int) {
 // controlGroup is where a container sees its own control group.
 const controlGroup = "/sys/fs/cgroup"
 
-// boundMemory has garbage collected at once when the program uses four fifths of what its container may use, unless the user has set a limit by
-// GOMEMLIMIT. It follows the limit of the Pod, whoever set that. What is left is for what the Go runtime does not count.
+// boundMemory has garbage collected at once when the program uses four fifths of what its container may use, unless the user has set a
+// limit by GOMEMLIMIT. It follows the limit of the Pod, whoever set that. What is left is for what the Go runtime does not count.
 func boundMemory(environment func(name string) string, group fs.FS) {
 	if limit := memoryLimit(group); limit > 0 && environment("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(limit / 5 * 4)

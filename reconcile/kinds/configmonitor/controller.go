@@ -61,7 +61,8 @@ func monitorsOf(config *unstructured.Unstructured, monitors reconcile.Lister) []
 	return concerned
 }
 
-// watchedName reads the name of the ConfigMap out of a cached monitor without decoding all of it: the index asks at every change of a monitor.
+// watchedName reads the name of the ConfigMap out of a cached monitor without decoding all of it: the index asks at every change of a
+// monitor.
 func watchedName(monitor *unstructured.Unstructured) string {
 	for _, spelling := range []string{"configMap", "configmap"} {
 		if name, found, _ := unstructured.NestedString(monitor.Object, "spec", spelling); found && name != "" {

@@ -46,8 +46,8 @@ func deploymentName(consumer v1.PulsarConsumer) string {
 	return consumer.Name + "-deployment"
 }
 
-// labelsOf are on the Deployment and its Pods, and select these. They do not depend on the labels of the resource: those are the user's, may be
-// missing, and may change, which a selector must not.
+// labelsOf are on the Deployment and its Pods, and select these. They do not depend on the labels of the resource: those are the user's,
+// may be missing, and may change, which a selector must not.
 func labelsOf(consumer v1.PulsarConsumer) map[string]string {
 	return map[string]string{labelName: name, labelInstance: consumer.Name, labelManagedBy: managedBy}
 }
@@ -91,8 +91,8 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 	return spec.WithContainers(container)
 }
 
-// lastPart is the last part of an image's name, without its tag and digest. The operator's image pinned to another of these, or kept in another
-// registry, is the operator's image still.
+// lastPart is the last part of an image's name, without its tag and digest. The operator's image pinned to another of these, or kept in
+// another registry, is the operator's image still.
 func lastPart(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	name = name[strings.LastIndex(name, "/")+1:]

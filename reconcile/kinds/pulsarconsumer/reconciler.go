@@ -44,8 +44,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status)}, nil
 }
 
-// failed ends a pass that could not make the Deployment what it has to be. What waits for a person is looked at from time to time; all else stays an
-// error, which is tried again soon, and is told as well if it is not over in a moment.
+// failed ends a pass that could not make the Deployment what it has to be. What waits for a person is looked at from time to time; all else
+// stays an error, which is tried again soon, and is told as well if it is not over in a moment.
 func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (reconcile.Outcome, error) {
 	found, known := problemOf(err)
 	switch {
@@ -60,8 +60,8 @@ func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (re
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, err
 }
 
-// passes says whether an error is nothing to tell: somebody was faster, the API server is not there, the operator stops, or the namespace goes and
-// the resource with it.
+// passes says whether an error is nothing to tell: somebody was faster, the API server is not there, the operator stops, or the namespace
+// goes and the resource with it.
 func passes(err error) bool {
 	return reconcile.IsNamespaceTerminating(err) || apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
 }

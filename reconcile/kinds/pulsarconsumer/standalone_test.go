@@ -34,8 +34,8 @@ func standalone(t *testing.T) (appsv1.Deployment, corev1.Service) {
 	return server, service
 }
 
-// TestTheServerToTryReachesItself: its health check produces and reads through the address that the broker advertises, the Service's name. Until the
-// Pod is ready the Service leads nowhere, so that within the Pod the name has to be the Pod itself.
+// TestTheServerToTryReachesItself: its health check produces and reads through the address that the broker advertises, the Service's name.
+// Until the Pod is ready the Service leads nowhere, so that within the Pod the name has to be the Pod itself.
 func TestTheServerToTryReachesItself(t *testing.T) {
 	t.Parallel()
 	server, service := standalone(t)

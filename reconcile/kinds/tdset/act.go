@@ -67,7 +67,8 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	return r.api.Delete(ctx, services(), live)
 }
 
-// delaysNothing says that the error is the Service's alone, and no reason to come again by back-off: the Deployment has to be scaled in time.
+// delaysNothing says that the error is the Service's alone, and no reason to come again by back-off: the Deployment has to be scaled in
+// time.
 func (f failures) delaysNothing() bool {
 	return f.deployment == nil && f.service != nil && !passes(f.service) && refusalOf(f.service) == nil
 }

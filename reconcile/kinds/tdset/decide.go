@@ -10,8 +10,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// longestWait is how long nobody looks at a TDSet whose time has not come, whatever its own longest time between checks. Timers run by another clock than the
-// one that tells the time of day, so they do not notice that it was set. Such a look asks the API server nothing.
+// longestWait is how long nobody looks at a TDSet whose time has not come, whatever its own longest time between checks. Timers run by
+// another clock than the one that tells the time of day, so they do not notice that it was set. Such a look asks the API server nothing.
 const longestWait = time.Hour
 
 // lateAfter is how long Pods may be on their way before that is told as a problem. It is what a Deployment gives a roll-out (Kubernetes
@@ -52,7 +52,8 @@ type deployment struct {
 	// available says that enough Pods serve; why and whyLong what the Deployment has to say about that.
 	available    bool
 	why, whyLong string
-	// stuck and failure are what the Deployment says of a roll-out that does not get on, and of Pods that cannot be made; empty if it does not.
+	// stuck and failure are what the Deployment says of a roll-out that does not get on, and of Pods that cannot be made; empty if it does
+	// not.
 	stuck, failure string
 	// paused says that somebody has paused its roll-outs.
 	paused bool
@@ -223,8 +224,8 @@ func howMany(seen look) string {
 	return fmt.Sprintf("%d Pods serve where %d are wanted, and kubectl get pods -l %s shows what they wait for", seen.deployment.ready, seen.deployment.replicas, selectorOf(seen.set))
 }
 
-// autoscaled tells what an autoscaler does: of 0 replicas nothing, unless it may scale to 0 itself (Kubernetes documentation, "Horizontal Pod
-// Autoscaling", "Implicit maintenance-mode deactivation").
+// autoscaled tells what an autoscaler does: of 0 replicas nothing, unless it may scale to 0 itself (Kubernetes documentation, "Horizontal
+// Pod Autoscaling", "Implicit maintenance-mode deactivation").
 func autoscaled(seen look, made decision) string {
 	name, found := seen.set.Name, seen.deployment
 	switch {

@@ -16,8 +16,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// observe sees all that matters of a TDSet. Caches tell everything. They may be late, which would undo what somebody has scaled a moment ago:
-// replicas are set only on the version of the Deployment that was seen here (deploymentFor).
+// observe sees all that matters of a TDSet. Caches tell everything. They may be late, which would undo what somebody has scaled a moment
+// ago: replicas are set only on the version of the Deployment that was seen here (deploymentFor).
 func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	seen := look{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
@@ -82,8 +82,8 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 // Deployment of the API has such a field.
 const scalerField = "replicasSetBy"
 
-// somebody is who has set replicas that nobody owns. This operator owns what it sets; whoever scales to 0 by the scale subresource does not,
-// because Scale leaves a 0 out (API reference, autoscaling/v1).
+// somebody is who has set replicas that nobody owns. This operator owns what it sets; whoever scales to 0 by the scale subresource does
+// not, because Scale leaves a 0 out (API reference, autoscaling/v1).
 const somebody = "somebody"
 
 // keepScaler is the transform of the Deployments' cache: of others' managedFields it keeps who has set the replicas.

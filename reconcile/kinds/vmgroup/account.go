@@ -101,9 +101,9 @@ func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known,
 	return known{}, wrong, err
 }
 
-// kept is the account for a group that is being deleted: the one that its machines were seen with last, until the group's own namespace has another
-// Secret. With a namespace the Secret often goes first, and the account of the operator's, though there is one, is another. used and found are nil
-// for nothing.
+// kept is the account for a group that is being deleted: the one that its machines were seen with last, until the group's own namespace has
+// another Secret. With a namespace the Secret often goes first, and the account of the operator's, though there is one, is another. used
+// and found are nil for nothing.
 func kept(namespace string, used, found *known) *known {
 	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
 		return found
@@ -197,8 +197,8 @@ func (r *reconciler) accountOf(ctx context.Context, place string) (access, *prob
 	return found, nil, nil
 }
 
-// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read, nil if there
-// is none.
+// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read,
+// nil if there is none.
 func nowhere(namespace, own string, hidden error) *problem {
 	command := creation(namespace)
 	if hidden != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// enough is how long after its beginning a pass still gives orders. It has a minute, and one order may take 25 seconds of it: what is left is for
-// the next pass, and the status tells of this one.
+// enough is how long after its beginning a pass still gives orders. It has a minute, and one order may take 25 seconds of it: what is left
+// is for the next pass, and the status tells of this one.
 const enough = 30 * time.Second
 
 // passing is a pass under way.
@@ -24,8 +24,8 @@ type passing struct {
 	begun time.Time
 }
 
-// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass. An error that is about one
-// machine keeps no other from its order, and the first of them is returned; one that is about the vCenter ends the pass.
+// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass. An error that is
+// about one machine keeps no other from its order, and the first of them is returned; one that is about the vCenter ends the pass.
 func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reconcile.Event, error) {
 	log, done := logr.FromContextOrDiscard(ctx), []step{}
 	var first error

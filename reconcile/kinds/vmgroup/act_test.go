@@ -31,8 +31,8 @@ func (s *scripted) Do(_ context.Context, order vcenter.Order) error {
 
 func refused(reason vcenter.Reason) error { return &vcenter.Error{Reason: reason, Message: "no"} }
 
-// TestOrdersThatAreRefused: what is about one machine keeps no other from its order; what is about the vCenter ends the pass; and a pass that takes
-// long gives the rest to the next.
+// TestOrdersThatAreRefused: what is about one machine keeps no other from its order; what is about the vCenter ends the pass; and a pass
+// that takes long gives the rest to the next.
 func TestOrdersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	steps := []step{{verb: vcenter.Shutdown, machine: "a", id: "1"}, {verb: vcenter.Clone, machine: "b"}, {verb: vcenter.Start, machine: "c", id: "3"}}

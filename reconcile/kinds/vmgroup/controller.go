@@ -1,11 +1,11 @@
 // Package vmgroup reconciles VmGroup resources: a number of like virtual machines in a vCenter, in a folder of their own.
 //
-// A pass observes (observe.go: the account, and what there is in the vCenter), decides (decide.go, sort.go, pure), acts (act.go) and reports
-// (status.go). The vCenter is spoken to by a helper process (vcenter.Process, vsphere).
+// A pass observes (observe.go: the account, and what there is in the vCenter), decides (decide.go, sort.go, pure), acts (act.go) and
+// reports (status.go). The vCenter is spoken to by a helper process (vcenter.Process, vsphere).
 //
-// Nothing is remembered that a killed operator would take along. A machine's name follows from its number, and its mark (the group's UID) is
-// part of what it is cloned with: a clone that is begun twice is made once, because a folder holds no two machines of one name. A finalizer is on
-// the group before anything is made for it.
+// Nothing is remembered that a killed operator would take along. A machine's name follows from its number, and its mark (the group's UID)
+// is part of what it is cloned with: a clone that is begun twice is made once, because a folder holds no two machines of one name. A
+// finalizer is on the group before anything is made for it.
 package vmgroup
 
 import (
@@ -73,8 +73,8 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	}
 }
 
-// reconciler keeps what can be found out again: since when machines are asked to shut down and groups are being deleted, and what Secrets said. What a Secret
-// said that is gone cannot, and is for groups that are being deleted only.
+// reconciler keeps what can be found out again: since when machines are asked to shut down and groups are being deleted, and what Secrets
+// said. What a Secret said that is gone cannot, and is for groups that are being deleted only.
 type reconciler struct {
 	api      *reconcile.Client
 	kind     schema.Kind

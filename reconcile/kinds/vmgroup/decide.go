@@ -108,8 +108,8 @@ func decide(group v1alpha1.VmGroup, seen look) plan {
 	return d.plan
 }
 
-// orders are the steps of a plan that are done in this pass. Where the group's folder is, is in the status before machines are made in it: from then
-// on a Secret that leads to somewhere else is noticed.
+// orders are the steps of a plan that are done in this pass. Where the group's folder is, is in the status before machines are made in it:
+// from then on a Secret that leads to somewhere else is noticed.
 func orders(group v1alpha1.VmGroup, seen look, next plan) []step {
 	if group.DeletionTimestamp == nil && group.Status.Folder == "" && seen.inventory.Folder != "" {
 		return nil
@@ -132,8 +132,8 @@ func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	return nil
 }
 
-// followed says that a group's machines are where they are looked for now: somebody has moved the folder. Those that ran have to be there all, and be
-// the very ones: an old copy in another place is not what the group is to go on with.
+// followed says that a group's machines are where they are looked for now: somebody has moved the folder. Those that ran have to be there
+// all, and be the very ones: an old copy in another place is not what the group is to go on with.
 func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 	there := int32(0)
 	for _, one := range seen.Machines {
@@ -191,8 +191,8 @@ func (d *deciding) failure(verb vcenter.Verb, name string) (vcenter.Failure, boo
 	return d.seen.inventory.Failures[at], true
 }
 
-// refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after a while.
-// A failure of something that is not wanted any more is of no interest.
+// refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after
+// a while. A failure of something that is not wanted any more is of no interest.
 func (d *deciding) refused(verb vcenter.Verb, name string) bool {
 	one, is := d.failure(verb, name)
 	if !is {
@@ -264,7 +264,8 @@ func (d *deciding) occupied(one vcenter.Machine) bool {
 	return true
 }
 
-// broken tells of a machine that somebody has to repair. It is not made again while the vCenter knows it: what is on its disks may come back.
+// broken tells of a machine that somebody has to repair. It is not made again while the vCenter knows it: what is on its disks may come
+// back.
 func (d *deciding) broken(one vcenter.Machine) {
 	if d.problem == nil || d.problem.passes() {
 		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter can do nothing with %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
@@ -288,8 +289,8 @@ func (d *deciding) fits(one vcenter.Machine) bool {
 	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
 }
 
-// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes. While that cannot
-// be it runs as it is, and is not taken down for it.
+// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes. While
+// that cannot be it runs as it is, and is not taken down for it.
 func (d *deciding) resize(one vcenter.Machine) {
 	failure, failed := d.failure(vcenter.Resize, one.Slot)
 	switch {
@@ -310,8 +311,8 @@ func (d *deciding) resize(one vcenter.Machine) {
 	}
 }
 
-// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain. Once is
-// not enough: it may have been for a reason that passes, and the other way takes the machine down.
+// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain.
+// Once is not enough: it may have been for a reason that passes, and the other way takes the machine down.
 func (d *deciding) grows(one vcenter.Machine) bool {
 	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
 	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed && failure.Times > 1 {
@@ -362,8 +363,8 @@ func (d *deciding) halted(one vcenter.Machine) bool {
 	return true
 }
 
-// renew changes one of the machines that are not as the spec says: one that is down for it already, else the one with the highest number, and
-// that only while all others run.
+// renew changes one of the machines that are not as the spec says: one that is down for it already, else the one with the highest number,
+// and that only while all others run.
 func (d *deciding) renew() {
 	if len(d.outdated) == 0 {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// TestNoMachineStaysDownForWhatIsRefused: where the vCenter changes no size at all, all machines run in the end, one at most is down on the way, and
-// none goes down a second time before its pause is over.
+// TestNoMachineStaysDownForWhatIsRefused: where the vCenter changes no size at all, all machines run in the end, one at most is down on the
+// way, and none goes down a second time before its pause is over.
 func TestNoMachineStaysDownForWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	shrinking := func(one *vcenter.Machine) { one.CPU = 4 }

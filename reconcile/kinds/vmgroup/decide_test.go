@@ -309,8 +309,8 @@ func (p *perfect) do(group v1alpha1.VmGroup, one step) {
 	p.inventory.Machines = machines
 }
 
-// TestEveryGroupArrives: from anything there may be, a group comes to what its spec says, never makes two of a machine, and while it is changed
-// only one of its machines is down.
+// TestEveryGroupArrives: from anything there may be, a group comes to what its spec says, never makes two of a machine, and while it is
+// changed only one of its machines is down.
 func TestEveryGroupArrives(t *testing.T) {
 	t.Parallel()
 	states := []func(*vcenter.Machine){func(*vcenter.Machine) {}, off, small, old, func(m *vcenter.Machine) { small(m); growing(m) }, func(m *vcenter.Machine) { off(m); small(m) }, func(m *vcenter.Machine) { suspended(m); small(m) }, tools, func(m *vcenter.Machine) { tools(m); old(m) }}

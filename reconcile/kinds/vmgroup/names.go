@@ -23,7 +23,8 @@ func folderName(namespace, name string) string {
 	return whole[:maxName-longestNumber-len(hash)] + hash
 }
 
-// machineName is the name of a machine in a folder. The same number always has the same name: that is how a machine that is made twice is made once.
+// machineName is the name of a machine in a folder. The same number always has the same name: that is how a machine that is made twice is
+// made once.
 func machineName(folder string, number int) string {
 	return folder + "-" + strconv.Itoa(number)
 }

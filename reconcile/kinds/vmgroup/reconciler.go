@@ -91,8 +91,8 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	return r.report(group, status, events, again), nil
 }
 
-// failed reports an error of the vCenter's. Who is to wait comes again when the wait is over: it is no failure of the pass, which would be repeated
-// at once.
+// failed reports an error of the vCenter's. Who is to wait comes again when the wait is over: it is no failure of the pass, which would be
+// repeated at once.
 func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, err error) (reconcile.Outcome, error) {
 	var told *vcenter.Error
 	if !errors.As(err, &told) {

@@ -23,9 +23,9 @@ type sorted struct {
 	running int32
 }
 
-// sort finds out whose everything is. A machine is the group's if it has the mark, and either is the very one that was made for it, perhaps renamed,
-// or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs. One whose mark cannot be read is
-// known by its name: nothing is done to it, and none is made in its place.
+// sort finds out whose everything is. A machine is the group's if it has the mark, and either is the very one that was made for it, perhaps
+// renamed, or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs. One whose mark
+// cannot be read is known by its name: nothing is done to it, and none is made in its place.
 func sort(folder, uid string, seen vcenter.Inventory) sorted {
 	found := sorted{own: map[string]vcenter.Machine{}, taken: map[string]vcenter.Machine{}, others: slices.Clone(seen.Others)}
 	marked := slices.DeleteFunc(slices.Clone(seen.Machines), func(one vcenter.Machine) bool { return one.Owner != uid })

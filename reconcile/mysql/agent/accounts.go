@@ -108,8 +108,9 @@ func permissionOf(where replication.State, mayCommit bool) permission {
 	return maySet
 }
 
-// admit lets members in that have read the Secret already, without the binary log: those that are to acknowledge commits connect with
-// the new passwords. It does so once after each start of mysqld or the agent, also where nothing is new: what was set so before is not known then.
+// admit lets members in that have read the Secret already, without the binary log: those that are to acknowledge commits connect with the
+// new passwords. It does so once after each start of mysqld or the agent, also where nothing is new: what was set so before is not known
+// then.
 func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 	boot := a.Status().Boot
 	if maps.Equal(wanted, a.admitted) && boot == a.admittedAt {

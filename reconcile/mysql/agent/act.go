@@ -187,7 +187,8 @@ func (a *Agent) settleData(ctx context.Context) error {
 	return nil
 }
 
-// unsettled notes that mysqld answers, and why the member does not go on all the same. It tries again: neither mysqld nor the agent is to be restarted for it.
+// unsettled notes that mysqld answers, and why the member does not go on all the same. It tries again: neither mysqld nor the agent is to
+// be restarted for it.
 func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
 	message := replication.AnswersBut + " it cannot be recorded how this member came by its data: " + cause.Error()
 	a.mu.Lock()
@@ -205,8 +206,8 @@ func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
 	}
 }
 
-// settleBootstrap takes what is for restored data's first start out of the file for the next ones: mysqld answers, so it is done, and the account may be
-// dropped by then.
+// settleBootstrap takes what is for restored data's first start out of the file for the next ones: mysqld answers, so it is done, and the
+// account may be dropped by then.
 func (a *Agent) settleBootstrap() error {
 	if a.isSettled || !a.wasRestored() {
 		return nil
@@ -224,8 +225,8 @@ func (a *Agent) wasRestored() bool {
 	return a.kept.RestoredFrom != nil
 }
 
-// maintain keeps what has nothing to do with the role: passwords on the primary, the certificates, room on the volume, and what is looked at
-// once in a while.
+// maintain keeps what has nothing to do with the role: passwords on the primary, the certificates, room on the volume, and what is looked
+// at once in a while.
 func (a *Agent) maintain(ctx context.Context, where replication.State, observed mysqld.Observed) {
 	a.maintainPasswords(ctx, where, observed.EnoughAcknowledge())
 	a.maintainCertificates(ctx)

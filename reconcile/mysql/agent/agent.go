@@ -34,8 +34,8 @@ type Agent struct {
 	// local is logged in with the password in inForce; both belong to the loop.
 	local   *mysqld.Server
 	inForce passwords
-	// admitted are the passwords that this mysqld takes from other members since its start admittedAt, where that is known: a new start has those of
-	// its init_file. strayed says that they are not those in force.
+	// admitted are the passwords that this mysqld takes from other members since its start admittedAt, where that is known: a new start has
+	// those of its init_file. strayed says that they are not those in force.
 	admitted   passwords
 	admittedAt string
 	strayed    bool

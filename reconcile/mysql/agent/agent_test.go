@@ -377,7 +377,8 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 	}
 }
 
-// TestAReplicaTakesNoPasswordsThatItHas: it led before, and let members in with others. The agent has nothing to try, and so needs no mysqld here.
+// TestAReplicaTakesNoPasswordsThatItHas: it led before, and let members in with others. The agent has nothing to try, and so needs no
+// mysqld here.
 func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())

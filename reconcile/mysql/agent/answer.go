@@ -17,8 +17,8 @@ import (
 // Answer is what a MySQL image says of itself, and of settings that it was asked about.
 type Answer struct {
 	Version string
-	// Accepted says that its mysqld would start with the settings, and has the plugins. Refused are those that it complained of, settings in the spelling of the
-	// manual; there may be none though it would not start.
+	// Accepted says that its mysqld would start with the settings, and has the plugins. Refused are those that it complained of, settings in
+	// the spelling of the manual; there may be none though it would not start.
 	Accepted bool
 	Refused  []string
 }
@@ -41,9 +41,9 @@ func checkSettings(ctx context.Context, answer Answer, file string) (Answer, err
 	return answer, nil
 }
 
-// complaints are the settings and plugins of a my.cnf that mysqld complains of (MySQL source, share/messages_to_error_log.txt: "unknown variable
-// 'NAME=VALUE'.", "unknown option '--NAME'.", "Unknown suffix 'x' used for variable 'NAME' …", "Error while setting value 'VALUE' to 'NAME'.",
-// "Couldn't load plugin named 'LIBRARY' with soname 'LIBRARY'.").
+// complaints are the settings and plugins of a my.cnf that mysqld complains of (MySQL source, share/messages_to_error_log.txt: "unknown
+// variable 'NAME=VALUE'.", "unknown option '--NAME'.", "Unknown suffix 'x' used for variable 'NAME' …", "Error while setting value 'VALUE'
+// to 'NAME'.", "Couldn't load plugin named 'LIBRARY' with soname 'LIBRARY'.").
 func complaints(said []byte, text string) []string {
 	names, plugins := given(text)
 	var found []string
@@ -101,8 +101,8 @@ func (a Answer) report(withSettings bool) string {
 	return strings.Join(append([]string{a.Version, wordRefused}, a.Refused[:min(len(a.Refused), mostRefused)]...), " ")
 }
 
-// ReadAnswer reads a report about settings that a container of somebody else's image has left. Of names only those that were asked about are repeated, and
-// nothing else is.
+// ReadAnswer reads a report about settings that a container of somebody else's image has left. Of names only those that were asked about
+// are repeated, and nothing else is.
 func ReadAnswer(report string, config map[string]string, plugins []string) (answer Answer, ok bool) {
 	words := strings.Split(report, " ")
 	if len(report) > longestAnswer || len(words) < 2 {

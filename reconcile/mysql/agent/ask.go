@@ -20,8 +20,8 @@ const (
 )
 
 // Questioner makes the HTTP client with which the operator asks the program in one Pod of a cluster. Whatever runs in that Pod may answer:
-// no redirect is followed, and no answer is taken for more than what it says. Whoever gives up a question calls CloseIdleConnections, or Go goes on
-// with its dial.
+// no redirect is followed, and no answer is taken for more than what it says. Whoever gives up a question calls CloseIdleConnections, or Go
+// goes on with its dial.
 func Questioner(security *tls.Config, host string) *http.Client {
 	security = security.Clone()
 	security.ServerName = host
@@ -50,8 +50,8 @@ func (e *AnswerError) Error() string {
 	return text
 }
 
-// Ask sends a request and returns the JSON of its answer, which is nothing if the answer has no content. That of a refusal (409) is returned
-// beside the AnswerError. limit is the largest answer, in bytes.
+// Ask sends a request and returns the JSON of its answer, which is nothing if the answer has no content. That of a refusal (409) is
+// returned beside the AnswerError. limit is the largest answer, in bytes.
 func Ask(client *http.Client, request *http.Request, limit int64) ([]byte, error) {
 	response, err := client.Do(request) //nolint:gosec // it goes to a Pod's address, and no further: no redirect is followed
 	if err != nil {

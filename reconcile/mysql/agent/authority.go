@@ -38,8 +38,8 @@ func ClusterOf(secret string) (namespace, cluster string, ok bool) {
 	return namespace, cluster, ours && ok && namespace != "" && cluster != ""
 }
 
-// Authorities are the CAs that the members of a cluster trust, the newest first. One whose key is lost has no PrivateKey: it is trusted, and
-// signs nothing any more.
+// Authorities are the CAs that the members of a cluster trust, the newest first. One whose key is lost has no PrivateKey: it is trusted,
+// and signs nothing any more.
 type Authorities []*tls.Certificate
 
 // ReadAuthorities reads the data of the Secret. The key of the newest must be there.

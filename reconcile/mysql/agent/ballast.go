@@ -13,7 +13,8 @@ const (
 	most = 512 << 20
 )
 
-// ballastSize is how many bytes the agent keeps to give free on a full volume: MySQL needs some to purge binary logs, and the agent to keep its state.
+// ballastSize is how many bytes the agent keeps to give free on a full volume: MySQL needs some to purge binary logs, and the agent to keep
+// its state.
 func ballastSize(size int64) int64 { return min(size/50, most) }
 
 // ballast is the file that takes them. It belongs to who watches the disk.
@@ -38,8 +39,8 @@ func (b *ballast) keep(disk replication.Disk) error {
 	return nil
 }
 
-// holds says whether the file takes so many bytes of the volume, or nearly: some file systems have another size every time. Whatever else is there reserves
-// nothing.
+// holds says whether the file takes so many bytes of the volume, or nearly: some file systems have another size every time. Whatever else
+// is there reserves nothing.
 func (b *ballast) holds(wanted int64) bool {
 	info, err := os.Lstat(b.file)
 	if err != nil || !info.Mode().IsRegular() {

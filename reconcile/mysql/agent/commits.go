@@ -11,8 +11,8 @@ import (
 // commitsEvery is how often the sessions that wait to commit are counted.
 const commitsEvery = 5 * time.Second
 
-// commits finds out for how long none has come through. One session that waits is normal, and so is a long one: what matters is that nothing is committed
-// meanwhile. The zero value has seen nothing.
+// commits finds out for how long none has come through. One session that waits is normal, and so is a long one: what matters is that
+// nothing is committed meanwhile. The zero value has seen nothing.
 type commits struct {
 	last, since time.Time
 	executed    replication.GTIDSet
@@ -27,7 +27,8 @@ func (c *commits) stand(now time.Time, executed replication.GTIDSet, waiting int
 	return now.Sub(c.since)
 }
 
-// maintainCommits looks at commits once in a while. While nobody can log in, a statement about accounts waits to commit, and mysqld is not asked for more.
+// maintainCommits looks at commits once in a while. While nobody can log in, a statement about accounts waits to commit, and mysqld is not
+// asked for more.
 func (a *Agent) maintainCommits(ctx context.Context, observed mysqld.Observed) {
 	now := time.Now()
 	if now.Sub(a.commits.last) < commitsEvery {

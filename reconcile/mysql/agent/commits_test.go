@@ -38,7 +38,8 @@ func TestCommitsThatHang(t *testing.T) {
 	}
 }
 
-// TestCommitsThatHungBeforeACrash: mysqld that starts anew has none of the sessions that waited, and must not be told as one whose commits hang.
+// TestCommitsThatHungBeforeACrash: mysqld that starts anew has none of the sessions that waited, and must not be told as one whose commits
+// hang.
 func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	t.Parallel()
 	agent := newAgent(t, newLayout(t), memberState())
@@ -56,7 +57,8 @@ func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	}
 }
 
-// TestCommitsHangWhileNobodyCanLogIn: a statement about accounts waits to be acknowledged, and the time goes on though mysqld is asked for nothing.
+// TestCommitsHangWhileNobodyCanLogIn: a statement about accounts waits to be acknowledged, and the time goes on though mysqld is asked for
+// nothing.
 func TestCommitsHangWhileNobodyCanLogIn(t *testing.T) {
 	t.Parallel()
 	agent := newAgent(t, newLayout(t), memberState())

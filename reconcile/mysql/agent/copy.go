@@ -39,8 +39,8 @@ func (c *copies) wait(now time.Time, source string) error {
 	return &tooEarlyError{c.failed}
 }
 
-// ended notes how a try ended, and returns its error. After one that went through mysqld ends, and a member that does not find it complete then must not copy
-// on and on.
+// ended notes how a try ended, and returns its error. After one that went through mysqld ends, and a member that does not find it complete
+// then must not copy on and on.
 func (c *copies) ended(now time.Time, err error) error {
 	if c.backoff.Duration == 0 {
 		c.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
@@ -55,8 +55,8 @@ func (c *copies) ended(now time.Time, err error) error {
 	return &tooEarlyError{err}
 }
 
-// keepEnd notes on the volume that the copy is complete, once the mysqld that made it has ended: the next one starts with it, or not at all. MySQL says so
-// itself, but not with performance_schema OFF. The caller holds the lock.
+// keepEnd notes on the volume that the copy is complete, once the mysqld that made it has ended: the next one starts with it, or not at
+// all. MySQL says so itself, but not with performance_schema OFF. The caller holds the lock.
 func (a *Agent) keepEnd() {
 	if !a.copies.isThrough {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestACopyWithoutPerformanceSchemaMysqld: a cluster of before it was refused may have it OFF. MySQL does not tell then that a copy is complete, and a member
-// that waits for that copies for ever.
+// TestACopyWithoutPerformanceSchemaMysqld: a cluster of before it was refused may have it OFF. MySQL does not tell then that a copy is
+// complete, and a member that waits for that copies for ever.
 func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
@@ -35,7 +35,8 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 	}
 }
 
-// TestACopyTakesThePlaceOfDataMysqld: the primary has purged what a replica lacks. CLONE drops the tables there first, which super_read_only forbids.
+// TestACopyTakesThePlaceOfDataMysqld: the primary has purged what a replica lacks. CLONE drops the tables there first, which
+// super_read_only forbids.
 func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)

@@ -37,7 +37,8 @@ func (a *Agent) disk(now time.Time) replication.Disk {
 	return a.status.Disk
 }
 
-// watchDisk looks at the room on the volume until the context ends. It runs beside the agent's loop: storage that hangs must not hold up a look at mysqld.
+// watchDisk looks at the room on the volume until the context ends. It runs beside the agent's loop: storage that hangs must not hold up a
+// look at mysqld.
 func (a *Agent) watchDisk(ctx context.Context) {
 	told, kept := "", ballast{file: a.layout.ballast()}
 	for {

@@ -28,8 +28,8 @@ func onVolumeOf(t *testing.T, size string) func(Layout) {
 	}
 }
 
-// TestAFullVolumeMysqld: binary logs go before the volume is full. When something else fills it, commits hang, which the member says within ten seconds, and it is
-// well by itself once there is room.
+// TestAFullVolumeMysqld: binary logs go before the volume is full. When something else fills it, commits hang, which the member says within
+// ten seconds, and it is well by itself once there is room.
 func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca, onVolumeOf(t, "640m"))

@@ -40,8 +40,8 @@ func fileKinds() []fileKind {
 	return []fileKind{filesBinaryLog, filesRelayLog, filesRedoLog, filesUndo, filesTemporary, filesData}
 }
 
-// kindOf tells by names what a file is for (manual, "The MySQL Data Directory", "Redo Log", "Undo Tablespaces", "Temporary Tablespaces", "Online DDL Space
-// Requirements"). folder is the one in the data directory that has it, empty for the data directory itself.
+// kindOf tells by names what a file is for (manual, "The MySQL Data Directory", "Redo Log", "Undo Tablespaces", "Temporary Tablespaces",
+// "Online DDL Space Requirements"). folder is the one in the data directory that has it, empty for the data directory itself.
 func kindOf(folder, name string) fileKind {
 	if folder != "" {
 		switch {
@@ -73,8 +73,8 @@ const relayLog = "relay"
 // errTooManyFiles says that there are more than are looked at.
 var errTooManyFiles = errors.New("too many files")
 
-// usage adds up what the files of the data directory take of the volume. It follows no link, looks no deeper than MySQL makes folders, and at no more than so many
-// entries: where there are more, what is in databases' folders is not known.
+// usage adds up what the files of the data directory take of the volume. It follows no link, looks no deeper than MySQL makes folders, and
+// at no more than so many entries: where there are more, what is in databases' folders is not known.
 func (l Layout) usage(most int) (map[fileKind]int64, error) {
 	counted := fileCount{left: most, bytes: map[fileKind]int64{}}
 	for _, kind := range fileKinds() {
@@ -150,7 +150,8 @@ func (c *fileCount) entry(folder string, entry fs.DirEntry) error {
 	return nil
 }
 
-// watchFiles counts files until the context ends. It runs beside all else: with very many files, or on storage that hangs, a count takes as long as it takes.
+// watchFiles counts files until the context ends. It runs beside all else: with very many files, or on storage that hangs, a count takes as
+// long as it takes.
 func (a *Agent) watchFiles(ctx context.Context) {
 	told := ""
 	for {

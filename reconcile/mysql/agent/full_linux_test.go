@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullVolume puts the member's volume on a file system of its own that has no room, with data on it, and with ballast if there is to be some.
+// fullVolume puts the member's volume on a file system of its own that has no room, with data on it, and with ballast if there is to be
+// some.
 func fullVolume(t *testing.T, layout Layout, withBallast bool) {
 	t.Helper()
 	if err := unix.Mount("tmpfs", layout.Volume, "tmpfs", 0, "mode=0750,size=1m"); err != nil {
@@ -43,7 +44,8 @@ func fullVolume(t *testing.T, layout Layout, withBallast bool) {
 	}
 }
 
-// TestAMemberStartsOnAFullVolume: mysqld has to run for somebody to make room. The ballast is there for that; without it the server_id is one for this start.
+// TestAMemberStartsOnAFullVolume: mysqld has to run for somebody to make room. The ballast is there for that; without it the server_id is
+// one for this start.
 func TestAMemberStartsOnAFullVolume(t *testing.T) {
 	t.Parallel()
 	for name, withBallast := range map[string]bool{"with ballast": true, "without": false} {

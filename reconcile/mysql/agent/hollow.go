@@ -25,8 +25,8 @@ const (
 	markEvery = time.Minute
 )
 
-// judge looks into the binary log for what the next step depends on, and returns what is known to be hollow. On a full volume mysqld does not answer, since a
-// write holds the log.
+// judge looks into the binary log for what the next step depends on, and returns what is known to be hollow. On a full volume mysqld does
+// not answer, since a write holds the log.
 func (a *Agent) judge(ctx context.Context, local replication.Local) replication.GTIDSet {
 	executed := local.Server.Executed
 	known := a.logbook.Hollow(executed)
@@ -47,8 +47,8 @@ func (a *Agent) judge(ctx context.Context, local replication.Local) replication.
 	return a.logbook.Hollow(executed)
 }
 
-// patience spaces out looks into a binary log that gives no answer: each leaves a session behind that waits as long as mysqld hangs. The zero value has
-// seen none.
+// patience spaces out looks into a binary log that gives no answer: each leaves a session behind that waits as long as mysqld hangs. The
+// zero value has seen none.
 type patience struct {
 	backoff wait.Backoff
 	next    time.Time

@@ -54,8 +54,8 @@ func (m *realMember) matches(t *testing.T, leader *realMember) {
 	})
 }
 
-// TestHollowTransactionsMysqld: a monitoring account flushes on a replica, and a MEMORY table is used after its restart. It serves on, and the
-// primary gets the same GTIDs. A row that somebody writes there makes it errant, as ever.
+// TestHollowTransactionsMysqld: a monitoring account flushes on a replica, and a MEMORY table is used after its restart. It serves on, and
+// the primary gets the same GTIDs. A row that somebody writes there makes it errant, as ever.
 func TestHollowTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)

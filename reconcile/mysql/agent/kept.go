@@ -26,8 +26,8 @@ const (
 	keptShare = 4
 )
 
-// lines are the connections to the agents of one cluster: one for each member, kept from one question to the next. http.Transport does not keep
-// them, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
+// lines are the connections to the agents of one cluster: one for each member, kept from one question to the next. http.Transport does not
+// keep them, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
 type lines struct {
 	security *tls.Config
 
@@ -67,7 +67,8 @@ func (l *lines) ask(ctx context.Context, target Target, within time.Duration, as
 	return l.over(ctx, fresh, target, asked)
 }
 
-// take takes the connection to a member that is kept; nil if there is none. It ends those that nobody has used for long, or whose member has moved.
+// take takes the connection to a member that is kept; nil if there is none. It ends those that nobody has used for long, or whose member
+// has moved.
 func (l *lines) take(target Target) *tls.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()

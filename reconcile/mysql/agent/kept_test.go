@@ -110,7 +110,8 @@ func TestASilentMemberIsFoundInTime(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfQuestionsThatHadNoAnswer: what accepts connections and says nothing, such as an agent that is frozen, is asked every second.
+// TestNothingIsLeftOfQuestionsThatHadNoAnswer: what accepts connections and says nothing, such as an agent that is frozen, is asked every
+// second.
 func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// limitTransactions bounds what one transaction may hold, on a member that is to take writes: a larger one would hold up every other commit while it is
-// shipped. What the user chose stays.
+// limitTransactions bounds what one transaction may hold, on a member that is to take writes: a larger one would hold up every other commit
+// while it is shipped. What the user chose stays.
 func (a *Agent) limitTransactions(ctx context.Context) error {
 	a.mu.Lock()
 	limit := sizing.TransactionLimit(a.status.Disk.Size)
@@ -20,7 +20,8 @@ func (a *Agent) limitTransactions(ctx context.Context) error {
 	return a.setTransactionLimit(ctx, limit)
 }
 
-// liftTransactionLimit is for a member that applies: its primary may have had a higher limit, or none, and an applier that obeys a lower one stops for good.
+// liftTransactionLimit is for a member that applies: its primary may have had a higher limit, or none, and an applier that obeys a lower
+// one stops for good.
 func (a *Agent) liftTransactionLimit(ctx context.Context) error {
 	return a.setTransactionLimit(ctx, 0)
 }

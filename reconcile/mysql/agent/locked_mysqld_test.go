@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
-// TestAStatementAboutAccountsThatNobodyAcknowledges: it keeps everybody out until commits need no acknowledgement any more. The operator's own
-// agent never begins one.
+// TestAStatementAboutAccountsThatNobodyAcknowledges: it keeps everybody out until commits need no acknowledgement any more. The operator's
+// own agent never begins one.
 func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -78,8 +78,8 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 	}
 }
 
-// TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while nobody acknowledges, mysqld starts anew with the former passwords, and the Secret goes
-// back to those of before.
+// TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while nobody acknowledges, mysqld starts anew with the former passwords, and the Secret
+// goes back to those of before.
 func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)

@@ -25,7 +25,8 @@ type measured struct {
 	files map[fileKind]int64
 }
 
-// SetMemoryBudget says how many bytes of memory mysqld's container has: the agent sees its own container's only. For /metrics; 0 is not known.
+// SetMemoryBudget says how many bytes of memory mysqld's container has: the agent sees its own container's only. For /metrics; 0 is not
+// known.
 func (a *Agent) SetMemoryBudget(memory int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -85,8 +86,9 @@ func (a *Agent) forgetMeasures() {
 	a.measured.mysqld, a.measuredAt = mysqld.Measured{}, time.Time{}
 }
 
-// wantedFiles is how many files mysqld asks its system for, by the my.cnf that it starts with (manual, "open_files_limit"). Where it gets fewer it makes
-// max_connections and table_open_cache smaller, so that their values do not tell what was asked for. 0 where there is no my.cnf.
+// wantedFiles is how many files mysqld asks its system for, by the my.cnf that it starts with (manual, "open_files_limit"). Where it gets
+// fewer it makes max_connections and table_open_cache smaller, so that their values do not tell what was asked for. 0 where there is no
+// my.cnf.
 func wantedFiles(config string) int64 {
 	if config == "" {
 		return 0
@@ -98,7 +100,8 @@ func wantedFiles(config string) int64 {
 // mostAsked is more than any of these settings may be, and can be counted with.
 const mostAsked = 1 << 40
 
-// chosenNumber is the value of a setting in a my.cnf: the last one, as for mysqld. MySQL's default stands for none, for 0, and for what is no plain number.
+// chosenNumber is the value of a setting in a my.cnf: the last one, as for mysqld. MySQL's default stands for none, for 0, and for what is
+// no plain number.
 func chosenNumber(config, setting string, otherwise int64) int64 {
 	chosen := otherwise
 	for line := range strings.Lines(config) {

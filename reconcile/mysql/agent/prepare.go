@@ -76,8 +76,8 @@ func Prepare(layout Layout, who Identity) error {
 // OwnPlugins is how many plugins the settings of every cluster load, without those of its user's.
 const OwnPlugins = 3
 
-// forNewData are the settings with which mysqld makes a data directory. It loads no plugins for that, so that it does not know their settings: where the
-// cluster has plugins of its user's, what it does not know is no error.
+// forNewData are the settings with which mysqld makes a data directory. It loads no plugins for that, so that it does not know their
+// settings: where the cluster has plugins of its user's, what it does not know is no error.
 func forNewData(settings string) string {
 	if strings.Count(settings, "\nplugin_load_add = ") <= OwnPlugins {
 		return settings
@@ -159,7 +159,8 @@ func hasEntries(folder string) (bool, error) {
 	return len(entries) > 0, nil
 }
 
-// prepareBootstrap writes what mysqld does at its first start. Restored data that no member has used has no replicas yet, which would lack what is done there.
+// prepareBootstrap writes what mysqld does at its first start. Restored data that no member has used has no replicas yet, which would lack
+// what is done there.
 func prepareBootstrap(layout Layout, newData, rootAbsent bool) error {
 	kept, _, err := loadState(layout.stateFile())
 	if err != nil {

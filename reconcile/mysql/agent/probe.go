@@ -23,9 +23,9 @@ const ProbeSettings = "my.cnf"
 // probeTimeout bounds asking mysqld, which takes a tenth of a second.
 const probeTimeout = time.Minute
 
-// InstallProbe puts this program, and settings to check if there are any, into a folder, for a container of a MySQL image to run it there (ProbeCommand): nothing is asked of such an
-// image but mysqld, which tells its version on its standard output only, and no container can read another one's. The container of the MySQL image
-// mounts the folder read-only.
+// InstallProbe puts this program, and settings to check if there are any, into a folder, for a container of a MySQL image to run it there
+// (ProbeCommand): nothing is asked of such an image but mysqld, which tells its version on its standard output only, and no container can
+// read another one's. The container of the MySQL image mounts the folder read-only.
 func InstallProbe(folder, settings string) error {
 	if err := copyProgram("/proc/self/exe", filepath.Join(folder, Program)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
@@ -57,8 +57,8 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// ProbeCommand is what a container of a MySQL image runs to report its version, which ReadVersion reads. With settings, a file, it reports as well whether
-// mysqld takes them; ReadAnswer reads that.
+// ProbeCommand is what a container of a MySQL image runs to report its version, which ReadVersion reads. With settings, a file, it reports
+// as well whether mysqld takes them; ReadAnswer reads that.
 func ProbeCommand(folder, report, settings string) []string {
 	command := []string{path.Join(folder, Program), CommandVersion, "--report", report}
 	if settings != "" {
@@ -67,8 +67,8 @@ func ProbeCommand(folder, report, settings string) []string {
 	return command
 }
 
-// Probe asks mysqld for its version, and with settings whether it takes them, and writes the answer to the report, alone. It runs in a container of
-// somebody else's image: whatever it may do there, the image may do as well.
+// Probe asks mysqld for its version, and with settings whether it takes them, and writes the answer to the report, alone. It runs in a
+// container of somebody else's image: whatever it may do there, the image may do as well.
 func Probe(ctx context.Context, report, settings string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -123,7 +123,8 @@ func ReadVersion(report string) (version string, ok bool) {
 	return report, true
 }
 
-// versionIn reads "/usr/sbin/mysqld  Ver 9.7.4 for Linux on x86_64 (MySQL Community Server - GPL)" (MySQL source, sql/mysqld.cc, print_version).
+// versionIn reads "/usr/sbin/mysqld  Ver 9.7.4 for Linux on x86_64 (MySQL Community Server - GPL)" (MySQL source, sql/mysqld.cc,
+// print_version).
 func versionIn(told []byte) (string, error) {
 	found := regexp.MustCompile(`\bVer (` + versionPattern + `) for `).FindSubmatch(told)
 	if found == nil {
@@ -132,9 +133,9 @@ func versionIn(told []byte) (string, error) {
 	return string(found[1]), nil
 }
 
-// CanStart says why an image's mysqld cannot start on a copy of another server's data; nil if it can. A copy made while its server ran has to be
-// recovered from its redo log, which MySQL does with a release of the same series only (manual, "Upgrade Paths"), and a later patch of a
-// series may write what an earlier one does not know.
+// CanStart says why an image's mysqld cannot start on a copy of another server's data; nil if it can. A copy made while its server ran has
+// to be recovered from its redo log, which MySQL does with a release of the same series only (manual, "Upgrade Paths"), and a later patch
+// of a series may write what an earlier one does not know.
 func CanStart(image, data string) error {
 	have, err := parseVersion(image)
 	if err != nil {
@@ -153,8 +154,8 @@ func CanStart(image, data string) error {
 	return nil
 }
 
-// IsOlderSeries says whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading MySQL"). It is false
-// where that is not known.
+// IsOlderSeries says whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading
+// MySQL"). It is false where that is not known.
 func IsOlderSeries(version, than string) bool {
 	one, err := parseVersion(version)
 	other, failed := parseVersion(than)

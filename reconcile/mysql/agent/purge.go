@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// purgeEvery is how often the agent purges binary logs while there is too little room. One row that is updated for ever can write a gigabyte in ten seconds.
+	// purgeEvery is how often the agent purges binary logs while there is too little room. One row that is updated for ever can write a
+	// gigabyte in ten seconds.
 	purgeEvery = time.Second
 	// keptFiles is how many binary logs stay on a full volume beside the one in use, as long as some room is left.
 	keptFiles = 2
@@ -30,8 +31,8 @@ type keptLogs struct {
 	files int
 }
 
-// keptBinaryLogs returns what stays when the volume has too little room. false means that none may go: a member that is not connected may need them. On a
-// full volume that counts no more: it gets a copy instead.
+// keptBinaryLogs returns what stays when the volume has too little room. false means that none may go: a member that is not connected may
+// need them. On a full volume that counts no more: it gets a copy instead.
 func keptBinaryLogs(disk replication.Disk, everybodyReceives bool) (kept keptLogs, some bool) {
 	switch disk.Level {
 	case replication.DiskFull:
@@ -58,9 +59,9 @@ func oldestKept(logs []mysqld.BinaryLog, kept keptLogs) string {
 	return ""
 }
 
-// everybodyReceives reports whether all other members are connected to this one, as far as it can be one that they follow: of those that shall be, so many
-// receive. An operator that does not say how many shall be means those that the record counts on, which acknowledge. mysqld itself keeps what a connected
-// replica still needs (manual, "PURGE BINARY LOGS Statement").
+// everybodyReceives reports whether all other members are connected to this one, as far as it can be one that they follow: of those that
+// shall be, so many receive. An operator that does not say how many shall be means those that the record counts on, which acknowledge.
+// mysqld itself keeps what a connected replica still needs (manual, "PURGE BINARY LOGS Statement").
 func everybodyReceives(assignment *replication.Assignment, receivers, ackClients int) bool {
 	switch {
 	case assignment == nil:
@@ -73,7 +74,8 @@ func everybodyReceives(assignment *replication.Assignment, receivers, ackClients
 	return ackClients >= len(assignment.Record.InSync)-1
 }
 
-// maintainDisk purges binary logs while the volume has too little room. One purge is under way at most: mysqld may hold it up until there is room.
+// maintainDisk purges binary logs while the volume has too little room. One purge is under way at most: mysqld may hold it up until there
+// is room.
 func (a *Agent) maintainDisk(ctx context.Context, ackClients int) {
 	select {
 	case err := <-a.purging:

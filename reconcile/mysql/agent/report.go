@@ -20,8 +20,8 @@ func (a *Agent) reportKept() {
 	}
 }
 
-// publish turns a look and a decision into the report; it says whether the state or its explanation changed. Of a step that is tried again it says on why
-// that failed.
+// publish turns a look and a decision into the report; it says whether the state or its explanation changed. Of a step that is tried again
+// it says on why that failed.
 func (a *Agent) publish(observed mysqld.Observed, local replication.Local, step replication.Step, silent []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

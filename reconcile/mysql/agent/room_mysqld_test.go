@@ -9,8 +9,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary waits for. The replica says that its relay log is full and
-// acknowledges no more, so that the primary knows; once the lock is gone it acknowledges again.
+// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary waits for. The replica says that its
+// relay log is full and acknowledges no more, so that the primary knows; once the lock is gone it acknowledges again.
 func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)

@@ -7,11 +7,12 @@ import (
 	"io"
 )
 
-// firstPlainID is member 0's server_id where none can be kept; the others count on from it, so that members of one cluster differ all the same.
+// firstPlainID is member 0's server_id where none can be kept; the others count on from it, so that members of one cluster differ all the
+// same.
 const firstPlainID = 100
 
-// chooseServerID returns the member's server_id. Where the volume has no room to keep one, it is one for this start: mysqld has to run for somebody to
-// make room.
+// chooseServerID returns the member's server_id. Where the volume has no room to keep one, it is one for this start: mysqld has to run for
+// somebody to make room.
 func chooseServerID(layout Layout, ordinal int, tell io.Writer) (uint32, error) {
 	chosen, err := keepServerID(layout, ordinal)
 	if !isFull(err) {
@@ -25,9 +26,9 @@ func chooseServerID(layout Layout, ordinal int, tell io.Writer) (uint32, error) 
 // ordinalBits of a server_id are the member's number, so that members of one cluster always differ; the others are random.
 const ordinalBits = 5
 
-// keepServerID returns the member's server_id, which must differ in everything that ever replicates from each other (manual, "server_id"). It is chosen
-// once: a server takes what has its own for what it wrote itself, and applies none of it, also when binary logs come back from an archive or from another
-// cluster's member.
+// keepServerID returns the member's server_id, which must differ in everything that ever replicates from each other (manual, "server_id").
+// It is chosen once: a server takes what has its own for what it wrote itself, and applies none of it, also when binary logs come back from
+// an archive or from another cluster's member.
 func keepServerID(layout Layout, ordinal int) (uint32, error) {
 	kept, _, err := loadState(layout.stateFile())
 	if err != nil {

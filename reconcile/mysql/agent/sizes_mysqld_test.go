@@ -29,8 +29,9 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 			t.Errorf("%s is %s, want %s", name, value, want)
 		}
 	}
-	// For its two threads for reading, its two for writing and one more it has reserved 256 each, and one request to try whether it can: 65,536 of fs.aio-max-nr are
-	// enough for 51 such members. The kernel's own count is of all processes; what one has reserved is in its memory map.
+	// For its two threads for reading, its two for writing and one more it has reserved 256 each, and one request to try whether it can:
+	// 65,536 of fs.aio-max-nr are enough for 51 such members. The kernel's own count is of all processes; what one has reserved is in its
+	// memory map.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.mysqld.Process.Pid))
 	if err != nil {
 		t.Fatal(err)

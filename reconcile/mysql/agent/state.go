@@ -60,8 +60,8 @@ func loadState(file string) (loaded state, found bool, err error) {
 // maxState is how many bytes of a state are read.
 const maxState = 1 << 20
 
-// readRegular reads a regular file of at most so many bytes and follows no link: other programs may have written to the volume before this one runs
-// beside what they must not read.
+// readRegular reads a regular file of at most so many bytes and follows no link: other programs may have written to the volume before this
+// one runs beside what they must not read.
 func readRegular(file string, most int64) ([]byte, error) {
 	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {

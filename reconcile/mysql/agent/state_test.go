@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestAStateThatSomebodyPlanted: the image of a MySQLCluster could write to the volume before. What it left is not followed, does not hang and
-// does not fill the memory, and nothing of it is repeated.
+// TestAStateThatSomebodyPlanted: the image of a MySQLCluster could write to the volume before. What it left is not followed, does not hang
+// and does not fill the memory, and nothing of it is repeated.
 func TestAStateThatSomebodyPlanted(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cr3t"
@@ -41,8 +41,8 @@ func TestAStateThatSomebodyPlanted(t *testing.T) {
 	}
 }
 
-// TestWhatSomebodyPlantedBesideAState: the new state is written beside the old one first, where the image could have left something too. It is neither
-// followed nor waited for.
+// TestWhatSomebodyPlantedBesideAState: the new state is written beside the old one first, where the image could have left something too. It
+// is neither followed nor waited for.
 func TestWhatSomebodyPlantedBesideAState(t *testing.T) {
 	t.Parallel()
 	for story, plant := range map[string]func(beside, victim string) error{

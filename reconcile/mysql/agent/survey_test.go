@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestPreparedTransactionsThatAreLeft: a coordinator commits within moments, or has left its transaction. An agent that has just started cannot tell.
+// TestPreparedTransactionsThatAreLeft: a coordinator commits within moments, or has left its transaction. An agent that has just started
+// cannot tell.
 func TestPreparedTransactionsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	var s survey

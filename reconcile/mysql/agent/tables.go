@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// tablesEvery is how often tables of other engines than InnoDB are looked for, tablesSoon while there are some that people may have mended.
+	// tablesEvery is how often tables of other engines than InnoDB are looked for, tablesSoon while there are some that people may have
+	// mended.
 	tablesEvery = time.Hour
 	tablesSoon  = 5 * time.Minute
 	// tablesTimeout bounds such a look.
@@ -24,11 +25,12 @@ const (
 	keptTables     = 20
 )
 
-// lacking are the tables that came without their rows when the data was copied or restored here. A member that made its data itself has none.
+// lacking are the tables that came without their rows when the data was copied or restored here. A member that made its data itself has
+// none.
 type lacking struct {
 	Tables replication.Tables `json:"tables,omitzero"`
-	// Until is when they were looked for, or when the youngest of them was made if that is later: tables that are younger came with their rows. In UTC, as
-	// MySQL writes it.
+	// Until is when they were looked for, or when the youngest of them was made if that is later: tables that are younger came with their
+	// rows. In UTC, as MySQL writes it.
 	Until string `json:"until,omitempty"`
 }
 
@@ -36,14 +38,16 @@ type lacking struct {
 type tableWatch struct {
 	leads, busy bool
 	due         time.Time
-	// names are those of the tables at the last look, for the list that a replica has in of: what is gone since was dropped, if nothing is new.
+	// names are those of the tables at the last look, for the list that a replica has in of: what is gone since was dropped, if nothing is
+	// new.
 	names nameSet
 	of    *lacking
 	// tried says that the loop itself has looked once; what it did not find out is found out beside it.
 	tried bool
 }
 
-// tableTask is what one look is about: the tables that the member lacks rows of, nil where that is not known, and, on a primary, all of its tables.
+// tableTask is what one look is about: the tables that the member lacks rows of, nil where that is not known, and, on a primary, all of its
+// tables.
 type tableTask struct {
 	lacking *lacking
 	leads   bool
@@ -58,8 +62,8 @@ type tableFindings struct {
 	other   *replication.Tables
 }
 
-// keepCopied ends a copy: of which tables the rows are not here is on the volume before replication brings any, and so before anybody counts on the data. Where
-// the look fails, it is a member's data of which that is not known, and the next look is due.
+// keepCopied ends a copy: of which tables the rows are not here is on the volume before replication brings any, and so before anybody
+// counts on the data. Where the look fails, it is a member's data of which that is not known, and the next look is due.
 func (a *Agent) keepCopied(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
@@ -84,8 +88,8 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 
 const notYetKnown = "it is not known yet which tables came without their rows, will look again"
 
-// lackingNow is what data may lack that came a short while ago: whatever table of another engine there is. When a table was made does not tell whether it came
-// with its rows, since that is by the clock of the server where it was made.
+// lackingNow is what data may lack that came a short while ago: whatever table of another engine there is. When a table was made does not
+// tell whether it came with its rows, since that is by the clock of the server where it was made.
 func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	until, err := server.TablesUntil(ctx)
 	if err != nil {
@@ -98,8 +102,8 @@ func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	return &lacking{Tables: tables, Until: until}, nil
 }
 
-// settleTables finds out once what a member's data lacks. In a restored backup that is known only until somebody writes, so it comes before anything else.
-// Data that an agent of before knew is told by MySQL's own word about the copy, which stays: an error is no reason to wait.
+// settleTables finds out once what a member's data lacks. In a restored backup that is known only until somebody writes, so it comes before
+// anything else. Data that an agent of before knew is told by MySQL's own word about the copy, which stays: an error is no reason to wait.
 func (a *Agent) settleTables(ctx context.Context) error {
 	a.mu.Lock()
 	kept, isUnused := a.kept, a.kept.RestoredFrom != nil && a.kept.Held.Epoch == 0
@@ -129,8 +133,8 @@ func (a *Agent) settleTables(ctx context.Context) error {
 	return nil
 }
 
-// lackingSince is what data may lack that came as a copy before. Tables that were made since came with their rows and are named as well: that asks for a
-// rebuild that nobody needs, and the other way round rows could be lost.
+// lackingSince is what data may lack that came as a copy before. Tables that were made since came with their rows and are named as well:
+// that asks for a rebuild that nobody needs, and the other way round rows could be lost.
 func lackingSince(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	isCopy, err := server.CopyCompleted(ctx)
 	if err != nil {
@@ -249,8 +253,8 @@ func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *
 	return nil
 }
 
-// nameSet says of tables, by the hash of each name, what else there is to tell it by: another table may have its name by now. A server may have many
-// tables, so that both are hashes. nil is not known.
+// nameSet says of tables, by the hash of each name, what else there is to tell it by: another table may have its name by now. A server may
+// have many tables, so that both are hashes. nil is not known.
 type nameSet map[uint64]uint64
 
 // maxNames bounds a nameSet. Of a server with more tables it is not known which are new.
@@ -261,7 +265,8 @@ func hash(parts ...string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// add notes a table. RENAME TABLE gives another name to the same engine and time, and whatever else makes a table of another one's rows gives it a new time.
+// add notes a table. RENAME TABLE gives another name to the same engine and time, and whatever else makes a table of another one's rows
+// gives it a new time.
 func (n nameSet) add(table replication.Table, made string) {
 	n[hash(table.Schema, table.Name)] = hash(table.Engine, made)
 }

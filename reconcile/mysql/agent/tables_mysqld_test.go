@@ -23,7 +23,8 @@ func (m *realMember) follow(t *testing.T, primary *realMember, revision int64) {
 	}
 }
 
-// admits gives the account for replication a password of at most 32 characters, which is what a replica can use, and waits until this primary takes it.
+// admits gives the account for replication a password of at most 32 characters, which is what a replica can use, and waits until this
+// primary takes it.
 func (m *realMember) admits(t *testing.T, ca authority, replica *realMember) {
 	t.Helper()
 	const short = "at most 32 characters"
@@ -74,7 +75,8 @@ func (m *realMember) looks(t *testing.T) {
 	})
 }
 
-// TestACopyLacksRowsMysqld: a replica is made while the primary has tables of other engines. It says so before it replicates, and as long as it is so.
+// TestACopyLacksRowsMysqld: a replica is made while the primary has tables of other engines. It says so before it replicates, and as long
+// as it is so.
 func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	primary := startRealMember(t, ca)

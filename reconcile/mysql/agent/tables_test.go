@@ -133,7 +133,8 @@ func TestWhatIsNewAmongTables(t *testing.T) {
 	}
 }
 
-// TestATableThatTakesAnothersPlaceIsNotDropped: DROP TABLE orders; RENAME TABLE orders_new TO orders. The one without rows is there under the other's name.
+// TestATableThatTakesAnothersPlaceIsNotDropped: DROP TABLE orders; RENAME TABLE orders_new TO orders. The one without rows is there under
+// the other's name.
 func TestATableThatTakesAnothersPlaceIsNotDropped(t *testing.T) {
 	t.Parallel()
 	lacks := lackingTables("orders_new").Tables
@@ -173,7 +174,8 @@ func TestACopyIsKeptThoughItsTablesCannotBeLookedAt(t *testing.T) {
 	}
 }
 
-// TestARestoredBackupWaitsUntilItIsKnownWhatItLacks: once somebody has written nobody can tell. The report has the reason, and nobody restarts anything for it.
+// TestARestoredBackupWaitsUntilItIsKnownWhatItLacks: once somebody has written nobody can tell. The report has the reason, and nobody
+// restarts anything for it.
 func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})

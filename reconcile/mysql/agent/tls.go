@@ -93,9 +93,9 @@ func (t *tlsFiles) client() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// server reads the files anew for every connection, so that renewed certificates are in force at once. Clients without a
-// certificate may connect: kubelet's probes have none. What they may ask for is decided for each route. No session is resumed, so that every
-// connection is held against the CA of now.
+// server reads the files anew for every connection, so that renewed certificates are in force at once. Clients without a certificate may
+// connect: kubelet's probes have none. What they may ask for is decided for each route. No session is resumed, so that every connection is
+// held against the CA of now.
 func (t *tlsFiles) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -122,8 +122,8 @@ func (t *tlsFiles) verify(client *x509.Certificate) error {
 	return err
 }
 
-// changed reports whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have been
-// replaced since mysqld started, while no agent ran.
+// changed reports whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have
+// been replaced since mysqld started, while no agent ran.
 func (t *tlsFiles) changed() bool {
 	now, err := t.contents()
 	if err != nil {

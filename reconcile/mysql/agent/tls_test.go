@@ -64,7 +64,8 @@ func TestAMemberWhoseServerRestartedReportsNoFiles(t *testing.T) {
 	}
 }
 
-// TestAKeptConnectionEndsWithItsCA: who showed a certificate of a CA that is not trusted any more gives no orders over a connection of before.
+// TestAKeptConnectionEndsWithItsCA: who showed a certificate of a CA that is not trusted any more gives no orders over a connection of
+// before.
 func TestAKeptConnectionEndsWithItsCA(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

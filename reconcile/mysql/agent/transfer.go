@@ -13,8 +13,8 @@ import (
 // ClientTLS is how a program in one of the cluster's Pods connects to its members.
 func (l Layout) ClientTLS() (*tls.Config, error) { return (&tlsFiles{layout: l}).client() }
 
-// ServerTLS is how such a program serves; it reads the certificate anew for every connection. Whether a client has shown a certificate is for
-// the routes to ask: OperatorOnly.
+// ServerTLS is how such a program serves; it reads the certificate anew for every connection. Whether a client has shown a certificate is
+// for the routes to ask: OperatorOnly.
 func (l Layout) ServerTLS() *tls.Config { return (&tlsFiles{layout: l}).server() }
 
 // Account reads one of the operator's accounts.

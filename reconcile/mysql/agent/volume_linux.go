@@ -18,7 +18,8 @@ func (l Layout) VolumeSize() (int64, error) {
 	return size, err
 }
 
-// room returns how many bytes the member's volume has, and how many of them are free: those that the file system keeps for root do not count (statfs(2)).
+// room returns how many bytes the member's volume has, and how many of them are free: those that the file system keeps for root do not
+// count (statfs(2)).
 func (l Layout) room() (size, free int64, err error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(l.Volume, &stat); err != nil {

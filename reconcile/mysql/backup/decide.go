@@ -73,9 +73,9 @@ func decide(instance v1.MySQLBackupInstance, seen sight) decision {
 	return decision{step: stepStart}
 }
 
-// timeLeft is for how long a backup that is not complete may go on before it fails, waiting and all attempts included. It is measured from when
-// this process first knew the instance, with its own clock. The creation time is that of the API server's clock: it only ends a backup that
-// is more than twice as old as it may be, so that operators that take over from each other, and count anew, do not wait for ever.
+// timeLeft is for how long a backup that is not complete may go on before it fails, waiting and all attempts included. It is measured from
+// when this process first knew the instance, with its own clock. The creation time is that of the API server's clock: it only ends a backup
+// that is more than twice as old as it may be, so that operators that take over from each other, and count anew, do not wait for ever.
 func timeLeft(instance v1.MySQLBackupInstance, seen sight) time.Duration {
 	limit := limitOf(seen)
 	old := seen.now.Sub(instance.CreationTimestamp.Time) - limit - transfer.ClockTolerance
@@ -128,9 +128,9 @@ func ended(instance v1.MySQLBackupInstance, seen sight) decision {
 	return decision{step: stepComplete}
 }
 
-// untold is a Job that succeeded and has nobody left to say what it made: its Pod is gone, with its node for example. Another Job is made, whose
-// Pod looks at the destination first: it finds the whole backup of this very instance there and tells of it, or else makes one. That happens
-// once, and where such a Pod could work; two that have nothing to say are no accident.
+// untold is a Job that succeeded and has nobody left to say what it made: its Pod is gone, with its node for example. Another Job is made,
+// whose Pod looks at the destination first: it finds the whole backup of this very instance there and tells of it, or else makes one. That
+// happens once, and where such a Pod could work; two that have nothing to say are no accident.
 func untold(instance v1.MySQLBackupInstance, seen sight) decision {
 	_, replaced := instance.Annotations[transfer.AnnotationReplaced]
 	if seen.former > 0 || replaced || timeLeft(instance, seen) <= 0 || clusterObstacle(instance, seen) != nil {
@@ -199,7 +199,8 @@ func repeat(seen sight, pause time.Duration) decision {
 	return decision{stepAsk, why}
 }
 
-// pauseAfter is how long to wait after the latest attempt, as Kubernetes does between the Pods of a Job; 0 after as many attempts as it makes.
+// pauseAfter is how long to wait after the latest attempt, as Kubernetes does between the Pods of a Job; 0 after as many attempts as it
+// makes.
 func pauseAfter(seen sight) time.Duration {
 	const first, longest = 10 * time.Second, 6 * time.Minute
 	attempts := seen.former + seen.transfer.Attempts

@@ -15,8 +15,9 @@ import (
 // patience is for how long the deletion of data may fail before it is given up: nobody's namespace waits for a bucket that is no more.
 const patience = 10 * time.Minute
 
-// mendPatience is for how long the deletion of data waits for a Secret that does not let its credentials go to the data any more. Only its owner can
-// put that right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for twice as long at most.
+// mendPatience is for how long the deletion of data waits for a Secret that does not let its credentials go to the data any more. Only its
+// owner can put that right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for
+// twice as long at most.
 const mendPatience = 24 * time.Hour
 
 // remains is what a pass saw of an instance that is being deleted.
@@ -31,8 +32,8 @@ type remains struct {
 	state   transfer.State
 	stale   bool
 	// stopping is for how long this process has known that the Job or the Pod of that name was told to end: of the backup or of the removal.
-	// tried is for how long it has known the latest Pod of the removal (or its Job, without a Pod), since no other backup kept that out. removing
-	// is for how long it has seen the data being deleted.
+	// tried is for how long it has known the latest Pod of the removal (or its Job, without a Pod), since no other backup kept that out.
+	// removing is for how long it has seen the data being deleted.
 	stopping        map[string]time.Duration
 	tried, removing time.Duration
 	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it, and not told to end.
@@ -137,7 +138,8 @@ func strayPatience(pod corev1.Pod) time.Duration {
 	return patience
 }
 
-// decideBarred waits, without a Job, until the Secret lets its credentials go there again. That the data is left is not taken back once it was told.
+// decideBarred waits, without a Job, until the Secret lets its credentials go there again. That the data is left is not taken back once it
+// was told.
 func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case isToldLeft(instance.Status), heldFor(instance, seen) > mendPatience:
@@ -148,9 +150,9 @@ func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, 
 	return partHold, fmt.Sprintf("its data is not deleted yet: %s; after %s the instance goes and the data is left", seen.barred, mendPatience)
 }
 
-// hungRemoval says what of the removal does not end, although it was told to long ago; empty for nothing. A node that is lost never says that
-// its Pod has ended, and nobody makes another Pod beside it. The instance does not wait for that node: its Pod may go on for a while, but it
-// only deletes, in a folder that bears the instance's UID, and it deletes that mark last.
+// hungRemoval says what of the removal does not end, although it was told to long ago; empty for nothing. A node that is lost never says
+// that its Pod has ended, and nobody makes another Pod beside it. The instance does not wait for that node: its Pod may go on for a while,
+// but it only deletes, in a folder that bears the instance's UID, and it deletes that mark last.
 func hungRemoval(seen remains) string {
 	switch {
 	case seen.removal == nil || seen.state.Phase == transfer.Succeeded:
@@ -211,8 +213,8 @@ func isRepeated(seen remains) bool {
 	return seen.state.Lingers && !seen.state.Refused && seen.removing <= patience
 }
 
-// unreachable says why data cannot be reached; empty if it can. A Secret that is missing may come back: the Job that deletes waits for it, and is
-// given up after a while.
+// unreachable says why data cannot be reached; empty if it can. A Secret that is missing may come back: the Job that deletes waits for it,
+// and is given up after a while.
 func unreachable(location v1.BackupLocation, claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case location.Claim != "" && claim == nil:

@@ -24,8 +24,8 @@ const (
 	sightRemoval = "removal"
 )
 
-// observeBar looks whether the Secret lets its credentials go to where the data is, unless a Pod deletes it already. Where the operator may not
-// read the Secret, the Pod tells.
+// observeBar looks whether the Secret lets its credentials go to where the data is, unless a Pod deletes it already. Where the operator may
+// not read the Secret, the Pod tells.
 func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
 	location := *instance.Status.Location
 	if location.Secret == "" || seen.state.Phase == transfer.Running || seen.state.Phase == transfer.Succeeded {
@@ -47,8 +47,8 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	return nil
 }
 
-// barOf says why a Secret does not let its credentials go to where the data is, and what to do; empty if it does. A Secret that is in the making, or
-// as an earlier build took it, gives no data up.
+// barOf says why a Secret does not let its credentials go to where the data is, and what to do; empty if it does. A Secret that is in the
+// making, or as an earlier build took it, gives no data up.
 func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
 	if err := archive.CheckEndpoint(location.URL, credentials); err != nil {
 		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
@@ -57,8 +57,8 @@ func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
 }
 
 // heldFor is for how long an instance waits for somebody, as this process has seen it by its own clock. The condition's time was written by
-// another operator's: it only ends a wait of more than twice mendPatience, so that operators that take over from each other, and count anew, do
-// not wait for ever. Where that clock was behind, the wait began when the API server was told to delete the instance, or later.
+// another operator's: it only ends a wait of more than twice mendPatience, so that operators that take over from each other, and count
+// anew, do not wait for ever. Where that clock was behind, the wait began when the API server was told to delete the instance, or later.
 func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	since, waits := heldSince(instance)
 	if !waits {
@@ -70,8 +70,8 @@ func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-transfer.ClockTolerance)
 }
 
-// removingFor is for how long this process has seen an instance's data being deleted. Where operators change it counts a day less than the API
-// server does.
+// removingFor is for how long this process has seen an instance's data being deleted. Where operators change it counts a day less than the
+// API server does.
 func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time) time.Duration {
 	removing := r.memory.sights.Waited(keyOf(instance), sightRemoval, now)
 	if deleted := instance.DeletionTimestamp; deleted != nil {
@@ -80,8 +80,8 @@ func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time)
 	return removing
 }
 
-// heldSince returns since when an instance says that it waits for somebody. What it said of its backup before somebody deleted it, or changed
-// its spec, does not count: either makes another generation.
+// heldSince returns since when an instance says that it waits for somebody. What it said of its backup before somebody deleted it, or
+// changed its spec, does not count: either makes another generation.
 func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
 	said := meta.FindStatusCondition(instance.Status.Conditions, v1.ConditionStalled)
 	if said == nil || said.Reason != transfer.ReasonDestinationRefused || said.ObservedGeneration != instance.Generation {

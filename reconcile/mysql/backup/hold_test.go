@@ -17,8 +17,8 @@ type holdout struct {
 	events   int
 }
 
-// term has an operator with this clock's error look from one hour to another, and returns the hour in which it leaves the data; -1 if it does
-// not. What it has seen begins with it.
+// term has an operator with this clock's error look from one hour to another, and returns the hour in which it leaves the data; -1 if it
+// does not. What it has seen begins with it.
 func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 	t.Helper()
 	sights := transfer.NewSightings()

@@ -36,8 +36,8 @@ func isMarked(instance v1.MySQLBackupInstance) bool {
 }
 
 // lapsed says why a mark of retention does not count any more; empty if it does, or there is none. It is the word of a schedule that still
-// counts the instance: nobody else would take it back. schedule is the one that the instance's spec names, as the API server has it; nil if there is
-// none.
+// counts the instance: nobody else would take it back. schedule is the one that the instance's spec names, as the API server has it; nil if
+// there is none.
 func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) string {
 	by, expired := transfer.ExpiredBy(instance.Annotations)
 	name := instance.Spec.Schedule
@@ -56,8 +56,8 @@ func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) s
 	return ""
 }
 
-// goesUnmarked says whether data goes with an instance also without the mark: by its own policy, or else its schedule's. Where that is gone and
-// the instance says nothing, nobody knows whether the finalizer came with the mark, and the data stays.
+// goesUnmarked says whether data goes with an instance also without the mark: by its own policy, or else its schedule's. Where that is gone
+// and the instance says nothing, nobody knows whether the finalizer came with the mark, and the data stays.
 func goesUnmarked(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) bool {
 	return cmp.Or(instance.Spec.DeletionPolicy, policyOf(schedule)) == v1.DeleteData
 }
@@ -90,7 +90,8 @@ func (r *reconciler) spare(ctx context.Context, object *unstructured.Unstructure
 	return true, nil
 }
 
-// stillMarked returns a lapsedError if data was to go for a mark alone that does not count any more, and an unsureError if that cannot be told.
+// stillMarked returns a lapsedError if data was to go for a mark alone that does not count any more, and an unsureError if that cannot be
+// told.
 func (r *reconciler) stillMarked(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	if !isMarked(instance) {
 		return nil

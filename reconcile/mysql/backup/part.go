@@ -107,14 +107,15 @@ func whyUnfinished(err error) *problem {
 	return nil
 }
 
-// isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is behind.
+// isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is
+// behind.
 func isRefusal(err error) bool {
 	return problemOf(err) != nil || apierrors.IsInternalError(err)
 }
 
 // leave lets an instance go without its data. Where that is, is told first: after the instance is gone, nobody would find it. The finalizer
-// goes in the next pass, when the API server has the event and the status says so too. Only in a namespace that is being deleted, which takes no
-// event any more, the status alone has to do.
+// goes in the next pass, when the API server has the event and the status says so too. Only in a namespace that is being deleted, which
+// takes no event any more, the status alone has to do.
 func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
 	if isToldLeft(instance.Status) {
 		return r.release(ctx, object, instance, true, nil)
@@ -143,8 +144,8 @@ func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
 	return condition != nil && condition.Reason == transfer.ReasonDataLeft
 }
 
-// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more. settled says that the data was dealt
-// with, so that nothing else in the instance matters any more.
+// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more. settled says that the data was
+// dealt with, so that nothing else in the instance matters any more.
 func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
 	outcome := reconcile.Outcome{}
 	if told != nil {
@@ -164,8 +165,8 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 	return outcome, nil
 }
 
-// releaseLive takes the finalizer off an instance that somebody else has changed meanwhile, such as garbage collection its own finalizer. The data
-// is dealt with, and the Job that did so is gone: another pass would make it again.
+// releaseLive takes the finalizer off an instance that somebody else has changed meanwhile, such as garbage collection its own finalizer.
+// The data is dealt with, and the Job that did so is gone: another pass would make it again.
 func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstructured) error {
 	live, err := r.api.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != object.GetUID() {
@@ -279,15 +280,15 @@ func (r *reconciler) removalOrder(instance v1.MySQLBackupInstance) transfer.Dele
 	}
 }
 
-// onlyUnfinished says whether what goes with an instance is only what its attempts have left. It failed, there are enough of those, and nobody
-// has said that its data goes with it: should there be a whole backup all the same, of which its Pod could not tell, that stays.
+// onlyUnfinished says whether what goes with an instance is only what its attempts have left. It failed, there are enough of those, and
+// nobody has said that its data goes with it: should there be a whole backup all the same, of which its Pod could not tell, that stays.
 func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 	_, expired := instance.Annotations[transfer.AnnotationExpired]
 	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
-// mayRemove says whether the API server, too, says that the data has to go. A mark of retention alone is no reason any more where the schedule is
-// gone: lapsedError.
+// mayRemove says whether the API server, too, says that the data has to go. A mark of retention alone is no reason any more where the
+// schedule is gone: lapsedError.
 func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
 	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
 	if apierrors.IsNotFound(err) {

@@ -31,8 +31,8 @@ func isDoomed(job batchv1.Job) bool {
 	})
 }
 
-// observeTried measures for how long the latest Pod of the removal has tried, or its Job without a Pod. While another backup keeps it out it does not:
-// a volume that gets free takes minutes to come to another node.
+// observeTried measures for how long the latest Pod of the removal has tried, or its Job without a Pod. While another backup keeps it out
+// it does not: a volume that gets free takes minutes to come to another node.
 func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains) {
 	if seen.removal == nil || seen.stale {
 		return
@@ -62,8 +62,8 @@ func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains,
 	}
 }
 
-// observeStray looks whether a Pod of the backup is there without its Job. Garbage collection tells it to end, within a moment, unless somebody
-// has orphaned it.
+// observeStray looks whether a Pod of the backup is there without its Job. Garbage collection tells it to end, within a moment, unless
+// somebody has orphaned it.
 func (r *reconciler) observeStray(instance v1.MySQLBackupInstance, seen *remains, pod metav1.Object) {
 	what := "stray " + string(pod.GetUID())
 	if seen.job != nil || pod.GetDeletionTimestamp() != nil {

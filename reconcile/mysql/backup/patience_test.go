@@ -12,8 +12,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// minutes lets an instance that is deleted be looked at once a minute, and returns the minute in which its data is left; -1 if it is not. see says what
-// a minute shows.
+// minutes lets an instance that is deleted be looked at once a minute, and returns the minute in which its data is left; -1 if it is not.
+// see says what a minute shows.
 func minutes(instance v1.MySQLBackupInstance, until int, see func(minute int) remains) int {
 	r := &reconciler{memory: newMemory()}
 	for minute := range until {
@@ -79,8 +79,8 @@ func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// TestAPodHasItsTimeOnceItsVolumeIsFree: for an hour another backup keeps the Pod that deletes out. The data is left if that does not start within
-// patience after the other one has ended, and no earlier.
+// TestAPodHasItsTimeOnceItsVolumeIsFree: for an hour another backup keeps the Pod that deletes out. The data is left if that does not start
+// within patience after the other one has ended, and no earlier.
 func TestAPodHasItsTimeOnceItsVolumeIsFree(t *testing.T) {
 	t.Parallel()
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}

@@ -52,7 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return r.pass(ctx, object, instance)
 }
 
-// rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves all else as it is for ever.
+// rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves
+// all else as it is for ever.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
 	changed, unsure := r.spare(ctx, object, instance)
@@ -72,8 +73,8 @@ func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured
 	return outcome, nil
 }
 
-// retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up while
-// its Pod may still write. What a Pod stores for an instance that has failed belongs to nobody, and nothing would ever delete it.
+// retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up
+// while its Pod may still write. What a Pod stores for an instance that has failed belongs to nobody, and nothing would ever delete it.
 func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	object, err := r.ownJob(ctx, instance, false)
 	if object == nil || err != nil || object.GetDeletionTimestamp() != nil {

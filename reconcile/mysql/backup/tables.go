@@ -10,8 +10,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// describeTables says of a complete backup which tables it has without their rows, by what the cluster says of its tables now. Its primary counts them
-// once an hour.
+// describeTables says of a complete backup which tables it has without their rows, by what the cluster says of its tables now. Its primary
+// counts them once an hour.
 func describeTables(status *v1.MySQLBackupInstanceStatus, seen sight) {
 	if seen.cluster == nil {
 		return

@@ -24,8 +24,8 @@ func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
 	return absent
 }
 
-// proveAbsent looks live for members of the record that the caches say are gone. The record would count on them no longer, and another operator,
-// whose record this one reads, may have made them since: the caches may be older than the record.
+// proveAbsent looks live for members of the record that the caches say are gone. The record would count on them no longer, and another
+// operator, whose record this one reads, may have made them since: the caches may be older than the record.
 func (r *reconciler) proveAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observation) error {
 	absent := absentInSync(cluster, *seen)
 	if len(absent) == 0 {
@@ -69,8 +69,8 @@ func (r *reconciler) liveSet(ctx context.Context, owner *unstructured.Unstructur
 	return ownSet(owner, object, n)
 }
 
-// ownSet is a StatefulSet as the cluster's own; nil for one of others. One that is about to be adopted counts: its members are at work, and must
-// be heard before anything is decided about them.
+// ownSet is a StatefulSet as the cluster's own; nil for one of others. One that is about to be adopted counts: its members are at work, and
+// must be heard before anything is decided about them.
 func ownSet(owner, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
 	if !mayBeOwn(owner, object, n) {
 		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one

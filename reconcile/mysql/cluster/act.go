@@ -33,7 +33,8 @@ type applied struct {
 	unsettled bool
 	// waits says that the members stay as they are until an update is over (rollPlan), or another image may begin (opening).
 	waits bool
-	// held is why the members stay as they are: settings or an image that they would not start with, or that nobody has asked yet; nil for nothing.
+	// held is why the members stay as they are: settings or an image that they would not start with, or that nobody has asked yet; nil for
+	// nothing.
 	held *problem
 }
 
@@ -115,8 +116,8 @@ func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names)
 	return found && reconcile.Claim(owner, made, networkPolicies(), n.labels()) == nil
 }
 
-// routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are at
-// work does not take their clients away.
+// routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are
+// at work does not take their clients away.
 func (r *reconciler) routed(n names) string {
 	if service, found := r.api.Cached(services()).Get(n.namespace, n.cluster); found {
 		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
@@ -165,8 +166,8 @@ func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
 	return labels[labelManagedBy] == managedBy && labels[labelInstance] == n.cluster
 }
 
-// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a problem;
-// anything else that keeps a claim from growing is an error, and passes.
+// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a
+// problem; anything else that keeps a claim from growing is an error, and passes.
 func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) (*problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {

@@ -45,8 +45,8 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
 }
 
-// keepTemplate makes the StatefulSet ask for as many members as it shall, and moves an update that is under way along as usual. The members stay what the
-// operator applied last, and so do those that Kubernetes makes anew.
+// keepTemplate makes the StatefulSet ask for as many members as it shall, and moves an update that is under way along as usual. The members
+// stay what the operator applied last, and so do those that Kubernetes makes anew.
 func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rolled bool, err error) {
 	if seen.set == nil {
 		return false, nil
@@ -76,8 +76,9 @@ type rollPlan struct {
 	partition *int32
 	// doubtful says that a live look shows another primary, permission or spec than this pass has seen, so that the partition stays as it is.
 	doubtful bool
-	// waits says that the StatefulSet stays as it is, since an update which people let restart the primary is under way. Kubernetes makes a member below the
-	// partition anew by the last update that all members had: with another template, whose partition is up again, the primary could come back older than it was.
+	// waits says that the StatefulSet stays as it is, since an update which people let restart the primary is under way. Kubernetes makes a
+	// member below the partition anew by the last update that all members had: with another template, whose partition is up again, the primary
+	// could come back older than it was.
 	waits bool
 }
 
@@ -89,8 +90,9 @@ func (p rollPlan) first() int {
 	return int(*p.partition)
 }
 
-// planRoll decides about an update. hasIt says whether the StatefulSet has the template already that the pass applies, with a partition. The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not
-// replace by another: the template of a later one comes together with the partition that holds it back.
+// planRoll decides about an update. hasIt says whether the StatefulSet has the template already that the pass applies, with a partition.
+// The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not replace by
+// another: the template of a later one comes together with the partition that holds it back.
 func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, hasIt func(*int32) (bool, error)) (rollPlan, error) {
 	now := rollOf(cluster, seen)
 	wanted := now.opening().bound

@@ -57,7 +57,8 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestAClusterThatIsNotLookedAfterKeepsNoConnections: its agents end connections on which they are asked nothing, and nobody here would notice.
+// TestAClusterThatIsNotLookedAfterKeepsNoConnections: its agents end connections on which they are asked nothing, and nobody here would
+// notice.
 func TestAClusterThatIsNotLookedAfterKeepsNoConnections(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()

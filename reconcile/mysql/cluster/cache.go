@@ -7,7 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their images.
+// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their
+// images.
 func slimSet() cache.TransformFunc {
 	slim := reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
 		"spec.template.spec.containers.name", "spec.template.spec.containers.image",

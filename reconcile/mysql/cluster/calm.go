@@ -17,9 +17,9 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has another
-// version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the same and
-// the members say nothing new for people, a full pass would change nothing.
+// settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has
+// another version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the
+// same and the members say nothing new for people, a full pass would change nothing.
 type settled struct {
 	uid types.UID
 	// version is the cluster's resourceVersion, children is a digest of those of its children.

@@ -57,8 +57,8 @@ type look struct {
 	content     map[string][]byte
 }
 
-// certificates reads a cluster's CAs and its members' certificate, makes what is missing, and takes the steps that are due. Each step is one
-// write, so that whoever comes next goes on where the last one died.
+// certificates reads a cluster's CAs and its members' certificate, makes what is missing, and takes the steps that are due. Each step is
+// one write, so that whoever comes next goes on where the last one died.
 func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
 	if err := r.observeCertificates(ctx, &l); err != nil {
 		return papers{}, err
@@ -216,8 +216,8 @@ func (l *look) papers(last move) (papers, error) {
 	return found, nil
 }
 
-// stuck is the end of a look in which a step could not be written. As long as the members' certificate is good, the operator reaches them all the
-// same.
+// stuck is the end of a look in which a step could not be written. As long as the members' certificate is good, the operator reaches them
+// all the same.
 func (l *look) stuck(err error) (papers, error) {
 	if len(l.authorities) == 0 || !l.serves(l.now) {
 		return papers{}, err
@@ -227,8 +227,8 @@ func (l *look) stuck(err error) (papers, error) {
 	return found, errors.Join(err, failed)
 }
 
-// lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this operator
-// saw that first.
+// lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this
+// operator saw that first.
 func (p papers) lostSince(former papers, now time.Time) time.Time {
 	switch {
 	case !p.lost.After(now):

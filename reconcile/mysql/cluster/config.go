@@ -59,8 +59,8 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"read_only", "ON"},
 		{"super_read_only", "ON"},
 		{"skip_replica_start", "ON"},
-		// Replicas apply at the same time what does not depend on each other, and commit in the primary's order: before MySQL 8.0.27 they would not. Newer
-		// releases know no other way, and may not know the settings.
+		// Replicas apply at the same time what does not depend on each other, and commit in the primary's order: before MySQL 8.0.27 they would
+		// not. Newer releases know no other way, and may not know the settings.
 		{"loose_replica_parallel_type", "LOGICAL_CLOCK"},
 		{"loose_replica_preserve_commit_order", "ON"},
 		{loadPlugin, "semisync_source.so"},
@@ -74,14 +74,15 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 	}...)
 }
 
-// defaultSettings are those that a user may choose otherwise. What follows from memory, CPU and volume a member's init container adds (sizing).
+// defaultSettings are those that a user may choose otherwise. What follows from memory, CPU and volume a member's init container adds
+// (sizing).
 func defaultSettings() map[string]string {
 	return map[string]string{
 		"replica_net_timeout": "10",
 		// Without a mutex of the C library for each conversion.
 		"default_time_zone": "'+00:00'",
-		// On the primary the change of a table gives up after an hour, not after a year, if a report holds it up: all who need the table wait behind it. Appliers
-		// wait on.
+		// On the primary the change of a table gives up after an hour, not after a year, if a report holds it up: all who need the table wait
+		// behind it. Appliers wait on.
 		"lock_wait_timeout": "3600",
 		// A member that starts anew has most of its cache.
 		"innodb_buffer_pool_dump_pct": "75",
@@ -143,8 +144,8 @@ func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity 
 	return quantity
 }
 
-// underscored are settings spelled with underscores. It goes through them in order, since an object of before the schema refused it may give a setting in both
-// spellings: what wins must be the same every time.
+// underscored are settings spelled with underscores. It goes through them in order, since an object of before the schema refused it may
+// give a setting in both spellings: what wins must be the same every time.
 func underscored(config map[string]string) map[string]string {
 	spelled := make(map[string]string, len(config))
 	for _, key := range slices.Sorted(maps.Keys(config)) {

@@ -104,7 +104,8 @@ func downgradeMarks() []string {
 	return []string{"MY-013171", "MY-014060", "MY-014061", "Cannot boot server version", "Invalid MySQL server downgrade", "Invalid MySQL server upgrade"}
 }
 
-// asynchronousIOMarks are mysqld's words when its node has no asynchronous I/O requests left for it (MySQL source, AIO::linux_create_io_ctx).
+// asynchronousIOMarks are mysqld's words when its node has no asynchronous I/O requests left for it (MySQL source,
+// AIO::linux_create_io_ctx).
 func asynchronousIOMarks() []string { return []string{"AIO sub-system", "io_setup"} }
 
 // asynchronousIORemedy says what to do about it. Each mysqld reserves 256 requests a thread, and all processes of a node share them.

@@ -63,8 +63,8 @@ func hangs(status replication.Status) bool {
 	return status.State == replication.StateWriting && status.Transactions.CommitWaitSeconds >= hangAfter
 }
 
-// describeDisk sets the condition DiskPressure, or takes it away. What members said that do not answer now still holds, unless it is worse than what
-// others say.
+// describeDisk sets the condition DiskPressure, or takes it away. What members said that do not answer now still holds, unless it is worse
+// than what others say.
 func (r report) describeDisk(status *v1.MySQLClusterStatus) {
 	members := r.seen.members
 	full, filling, before := membersAt(members, replication.DiskFull), membersAt(members, replication.DiskPressure), meta.FindStatusCondition(status.Conditions, conditionDisk)
@@ -91,7 +91,8 @@ func (r report) allTellOfDisk() bool {
 	})
 }
 
-// tellWarnings turns the beginning of conditions that warn into events. Of those that follow from what people ask for, another message is told as well.
+// tellWarnings turns the beginning of conditions that warn into events. Of those that follow from what people ask for, another message is
+// told as well.
 func tellWarnings(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst, conditionUpgrade} {

@@ -20,8 +20,8 @@ const (
 	hollowEvery = time.Hour
 )
 
-// matchHollow asks the primary to match hollow transactions of replicas, where the decision says so. Nothing rests on it: a primary that refuses,
-// or cannot be told, is asked again at the next look.
+// matchHollow asks the primary to match hollow transactions of replicas, where the decision says so. Nothing rests on it: a primary that
+// refuses, or cannot be told, is asked again at the next look.
 func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, report *report) {
 	wanted := report.decision.Matching
 	if wanted == nil {

@@ -36,7 +36,8 @@ type shopOf struct {
 	live sync.Map
 	// secrets are those that the reconciler has made, by path.
 	secrets sync.Map
-	// applied are the paths of what was applied, patched counts the changes of Secrets. refused is part of the paths of Secrets that cannot be changed.
+	// applied are the paths of what was applied, patched counts the changes of Secrets. refused is part of the paths of Secrets that cannot be
+	// changed.
 	applied sync.Map
 	patched atomic.Int64
 	refused atomic.Value

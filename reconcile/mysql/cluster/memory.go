@@ -100,8 +100,8 @@ func (known remembered) reaching(security *tls.Config, now time.Time) remembered
 	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout)}
 }
 
-// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so much
-// time has passed.
+// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so
+// much time has passed.
 func (known remembered) stillHolds(cluster v1.MySQLCluster, last sight, now time.Time) bool {
 	every := secretsAfter(isAtRest(cluster.Status), last.wanted, last.looks)
 	return now.Before(known.lookAgain(every)) && known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) &&

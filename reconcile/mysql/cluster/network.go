@@ -24,9 +24,9 @@ type Operator struct {
 	Labels    map[string]string
 }
 
-// networkPolicy bounds who reaches the members. What a member needs itself is always allowed; kubelet's probes come from the Pod's own node,
-// which policies never shut out (Kubernetes documentation, "Network Policies"). Without spec.network the policy lets everybody in: it is
-// not deleted, since the operator has no right to delete policies.
+// networkPolicy bounds who reaches the members. What a member needs itself is always allowed; kubelet's probes come from the Pod's own
+// node, which policies never shut out (Kubernetes documentation, "Network Policies"). Without spec.network the policy lets everybody in: it
+// is not deleted, since the operator has no right to delete policies.
 func networkPolicy(n names, cluster v1.MySQLCluster, operator Operator) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return networkingv1ac.NetworkPolicy(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).

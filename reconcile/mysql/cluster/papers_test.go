@@ -133,7 +133,8 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	}
 }
 
-// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: people made NAME-ca-cert by hand when the operator did not make it, and the primary fails over.
+// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: people made NAME-ca-cert by hand when the operator did not make it, and the primary fails
+// over.
 func TestAConfigMapOfSomebodyElseHoldsNothingElseUp(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -171,7 +172,8 @@ func theirs(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "theirs", ResourceVersion: "3"}
 }
 
-// failsOver applies the children of a cluster that has another primary now. One of them is somebody else's, and these are made all the same.
+// failsOver applies the children of a cluster that has another primary now. One of them is somebody else's, and these are made all the
+// same.
 func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	t.Helper()
 	cluster := aCluster(3, func(cluster *v1.MySQLCluster) {

@@ -1,6 +1,7 @@
 package cluster
 
-// The reasons of the Ready condition, beside those of restores (reconcile/mysql/transfer). Status, events, logs and docs/troubleshooting.md use the same words.
+// The reasons of the Ready condition, beside those of restores (reconcile/mysql/transfer). Status, events, logs and docs/troubleshooting.md
+// use the same words.
 const (
 	reasonAllMembersReady    = "AllMembersReady"
 	reasonCreatingMembers    = "CreatingMembers"

@@ -184,7 +184,8 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	return known, lacking, err
 }
 
-// learn remembers what a look at the Secrets has found. If it is not whole, the next pass looks again, and asks the agents over the same connections.
+// learn remembers what a look at the Secrets has found. If it is not whole, the next pass looks again, and asks the agents over the same
+// connections.
 func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found papers, now time.Time, isWhole bool) remembered {
 	found.lost = found.lostSince(known.papers, now)
 	found.carry(known.security, now)
@@ -200,8 +201,8 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found pape
 	return fresh
 }
 
-// lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses stands
-// for the certificates that the members were seen to use.
+// lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses
+// stands for the certificates that the members were seen to use.
 func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
 	n := namesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""

@@ -69,7 +69,8 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	return r.restoreOutcome(cluster, step, seen.progress), err
 }
 
-// restoreOutcome is the end of a pass over a cluster that has yet to be restored. The longer it waits for a person, the less often it looks.
+// restoreOutcome is the end of a pass over a cluster that has yet to be restored. The longer it waits for a person, the less often it
+// looks.
 func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *transfer.Progress) reconcile.Outcome {
 	status := restoreStatus(cluster, step)
 	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
@@ -198,8 +199,8 @@ func withoutRestore(cluster v1.MySQLCluster) v1.MySQLCluster {
 	return cluster
 }
 
-// keepRestored lets no member with a new data directory become the first primary of a cluster for which a restore was begun: it would be taken for
-// the restored data. The volume was swapped, or the restore never came to anything.
+// keepRestored lets no member with a new data directory become the first primary of a cluster for which a restore was begun: it would be
+// taken for the restored data. The volume was swapped, or the restore never came to anything.
 func keepRestored(cluster v1.MySQLCluster, seen observation, decision replication.Decision) replication.Decision {
 	if cluster.Status.Primary != "" || !restoreBegun(cluster.Status) || decision.Record.Primary == "" {
 		return decision
@@ -219,8 +220,8 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 	}}
 }
 
-// freeVolume deletes the Job of a completed restore where another container of its Pod runs on: the Pod would keep the volume from the first
-// member. It is done after the status has what the restore told, and repeated until the cluster has a primary.
+// freeVolume deletes the Job of a completed restore where another container of its Pod runs on: the Pod would keep the volume from the
+// first member. It is done after the status has what the restore told, and repeated until the cluster has a primary.
 func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	seen := restoring{now: r.now()}
 	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)

@@ -90,8 +90,8 @@ func otherWays(cluster v1.MySQLCluster, seen restoring) string {
 	return "; or, once the field is removed, without a backup"
 }
 
-// inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim has
-// now is no part of it: it comes with the volume, after the Job was made.
+// inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim
+// has now is no part of it: it comes with the volume, after the Job was made.
 func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
 	if claim != nil {
 		versions = append(versions, string(claim.UID), claim.Spec.Resources.Requests.Storage().String())

@@ -102,8 +102,8 @@ func needsOf(location v1.BackupLocation) []need {
 	}, func(one need) bool { return one.name == "" })
 }
 
-// endpointRefused looks whether credentials may go where the URL says, so that no Pod is made that would have to refuse. The Pod looks again,
-// with what its Secret has by then; what else is wrong with a URL, it says.
+// endpointRefused looks whether credentials may go where the URL says, so that no Pod is made that would have to refuse. The Pod looks
+// again, with what its Secret has by then; what else is wrong with a URL, it says.
 func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *problem {
 	err := archive.CheckEndpoint(location.URL, credentials)
 	store, ok := errors.AsType[*archive.StoreError](err)

@@ -193,7 +193,8 @@ func TestDecideRestore(t *testing.T) {
 	}
 }
 
-// A setting that data files rest on is a part of the order, so that a restore that was refused for it is tried again at once; others are not.
+// A setting that data files rest on is a part of the order, so that a restore that was refused for it is tried again at once; others are
+// not.
 func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
 	t.Parallel()
 	with := func(name, value string) string {

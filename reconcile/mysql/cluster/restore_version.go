@@ -31,8 +31,8 @@ func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	return restoreStep{act, status, *found}
 }
 
-// decideVersion says what to do to learn the version of the cluster's image, and what is to be told of it; nothing where the image can start
-// the data. made is the MySQL that the data is of; empty where that is not known.
+// decideVersion says what to do to learn the version of the cluster's image, and what is to be told of it; nothing where the image can
+// start the data. made is the MySQL that the data is of; empty where that is not known.
 func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restoreAct, *problem) {
 	server, image := seen.server, cluster.Spec.Image
 	asks := underWay(fmt.Sprintf("restores %s; asks image %q for its version", sourceOf(cluster), image))

@@ -68,8 +68,8 @@ func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 	}
 }
 
-// From the order of a cluster to what everybody reads who may get it: its image is nowhere near what its restore may read, and what it says is
-// repeated nowhere.
+// From the order of a cluster to what everybody reads who may get it: its image is nowhere near what its restore may read, and what it says
+// is repeated nowhere.
 func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cr3t-of-another-team"

@@ -15,26 +15,28 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// AnnotationRestartPrimary, on a MySQLCluster, lets one update restart the primary, and the replicas below it after that. Its value is the name of
-// the update, the StatefulSet's status.updateRevision, so that it allows no later one.
+// AnnotationRestartPrimary, on a MySQLCluster, lets one update restart the primary, and the replicas below it after that. Its value is the
+// name of the update, the StatefulSet's status.updateRevision, so that it allows no later one.
 const AnnotationRestartPrimary = prefix + "restart-primary-for"
 
 // conditionPrimaryFirst is there while an update of the members is held back because it would restart the primary before replicas.
 const conditionPrimaryFirst = reasonPrimaryFirst
 
-// roll is how far an update of the members is, and what bounds it. Kubernetes restarts members from the highest number down, each once the one
-// before it is ready. A primary that is not member 0 would be restarted before the replicas below it, and maybe before any has tried what is new.
+// roll is how far an update of the members is, and what bounds it. Kubernetes restarts members from the highest number down, each once the
+// one before it is ready. A primary that is not member 0 would be restarted before the replicas below it, and maybe before any has tried
+// what is new.
 type roll struct {
 	n names
 	// primary is the number of the member that takes writes; recorded says that the record names it. Without one, clients are led there.
 	primary  int
 	recorded bool
-	// scale is how many members the StatefulSet asks for, wanted how many the spec asks for, partition the number of the first that it restarts.
+	// scale is how many members the StatefulSet asks for, wanted how many the spec asks for, partition the number of the first that it
+	// restarts.
 	scale, wanted, partition int
 	// allowed is the update that people let restart the primary.
 	allowed string
-	// known says that the StatefulSet's status is of its template as it is: update is the revision that it goes over to, current the last one that
-	// all members had, and late are the members that update has not reached.
+	// known says that the StatefulSet's status is of its template as it is: update is the revision that it goes over to, current the last one
+	// that all members had, and late are the members that update has not reached.
 	known           bool
 	current, update string
 	late            []int
@@ -89,9 +91,9 @@ func partitionOf(set appsv1.StatefulSet) int {
 	return 0
 }
 
-// bound is the number of the first member that may be restarted unasked: the one above the primary. It is zero where the primary is member 0, which
-// comes last by itself, unless the others have to try an update before (upgrade.go). Without a record it is never less than it was, since members that
-// are adopted may be at work.
+// bound is the number of the first member that may be restarted unasked: the one above the primary. It is zero where the primary is member
+// 0, which comes last by itself, unless the others have to try an update before (upgrade.go). Without a record it is never less than it
+// was, since members that are adopted may be at work.
 func (r roll) bound() int {
 	bound := 0
 	if r.primary > 0 || r.isBraked() {
@@ -108,11 +110,12 @@ func (r roll) isAllowed() bool {
 	return r.known && r.bound() > 0 && r.allowed != "" && r.allowed == r.update && (r.update != r.current || len(r.late) > 0)
 }
 
-// isUnderWay says whether Kubernetes is carrying an allowed update out: it restarts one member at a time. Where more are missing, something else is the matter.
+// isUnderWay says whether Kubernetes is carrying an allowed update out: it restarts one member at a time. Where more are missing, something
+// else is the matter.
 func (r roll) isUnderWay() bool { return r.isAllowed() && r.partition < r.bound() && r.missing <= 1 }
 
-// lowered is a partition below the bound, and whether there is leave for it as long as the template stays as it is. While the status does not tell yet
-// which update that is, what was lowered stays.
+// lowered is a partition below the bound, and whether there is leave for it as long as the template stays as it is. While the status does
+// not tell yet which update that is, what was lowered stays.
 func (r roll) lowered() (partition int, may bool) {
 	if !r.known {
 		return r.partition, r.allowed != "" && r.partition < r.bound()
@@ -120,8 +123,9 @@ func (r roll) lowered() (partition int, may bool) {
 	return 0, r.isAllowed() || r.passes() || r.primaryHas()
 }
 
-// primaryHas says that an update under way has reached a primary that is not member 0 already, as after a failover in the middle of it. Below a partition
-// above it Kubernetes would make its Pod anew as of before the update, older than its data; and nothing is to be said against the members below.
+// primaryHas says that an update under way has reached a primary that is not member 0 already, as after a failover in the middle of it.
+// Below a partition above it Kubernetes would make its Pod anew as of before the update, older than its data; and nothing is to be said
+// against the members below.
 func (r roll) primaryHas() bool {
 	return r.known && r.recorded && r.primary > 0 && r.update != r.current && !slices.Contains(r.late, r.primary)
 }
@@ -214,14 +218,14 @@ func (r report) heldBack() *problem {
 	return nil
 }
 
-// isOver says whether there is nothing to wait for but people: no note, or one that follows from an update that is held back, since agents are of
-// another release as long as their Pods are.
+// isOver says whether there is nothing to wait for but people: no note, or one that follows from an update that is held back, since agents
+// are of another release as long as their Pods are.
 func (r report) isOver(note *problem) bool {
 	return note == nil || note.reason == string(replication.ReasonAgentRelease) && r.roll().isHeld()
 }
 
-// leftToDo is what keeps a cluster from being as it should be whose members all serve; nil for nothing. With agents of before, commits may not get
-// more copies until the update goes on.
+// leftToDo is what keeps a cluster from being as it should be whose members all serve; nil for nothing. With agents of before, commits may
+// not get more copies until the update goes on.
 func (r report) leftToDo(note *problem) *problem {
 	if note != nil {
 		return cmp.Or(r.rootPassword(), r.children.held, r.heldBack())
@@ -229,7 +233,8 @@ func (r report) leftToDo(note *problem) *problem {
 	return cmp.Or(r.rootPassword(), r.notDurable(), r.children.held, r.heldBack())
 }
 
-// describeRoll sets the conditions PrimaryWouldRestartFirst and UpgradeBlocked, or takes them away. They stay as they are while nobody knows.
+// describeRoll sets the conditions PrimaryWouldRestartFirst and UpgradeBlocked, or takes them away. They stay as they are while nobody
+// knows.
 func (r report) describeRoll(status *v1.MySQLClusterStatus) {
 	r.describeUpgrade(status)
 	now := r.roll()

@@ -121,8 +121,8 @@ func (s situation) note() step {
 	return stepKeep
 }
 
-// rotating decides while two CAs are trusted. What time alone ends comes before what members have to do: an operator that has just started has
-// not heard them yet, and says what the one before it said.
+// rotating decides while two CAs are trusted. What time alone ends comes before what members have to do: an operator that has just started
+// has not heard them yet, and says what the one before it said.
 func (s situation) rotating(now time.Time) move {
 	newest := s.authorities[0]
 	isSigned := s.shown() == newest

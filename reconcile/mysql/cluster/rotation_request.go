@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// AnnotationRotate, on a MySQLCluster, asks for a new CA: its value is a time (RFC 3339), and a CA that is older is replaced. One that is yet
-	// to come is waited for.
+	// AnnotationRotate, on a MySQLCluster, asks for a new CA: its value is a time (RFC 3339), and a CA that is older is replaced. One that is
+	// yet to come is waited for.
 	AnnotationRotate = prefix + "rotate-ca-before"
-	// AnnotationOverlap, on a MySQLCluster, is for how long clients have both CAs before members show certificates of the new one. Its value is
-	// a duration, such as 720h or 0s; without it, a week.
+	// AnnotationOverlap, on a MySQLCluster, is for how long clients have both CAs before members show certificates of the new one. Its value
+	// is a duration, such as 720h or 0s; without it, a week.
 	AnnotationOverlap = prefix + "rotate-ca-overlap"
 
 	// longestOverlap bounds the overlap: a CA that is renewed has to last for so long, and longer.

@@ -114,6 +114,6 @@ func usesOf(seen observation) string {
 	return uses
 }
 
-// ripe says whether the next step of a rotation waited for nothing but what has been done by now: by the members, or by the pass itself, which
-// makes the ConfigMap.
+// ripe says whether the next step of a rotation waited for nothing but what has been done by now: by the members, or by the pass itself,
+// which makes the ConfigMap.
 func (p papers) ripe(uses string) bool { return p.unpublished || p.awaited && uses == p.digest }

@@ -64,8 +64,8 @@ func TestWhatAllMembersUse(t *testing.T) {
 	}
 }
 
-// TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow: after the CA's key was lost, members refuse the operator until kubelet has brought
-// them the new one.
+// TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow: after the CA's key was lost, members refuse the operator until kubelet has
+// brought them the new one.
 func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/pki"
 )
 
-// TestCAIsReplacedWhileEverybodyWorks: two years pass, and the CA goes over to another. Whoever reads the bundle once a week always trusts the
-// members.
+// TestCAIsReplacedWhileEverybodyWorks: two years pass, and the CA goes over to another. Whoever reads the bundle once a week always trusts
+// the members.
 func TestCAIsReplacedWhileEverybodyWorks(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -80,8 +80,8 @@ func TestCARotationStepByStep(t *testing.T) {
 	}
 }
 
-// TestCARotationAndMembersThatAreAway: one that is down holds nothing up, because it reads what is current when it starts; one that runs and
-// does not read is waited for.
+// TestCARotationAndMembersThatAreAway: one that is down holds nothing up, because it reads what is current when it starts; one that runs
+// and does not read is waited for.
 func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -165,7 +165,8 @@ func TestCAIsLost(t *testing.T) {
 	r.works()
 }
 
-// TestCAIsReplacedInTheMembersSecret: somebody who may write Secrets there puts a CA of his own in. The operator trusts it not for a moment.
+// TestCAIsReplacedInTheMembersSecret: somebody who may write Secrets there puts a CA of his own in. The operator trusts it not for a
+// moment.
 func TestCAIsReplacedInTheMembersSecret(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)

@@ -83,7 +83,8 @@ func newAccounts() map[string][]byte {
 func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 
 // refusePlanted refuses a Secret that nobody controls, unless the members that use it are there. Whoever may only write Secrets can copy
-// all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run Pods.
+// all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run
+// Pods.
 func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
 	if metav1.IsControlledBy(secret, owner) {
 		return nil

@@ -166,7 +166,8 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	}
 }
 
-// TestConnectionsOutliveALookAtTheSecrets: each look makes another certificate, and only another CA or the end of the certificate another client.
+// TestConnectionsOutliveALookAtTheSecrets: each look makes another certificate, and only another CA or the end of the certificate another
+// client.
 func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -19,12 +19,14 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// No member restarts for settings that its mysqld would not take, or for an image that is none. What the table of settings vouches for is applied at once.
-// About everything else the operator asks the image first, in a Pod of its own (transfer.VersionJob), and until it has answered the StatefulSet stays as it is.
+// No member restarts for settings that its mysqld would not take, or for an image that is none. What the table of settings vouches for is
+// applied at once. About everything else the operator asks the image first, in a Pod of its own (transfer.VersionJob), and until it has
+// answered the StatefulSet stays as it is.
 
 // question is what is known of settings or an image that the members do not have yet.
 type question struct {
-	// judged is what the table says of the settings. other says that the members have another image, or lack a plugin, of which no table tells.
+	// judged is what the table says of the settings. other says that the members have another image, or lack a plugin, of which no table
+	// tells.
 	judged settings.Judgement
 	other  bool
 	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
@@ -185,8 +187,8 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 	return asked
 }
 
-// loses notes what members would have no more. Without a plugin its settings are none, and the default of one setting may not go with the value of another,
-// as a collation with a character set. What stands alone, a number say, may go.
+// loses notes what members would have no more. Without a plugin its settings are none, and the default of one setting may not go with the
+// value of another, as a collation with a character set. What stands alone, a number say, may go.
 func (q *question) loses(has map[string]bool, wanted string, table settings.Table) {
 	stays := map[string]bool{}
 	for one := range strings.Lines(wanted) {
@@ -207,8 +209,8 @@ func (q *question) loses(has map[string]bool, wanted string, table settings.Tabl
 	}
 }
 
-// withoutMemory leaves out the settings that mysqld takes memory for even where it only checks them, or holds against the memory that it has: the Pod that
-// is asked has little (seen on 9.7.4). They are numbers, which the table judges.
+// withoutMemory leaves out the settings that mysqld takes memory for even where it only checks them, or holds against the memory that it
+// has: the Pod that is asked has little (seen on 9.7.4). They are numbers, which the table judges.
 func withoutMemory(text string) string {
 	var kept strings.Builder
 	for one := range strings.Lines(text) {
@@ -230,8 +232,8 @@ func commonVersion(status v1.MySQLClusterStatus) string {
 	return status.Version
 }
 
-// again is for how long what was found holds if no child changes: where it is final, until the image itself may be another. No watch tells how a Job goes, so the
-// longer it takes the more seldom it is looked at.
+// again is for how long what was found holds if no child changes: where it is final, until the image itself may be another. No watch tells
+// how a Job goes, so the longer it takes the more seldom it is looked at.
 func (q question) again() time.Duration {
 	if len(q.judged.Faults) > 0 || q.answer != nil {
 		return versionAgain

@@ -23,7 +23,8 @@ const (
 	// reasonConfig is its reason: what spec.config asks for.
 	reasonConfig = "ConfigExceedsMemory"
 
-	// leastRequest is the smallest request of memory, in bytes, that says something about how much there is; a smaller one only reserves something.
+	// leastRequest is the smallest request of memory, in bytes, that says something about how much there is; a smaller one only reserves
+	// something.
 	leastRequest = 512 << 20
 	// defaultCPU is how much CPU a member is taken to have that says nothing, in thousandths.
 	defaultCPU = 2000
@@ -60,14 +61,14 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvMemory).WithValue(fmt.Sprint(memory))}
 }
 
-// overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does not bound
-// them.
+// overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does
+// not bound them.
 func overcommitted(cluster v1.MySQLCluster) string {
 	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), plainSettings(cluster.Spec.Config))
 }
 
-// plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it may have, the
-// last counts, in the order of renderConfig.
+// plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it
+// may have, the last counts, in the order of renderConfig.
 func plainSettings(config map[string]string) map[string]string {
 	plain := map[string]string{}
 	rendered := underscored(config)

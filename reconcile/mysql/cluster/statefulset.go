@@ -24,11 +24,13 @@ type setSpec struct {
 	partition *int32
 	// innoDBOnly says that the cluster refuses tables that no copy has the rows of (isInnoDBOnly).
 	innoDBOnly bool
-	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. Another one is not changed.
+	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. Another one is
+	// not changed.
 	version string
 }
 
-// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may write another one into the Pods, such as that of a mirror.
+// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may write another one into the Pods,
+// such as that of a mirror.
 const annotationImage = prefix + "image"
 
 // imageOf returns the spec.image that a StatefulSet was applied for; empty where it runs no mysqld.
@@ -44,7 +46,8 @@ func imageOf(set appsv1.StatefulSet) string {
 	return ""
 }
 
-// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at 100 MiB a second.
+// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at
+// 100 MiB a second.
 func terminationGrace(cluster v1.MySQLCluster) int64 {
 	pool := sizing.Size(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
 	if pool == 0 {
@@ -129,8 +132,9 @@ func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfi
 	return security
 }
 
-// keepAlive ends connections of clients that are gone without a word after two minutes, and with them the locks that they hold: Linux takes two
-// hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster"; since 1.29).
+// keepAlive ends connections of clients that are gone without a word after two minutes, and with them the locks that they hold: Linux takes
+// two hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster";
+// since 1.29).
 func keepAlive() []*corev1ac.SysctlApplyConfiguration {
 	set := func(name, value string) *corev1ac.SysctlApplyConfiguration {
 		return corev1ac.Sysctl().WithName("net.ipv4.tcp_keepalive_" + name).WithValue(value)

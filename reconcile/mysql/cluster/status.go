@@ -67,8 +67,8 @@ func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	return status
 }
 
-// describeMembers says of every member what it is and how it does. What moves all the time, transactions and lag, is brought up to date only
-// together with something that people wait for: a status that followed every transaction would write to the API server for ever.
+// describeMembers says of every member what it is and how it does. What moves all the time, transactions and lag, is brought up to date
+// only together with something that people wait for: a status that followed every transaction would write to the API server for ever.
 func (r report) describeMembers(status *v1.MySQLClusterStatus) {
 	before := map[string]v1.Member{}
 	for _, member := range r.cluster.Status.Members {

@@ -30,11 +30,11 @@ type upgrade struct {
 	behind []string
 	// mends says that another image may be what a member needs that is behind.
 	mends bool
-	// stuck says that the primary cannot come up with what it has now, crashes that its mysqld ends again and again, writes that it takes writes, isCurrent
-	// that its Pod is of the revision that Kubernetes would make it anew of, and stays for now.
+	// stuck says that the primary cannot come up with what it has now, crashes that its mysqld ends again and again, writes that it takes
+	// writes, isCurrent that its Pod is of the revision that Kubernetes would make it anew of, and stays for now.
 	stuck, crashes, writes, isCurrent bool
-	// tried says that there are members whose turn comes before the primary's, waits are those of them that do not serve with the update yet, and turned that
-	// one has another release series, and the primary's turn has not come.
+	// tried says that there are members whose turn comes before the primary's, waits are those of them that do not serve with the update yet,
+	// and turned that one has another release series, and the primary's turn has not come.
 	tried, turned bool
 	waits         []string
 	// from is the primary's release series, to another one that a member of the update has; empty where none has.
@@ -91,7 +91,8 @@ func (u *upgrade) hear(r roll, seen observation) {
 	u.turned = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.turns(r, member, seen) })
 }
 
-// turns says whether a member that comes before the primary has another release series. Its Pod says that it is of an update, also before Kubernetes' word does.
+// turns says whether a member that comes before the primary has another release series. Its Pod says that it is of an update, also before
+// Kubernetes' word does.
 func (u *upgrade) turns(r roll, member replication.Member, seen observation) bool {
 	pod, found := seen.pod(member.Name)
 	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
@@ -104,8 +105,8 @@ func (u *upgrade) turns(r roll, member replication.Member, seen observation) boo
 // revisionOf is the revision of a StatefulSet that a Pod is of.
 func revisionOf(pod corev1.Pod) string { return pod.Labels[appsv1.ControllerRevisionHashLabelKey] }
 
-// compare notes what a member of the update says that is of another release series than the primary. Accounts that nobody can log in to before are none that
-// the update is to blame for.
+// compare notes what a member of the update says that is of another release series than the primary. Accounts that nobody can log in to
+// before are none that the update is to blame for.
 func (u *upgrade) compare(name string, status replication.Status, before replication.Accounts) {
 	series := replication.Series(status.Version)
 	if series == u.from {
@@ -125,8 +126,8 @@ func (u *upgrade) compare(name string, status replication.Status, before replica
 // isHeard says whether all that an update depends on is known.
 func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.unheard) == 0 }
 
-// primaryFails says whether the primary cannot come up with the image and the settings that it has, since Kubernetes says so or mysqld does, and whether its
-// mysqld ends again and again for a reason that only people find out.
+// primaryFails says whether the primary cannot come up with the image and the settings that it has, since Kubernetes says so or mysqld
+// does, and whether its mysqld ends again and again for a reason that only people find out.
 func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, crashes bool) {
 	pod, found := seen.pod(r.n.member(r.primary))
 	if !found {
@@ -139,8 +140,8 @@ func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, cra
 	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason), problem.reason == reasonServerFailed
 }
 
-// mayNeedAnother says whether another image may be what a member that does not serve needs: its mysqld does not run, or its agent, which comes with the same
-// update, is of a release whose word the operator does not rely on.
+// mayNeedAnother says whether another image may be what a member that does not serve needs: its mysqld does not run, or its agent, which
+// comes with the same update, is of a release whose word the operator does not rely on.
 func mayNeedAnother(member replication.Member, seen observation) bool {
 	if member.Status != nil && member.Status.Protocol != replication.Protocol {
 		return true
@@ -158,8 +159,8 @@ func mayNeedAnother(member replication.Member, seen observation) bool {
 // isBraked says whether an update is kept from a primary that is member 0.
 func (r roll) isBraked() bool { return r.recorded && r.primary == 0 && r.partition == brake }
 
-// passes says that nothing keeps an update from the primary any more: it is over, or whoever comes before the primary serves with it, and is of the
-// primary's release series or lets the same accounts in. One that goes back to what the primary has is over when all have it.
+// passes says that nothing keeps an update from the primary any more: it is over, or whoever comes before the primary serves with it, and
+// is of the primary's release series or lets the same accounts in. One that goes back to what the primary has is over when all have it.
 func (r roll) passes() bool {
 	if !r.isBraked() || !r.known {
 		return false
@@ -186,9 +187,9 @@ type opening struct {
 	waits string
 }
 
-// opening decides how an update begins. Another image may have another series, whatever it said when it was asked. So it begins where all is well, since a member
-// that has to be copied gets no copy from another series (manual, "Cloning Remote Data"). An image may also be what mends a cluster: then nothing waits for
-// it to be well.
+// opening decides how an update begins. Another image may have another series, whatever it said when it was asked. So it begins where all
+// is well, since a member that has to be copied gets no copy from another series (manual, "Cloning Remote Data"). An image may also be what
+// mends a cluster: then nothing waits for it to be well.
 func (r roll) opening() opening {
 	u := r.upgrade
 	switch {
@@ -207,8 +208,8 @@ func (r roll) opening() opening {
 	return r.braking()
 }
 
-// braking keeps another image from a primary that is member 0 until the others have tried it, unless the primary may have something newer already than
-// Kubernetes would make it anew of: then it would come back older than its data.
+// braking keeps another image from a primary that is member 0 until the others have tried it, unless the primary may have something newer
+// already than Kubernetes would make it anew of: then it would come back older than its data.
 func (r roll) braking() opening {
 	u := r.upgrade
 	switch {
@@ -225,9 +226,9 @@ func (r roll) braking() opening {
 // isAtRest says that no update is under way.
 func (r roll) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
-// turnsOut says that an update brings another release series although the image has the name it had, and has yet to reach a primary that is member 0. A member
-// gets its part, without which it is not ready, in the pass that sees this. So also the last one before the primary is seen in time, even if Kubernetes' word
-// about the update comes late.
+// turnsOut says that an update brings another release series although the image has the name it had, and has yet to reach a primary that is
+// member 0. A member gets its part, without which it is not ready, in the pass that sees this. So also the last one before the primary is
+// seen in time, even if Kubernetes' word about the update comes late.
 func (r roll) turnsOut() bool {
 	u := r.upgrade
 	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
@@ -247,8 +248,8 @@ func (r roll) goOn() string {
 	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
 }
 
-// blocked says what keeps an update from the primary, which people may mend or overrule; empty where nothing does. For a primary that is not member 0 it says
-// what they should know before they let the update go on.
+// blocked says what keeps an update from the primary, which people may mend or overrule; empty where nothing does. For a primary that is
+// not member 0 it says what they should know before they let the update go on.
 func (r roll) blocked() string {
 	u, primary := r.upgrade, r.n.member(r.primary)
 	isWarned := r.primary > 0 && slices.Contains(r.held(), r.primary) && !u.barred.Empty()
@@ -281,7 +282,8 @@ func (r roll) asks() string {
 // upgradeWaits says what another image waits for before it begins; empty where it does not.
 func (r report) upgradeWaits() string { return rollOf(r.cluster, r.seen).opening().waits }
 
-// describeUpgrade sets the condition UpgradeBlocked, or takes it away. What was said of this very update stays while members cannot be heard.
+// describeUpgrade sets the condition UpgradeBlocked, or takes it away. What was said of this very update stays while members cannot be
+// heard.
 func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 	now, message := r.roll(), r.upgradeWaits()
 	if message == "" {
@@ -300,7 +302,8 @@ func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 	}
 }
 
-// barredOf is what a status repeats of a member's accounts that nobody can log in to; that it has looked and found none is something else than that it has not.
+// barredOf is what a status repeats of a member's accounts that nobody can log in to; that it has looked and found none is something else
+// than that it has not.
 func barredOf(status replication.Status) string {
 	if status.Barred == nil {
 		return ""

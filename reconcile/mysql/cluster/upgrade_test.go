@@ -18,8 +18,8 @@ type upgrading struct {
 	rolling
 	// image is what the spec asks for, has what the StatefulSet has.
 	image, has string
-	// members are the release series of members 0, 1 and so on. "-" is not heard; with "!" nobody could log in as one account, with "?" that is not known;
-	// one with "~" does not serve, and one with "#" is not in sync.
+	// members are the release series of members 0, 1 and so on. "-" is not heard; with "!" nobody could log in as one account, with "?" that
+	// is not known; one with "~" does not serve, and one with "#" is not in sync.
 	members string
 	// change is what else is as it should not be.
 	change func(*v1.MySQLCluster, *observation)

@@ -55,7 +55,8 @@ func (r report) note() *problem {
 	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
 }
 
-// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going. What is held back does not.
+// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going. What is held back does
+// not.
 func (r report) rolling() *problem {
 	set := r.seen.set
 	if set == nil {

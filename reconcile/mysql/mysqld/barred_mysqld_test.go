@@ -8,7 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestAccountsThatNobodyCanLogInToMysqld: those whose plugin is gone, whatever they are called, seen with the agent's own rights, which show no password.
+// TestAccountsThatNobodyCanLogInToMysqld: those whose plugin is gone, whatever they are called, seen with the agent's own rights, which
+// show no password.
 func TestAccountsThatNobodyCanLogInToMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")

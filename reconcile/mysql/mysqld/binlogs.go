@@ -12,7 +12,8 @@ type BinaryLog struct {
 	Size int64
 }
 
-// BinaryLogs lists the files of the binary log, oldest first. It uses a connection of its own, because it may wait for a write to a full disk.
+// BinaryLogs lists the files of the binary log, oldest first. It uses a connection of its own, because it may wait for a write to a full
+// disk.
 func (s *Server) BinaryLogs(ctx context.Context) ([]BinaryLog, error) {
 	var files []BinaryLog
 	err := s.bounded(ctx, "SHOW BINARY LOGS", func(rows *sql.Rows) error {
@@ -37,8 +38,8 @@ func (s *Server) Receivers(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// PurgeBinaryLogs removes the files before the named one. mysqld keeps those that it or a connected replica still reads, and all later ones (manual, "PURGE
-// BINARY LOGS Statement").
+// PurgeBinaryLogs removes the files before the named one. mysqld keeps those that it or a connected replica still reads, and all later ones
+// (manual, "PURGE BINARY LOGS Statement").
 func (s *Server) PurgeBinaryLogs(ctx context.Context, before string) error {
 	if err := s.execApart(ctx, "PURGE BINARY LOGS TO ?", before); err != nil {
 		return fmt.Errorf("purge binary logs before %s: %w", before, err)

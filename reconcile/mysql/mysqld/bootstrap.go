@@ -10,15 +10,15 @@ import (
 // that members stay free of transactions of their own.
 type Bootstrap struct {
 	Agent, Replication, Clone Account
-	// Root is the user's password for root; it is set only on a data directory that mysqld --initialize has just made, and on one that was just restored
-	// and has no root@'%'. Later changes go through the primary and replicate.
+	// Root is the user's password for root; it is set only on a data directory that mysqld --initialize has just made, and on one that was
+	// just restored and has no root@'%'. Later changes go through the primary and replicate.
 	Root string
 	// NewData says that the data directory has just been made, RestoredData that it was restored and no member has used it.
 	NewData, RestoredData bool
 }
 
-// ownAccount is what an init_file says of one of the operator's accounts; grants are the least that its verbs need (manual, "Privileges Provided
-// by MySQL").
+// ownAccount is what an init_file says of one of the operator's accounts; grants are the least that its verbs need (manual, "Privileges
+// Provided by MySQL").
 type ownAccount struct{ user, host, require, grants string }
 
 func (a ownAccount) name() string { return fmt.Sprintf("'%s'@'%s'", a.user, a.host) }
@@ -33,12 +33,13 @@ func ownAccounts() []ownAccount {
 }
 
 const (
-	// agentRole has the agent's privileges once more. A session keeps those of its active roles; others are looked up in mysqld's privilege tables
-	// (MySQL source, Security_context::has_global_grant, check_access), which are locked while a statement about accounts waits for an
+	// agentRole has the agent's privileges once more. A session keeps those of its active roles; others are looked up in mysqld's privilege
+	// tables (MySQL source, Security_context::has_global_grant, check_access), which are locked while a statement about accounts waits for an
 	// acknowledgement. So an agent that is logged in can look and stop the waiting.
 	agentRole = "'mysql_operator_agent_role'@'localhost'"
-	// agentGrants: settings, replication, copies, TLS reload, reading (REPLICATION SLAVE) and purging binary logs, looking at transactions, and the root password:
-	// SYSTEM_USER is what altering root takes. REFERENCES shows all tables with their engines in information_schema, and no row of them.
+	// agentGrants: settings, replication, copies, TLS reload, reading (REPLICATION SLAVE) and purging binary logs, looking at transactions,
+	// and the root password: SYSTEM_USER is what altering root takes. REFERENCES shows all tables with their engines in information_schema,
+	// and no row of them.
 	agentGrants = "RELOAD, PROCESS, REFERENCES, REPLICATION CLIENT, REPLICATION SLAVE, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN, BINLOG_ADMIN, XA_RECOVER_ADMIN ON *.*"
 )
 
@@ -102,8 +103,8 @@ func (b Bootstrap) root() ([]string, error) {
 			"DROP USER IF EXISTS 'root'@'localhost'",
 		}, nil
 	}
-	// The account gets its name last: one that a crash left without rights would be taken for the data's own. PREPARE fails where people's settings allow no
-	// prepared statements: that is lifted while nobody can connect yet.
+	// The account gets its name last: one that a crash left without rights would be taken for the data's own. PREPARE fails where people's
+	// settings allow no prepared statements: that is lifted while nobody can connect yet.
 	return []string{
 		"SET @most_prepared = @@GLOBAL.max_prepared_stmt_count",
 		"SET GLOBAL max_prepared_stmt_count = DEFAULT",

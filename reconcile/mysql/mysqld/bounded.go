@@ -17,8 +17,8 @@ import (
 // errTooMuch is an answer of more than pageBytes.
 var errTooMuch = errors.New("mysqld's answer is too large")
 
-// bounded asks over a connection of its own that ends before it brings too much. read is called for every row. Where mysqld has no place for another connection,
-// it asks over the one that looks, under the same bound: only the goroutine that looks may call it.
+// bounded asks over a connection of its own that ends before it brings too much. read is called for every row. Where mysqld has no place
+// for another connection, it asks over the one that looks, under the same bound: only the goroutine that looks may call it.
 func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.Rows) error, arguments ...any) error {
 	config, own := s.config.Clone(), newAllowance()
 	config.DialFunc = own.dial
@@ -55,8 +55,8 @@ func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.R
 	return nil
 }
 
-// takePlace connects the one that looks anew. mysqld takes a moment to see that the former one is gone, and then its place is free, or the one that it keeps
-// for accounts with CONNECTION_ADMIN.
+// takePlace connects the one that looks anew. mysqld takes a moment to see that the former one is gone, and then its place is free, or the
+// one that it keeps for accounts with CONNECTION_ADMIN.
 func (s *Server) takePlace(ctx context.Context) {
 	for hasNumber(s.db.PingContext(ctx), errTooManyConnections) {
 		select {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld: what a replica did by itself must not make it Errant because clients have taken all connections. An
-// answer that is too large costs the connection that looks, and the next one has its place.
+// TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld: what a replica did by itself must not make it Errant because clients have taken
+// all connections. An answer that is too large costs the connection that looks, and the next one has its place.
 func TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)

@@ -2,8 +2,8 @@ package mysqld
 
 import "testing"
 
-// TestCopiesAreLimitedMysqld: mysqld gets the limit before it reads anything of its donor. How well it keeps to it only long copies show: each of its threads may
-// have all of the limit until it has seen how fast they are together (MySQL source, Client_Stat::task_target).
+// TestCopiesAreLimitedMysqld: mysqld gets the limit before it reads anything of its donor. How well it keeps to it only long copies show:
+// each of its threads may have all of the limit until it has seen how fast they are together (MySQL source, Client_Stat::task_target).
 func TestCopiesAreLimitedMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")

@@ -81,8 +81,8 @@ func gtidOf(event logEvent) string {
 	return gtid
 }
 
-// hollow says whether a transaction changes no row: one statement of upkeep, or none at all. table is the one that has to be of engine MEMORY
-// for that, if any.
+// hollow says whether a transaction changes no row: one statement of upkeep, or none at all. table is the one that has to be of engine
+// MEMORY for that, if any.
 func (g group) hollow() (isHollow bool, table tableName) {
 	if g.strange || len(g.texts) == 0 {
 		return false, tableName{}
@@ -102,8 +102,8 @@ type page struct {
 	next int64
 }
 
-// pageOf judges which of the transactions in a page are there as a whole. isLast says that the page ends where the log does at present; executed
-// transactions are whole then, another may be about to be written.
+// pageOf judges which of the transactions in a page are there as a whole. isLast says that the page ends where the log does at present;
+// executed transactions are whole then, another may be about to be written.
 func pageOf(events []logEvent, isLast bool, of map[string]bool, executed replication.GTIDSet) page {
 	asked := func(gtid string) bool {
 		uuid, number, _ := strings.Cut(gtid, ":")

@@ -14,8 +14,8 @@ const (
 	otherUUID = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
 )
 
-// events writes events as SHOW BINLOG EVENTS does, each 100 bytes long: "G5" is the GTID 5 of the own server, "O5" of another, "T5" with a tag,
-// "A" anonymous, "Q:x" a statement, and anything else an event of that kind.
+// events writes events as SHOW BINLOG EVENTS does, each 100 bytes long: "G5" is the GTID 5 of the own server, "O5" of another, "T5" with a
+// tag, "A" anonymous, "Q:x" a statement, and anything else an event of that kind.
 func events(text string) []logEvent {
 	var all []logEvent
 	for part := range strings.SplitSeq(text, "|") {

@@ -248,8 +248,8 @@ func repeated(statement string, times int) []string {
 	return all
 }
 
-// TestAnEventThatIsTooLargeMysqld: what a client wrote may not fill the agent's memory. What follows in that file stays without judgement, another
-// file does not.
+// TestAnEventThatIsTooLargeMysqld: what a client wrote may not fill the agent's memory. What follows in that file stays without judgement,
+// another file does not.
 func TestAnEventThatIsTooLargeMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)

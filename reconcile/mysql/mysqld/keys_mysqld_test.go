@@ -77,7 +77,8 @@ func replicated(t *testing.T, primary, follower *Server, replica *mysqld) {
 	}, replica.messages)
 }
 
-// TestTablesGetTheSameKeysMysqld: on the primary and on its replicas, whatever these are set to. MySQL's own tables get none, also when they are upgraded.
+// TestTablesGetTheSameKeysMysqld: on the primary and on its replicas, whatever these are set to. MySQL's own tables get none, also when
+// they are upgraded.
 func TestTablesGetTheSameKeysMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")

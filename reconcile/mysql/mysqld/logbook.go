@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Logbook judges transactions by what is in a mysqld's own binary log, read by SQL, so that MySQL's own parser reads it. It remembers what it has
-// judged and how far it has read, for one start of mysqld; the zero value knows nothing. It may be used by one goroutine at a time.
+// Logbook judges transactions by what is in a mysqld's own binary log, read by SQL, so that MySQL's own parser reads it. It remembers what
+// it has judged and how far it has read, for one start of mysqld; the zero value knows nothing. It may be used by one goroutine at a time.
 type Logbook struct {
 	// of are the servers whose transactions were noted on the way, by UUID.
 	of map[string]bool
@@ -25,12 +25,13 @@ type Logbook struct {
 	previous map[string]replication.GTIDSet
 	// answers counts what mysqld has answered.
 	answers int
-	// mark is where the log ended a while ago, since where it ended when nothing was asked for and all that had been logged at the mark was known.
+	// mark is where the log ended a while ago, since where it ended when nothing was asked for and all that had been logged at the mark was
+	// known.
 	mark, since BinaryLog
 }
 
-// reading is how far a file was read. Nothing more is read of one that holds an event which is too large, or in which reading leads nowhere: what else is in
-// it is not judged. wasLost says that it is read anew, since mysqld found no event at the position.
+// reading is how far a file was read. Nothing more is read of one that holds an event which is too large, or in which reading leads
+// nowhere: what else is in it is not judged. wasLost says that it is read anew, since mysqld found no event at the position.
 type reading struct {
 	next             int64
 	tooMuch, wasLost bool
@@ -47,21 +48,21 @@ func (r reading) to(next int64, isLast bool) reading {
 func (r reading) lost() reading { return reading{wasLost: true, tooMuch: r.wasLost} }
 
 const (
-	// pagesALook bounds what one look reads, beside its time, and filesALook how far it goes back. A page has mostEvents, or fewer where they are
-	// large.
+	// pagesALook bounds what one look reads, beside its time, and filesALook how far it goes back. A page has mostEvents, or fewer where they
+	// are large.
 	pagesALook  = 256
 	filesALook  = 64
 	mostEvents  = 2000
 	leastEvents = 8
-	// pageBytes is how much mysqld may answer to one question, in bytes. An event repeats a statement, which may have a gigabyte, and the driver holds all
-	// of it in memory.
+	// pageBytes is how much mysqld may answer to one question, in bytes. An event repeats a statement, which may have a gigabyte, and the
+	// driver holds all of it in memory.
 	pageBytes = 4 << 20
 	// logHeader is where the first event of a file begins.
 	logHeader = 4
 )
 
-// Hollow is what was judged to be hollow, of what the server has by a look. What is executed only grows: where it does not, its transactions were reset, or its
-// data replaced.
+// Hollow is what was judged to be hollow, of what the server has by a look. What is executed only grows: where it does not, its
+// transactions were reset, or its data replaced.
 func (l *Logbook) Hollow(executed replication.GTIDSet) replication.GTIDSet {
 	if !executed.Contains(l.executed) {
 		*l = Logbook{}
@@ -73,8 +74,8 @@ func (l *Logbook) Hollow(executed replication.GTIDSet) replication.GTIDSet {
 // Answers counts what mysqld has answered. Where it stands still, mysqld hangs.
 func (l *Logbook) Answers() int { return l.answers }
 
-// Mark notes that nothing is asked for at present. What is asked for later is looked for behind the last mark first, since a file may have a
-// gigabyte. A transaction can be in the log before it counts as executed, so a mark is good from the next one on.
+// Mark notes that nothing is asked for at present. What is asked for later is looked for behind the last mark first, since a file may have
+// a gigabyte. A transaction can be in the log before it counts as executed, so a mark is good from the next one on.
 func (l *Logbook) Mark(ctx context.Context, server *Server) error {
 	files, err := server.BinaryLogs(ctx)
 	if err != nil || len(files) == 0 {
@@ -85,8 +86,8 @@ func (l *Logbook) Mark(ctx context.Context, server *Server) error {
 	return nil
 }
 
-// Judge looks for transactions that were not judged yet, newest file first. It ends when it has them all, has read much, or the context ends;
-// another call goes on.
+// Judge looks for transactions that were not judged yet, newest file first. It ends when it has them all, has read much, or the context
+// ends; another call goes on.
 func (l *Logbook) Judge(ctx context.Context, server *Server, wanted, executed replication.GTIDSet) error {
 	l.noteServers(wanted)
 	missing := l.unjudged(wanted)
@@ -235,8 +236,8 @@ func (l *Logbook) note(ctx context.Context, server *Server, groups []group) erro
 	return nil
 }
 
-// isMemory says whether a table is there and of engine MEMORY. One that is gone may have been of any: a transaction that emptied it is judged while it is
-// there, or not at all.
+// isMemory says whether a table is there and of engine MEMORY. One that is gone may have been of any: a transaction that emptied it is
+// judged while it is there, or not at all.
 func (s *Server) isMemory(ctx context.Context, table tableName) (bool, error) {
 	isThere, isMemory := false, true
 	err := s.bounded(ctx, "SELECT COALESCE(ENGINE, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", func(rows *sql.Rows) error {
@@ -300,8 +301,8 @@ func (s *Server) binlogEvents(ctx context.Context, file string, from int64, most
 	return events, err
 }
 
-// endOf is where an event ends that mysqld tells to end somewhere. The log has that in 32 bits, and one transaction can make a file of more than 4 GiB. Where
-// no event can end, it is left as it is.
+// endOf is where an event ends that mysqld tells to end somewhere. The log has that in 32 bits, and one transaction can make a file of more
+// than 4 GiB. Where no event can end, it is left as it is.
 func endOf(from, told int64) int64 {
 	const turn, largest = 1 << 32, 2 << 30
 	end := told

@@ -26,8 +26,8 @@ func newBook(t *testing.T, page string, executed replication.GTIDSet) *Logbook {
 	return book
 }
 
-// TestALogThatIsAheadOfTheLook: while a replica applies, a transaction of its own is logged after the look at what is executed, and another one behind it.
-// What was found before it counts at once, it counts with the next look, and nothing is read again.
+// TestALogThatIsAheadOfTheLook: while a replica applies, a transaction of its own is logged after the look at what is executed, and another
+// one behind it. What was found before it counts at once, it counts with the next look, and nothing is read again.
 func TestALogThatIsAheadOfTheLook(t *testing.T) {
 	t.Parallel()
 	book := newBook(t, "G6|Q:FLUSH STATUS|G7|Q:FLUSH STATUS|O9|Q:BEGIN|Table_map|Write_rows|Xid", ownSet(t, "1-6"))

@@ -7,8 +7,8 @@ import (
 	"iter"
 )
 
-// CommitEmpty commits an empty transaction with each GTID, until the context ends; it returns how many it has tried. One that is executed already is
-// skipped by MySQL. It needs SYSTEM_VARIABLES_ADMIN (manual, "gtid_next").
+// CommitEmpty commits an empty transaction with each GTID, until the context ends; it returns how many it has tried. One that is executed
+// already is skipped by MySQL. It needs SYSTEM_VARIABLES_ADMIN (manual, "gtid_next").
 //
 // A commit may wait for acknowledgements longer than anybody asks for, so the connection is one of its own, as that of execApart.
 func (s *Server) CommitEmpty(ctx context.Context, gtids iter.Seq[string]) (count int, err error) {

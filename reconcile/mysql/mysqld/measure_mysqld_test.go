@@ -2,7 +2,8 @@ package mysqld
 
 import "testing"
 
-// TestTheAgentMeasuresMysqld: with its own rights. A key that MySQL made counts as one, also where people have it hidden, and so does a unique one without NULL.
+// TestTheAgentMeasuresMysqld: with its own rights. A key that MySQL made counts as one, also where people have it hidden, and so does a
+// unique one without NULL.
 func TestTheAgentMeasuresMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")

@@ -17,8 +17,8 @@ type Observed struct {
 	Version string
 	// AckClients is how many replicas that acknowledge are connected.
 	AckClients int
-	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege tables.
-	// No replica that would acknowledge it can connect then. It ends when acknowledgements are no longer enforced, or with a restart.
+	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege
+	// tables. No replica that would acknowledge it can connect then. It ends when acknowledgements are no longer enforced, or with a restart.
 	LockedOut bool
 }
 
@@ -116,8 +116,8 @@ func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error
 	return channel, err
 }
 
-// waitsForRoom understands what all releases call it when the relay log has reached relay_log_space_limit: "Waiting for the replica SQL thread to free
-// relay log space", or "slave" and "enough" in older ones.
+// waitsForRoom understands what all releases call it when the relay log has reached relay_log_space_limit: "Waiting for the replica SQL
+// thread to free relay log space", or "slave" and "enough" in older ones.
 func waitsForRoom(state string) bool {
 	return strings.Contains(state, "SQL thread to free") && strings.Contains(state, "relay log space")
 }

@@ -63,8 +63,8 @@ func Remote(host string, port int, account Account, security *tls.Config) (*Serv
 // too early for a server that puts its clients into another one.
 const quotedFor = "utf8mb4"
 
-// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins, whether names are quoted) from changing what the
-// operator's statements, and mysqld's answers, mean.
+// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins, whether names are quoted)
+// from changing what the operator's statements, and mysqld's answers, mean.
 func sessionSettings() map[string]string {
 	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'", "sql_quote_show_create": "1"}
 }
@@ -124,7 +124,8 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	return err
 }
 
-// isTurnedAway says whether mysqld let no other connection in: clients have taken all places (manual, "Too many connections"), or the password is no longer in force.
+// isTurnedAway says whether mysqld let no other connection in: clients have taken all places (manual, "Too many connections"), or the
+// password is no longer in force.
 func isTurnedAway(err error) bool {
 	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNobodyAppliesItsOwnServerIDMysqld is why no two members of any clusters share a server_id: what was written under a server's own number, and comes back as
-// relay logs, is applied by none of it, without a word. A server of another number applies it.
+// TestNobodyAppliesItsOwnServerIDMysqld is why no two members of any clusters share a server_id: what was written under a server's own
+// number, and comes back as relay logs, is applied by none of it, without a word. A server of another number applies it.
 func TestNobodyAppliesItsOwnServerIDMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, root := writeCertificates(t), Account{User: "root"}

@@ -101,8 +101,8 @@ func TestNamesInTheClientsCharacterSetAreNotRecognised(t *testing.T) {
 	}
 }
 
-// FuzzRecognise holds what is recognised against the simplest test there is: it begins with one of few words, behind a default database and comments
-// that are none of MySQL's own.
+// FuzzRecognise holds what is recognised against the simplest test there is: it begins with one of few words, behind a default database and
+// comments that are none of MySQL's own.
 func FuzzRecognise(f *testing.F) {
 	for _, seed := range []string{"FLUSH STATUS", "use `a``b`; /* x */ ANALYZE TABLE `c`.d, e", "TRUNCATE TABLE `a`.`b`" + generated, "/*! x */ FLUSH a", "use `", "COMMIT /* xid=1 */"} {
 		f.Add(seed)

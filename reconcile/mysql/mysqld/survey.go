@@ -37,8 +37,8 @@ func (s *Server) Survey(ctx context.Context) (Survey, error) {
 	return seen, nil
 }
 
-// DumpBufferPool has mysqld write down which pages it caches, so that its next start reads them again, also after a crash (manual, "Saving and Restoring
-// the Buffer Pool State").
+// DumpBufferPool has mysqld write down which pages it caches, so that its next start reads them again, also after a crash (manual, "Saving
+// and Restoring the Buffer Pool State").
 func (s *Server) DumpBufferPool(ctx context.Context) error {
 	return s.exec(ctx, "dump the buffer pool", "SET GLOBAL innodb_buffer_pool_dump_now = ON")
 }

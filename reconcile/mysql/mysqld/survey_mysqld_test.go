@@ -55,8 +55,8 @@ func TestTheAgentSeesTransactionsMysqld(t *testing.T) {
 	}
 }
 
-// TestRestoredDataGetsRootMysqld: with all rights where it had none, also if mysqld was killed before it was through, and with its own where it had some. What is
-// in the file does no harm twice.
+// TestRestoredDataGetsRootMysqld: with all rights where it had none, also if mysqld was killed before it was through, and with its own
+// where it had some. What is in the file does no harm twice.
 func TestRestoredDataGetsRootMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")

@@ -8,20 +8,21 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// UnsafeEngines is a value of disabled_storage_engines: engines whose tables have no rows in a copy that CLONE makes and survive no crash, or that
-// keep no rows at all. MEMORY is none of them, since it would be refused to temporary tables as well. MySQL's own tables of CSV are needed.
+// UnsafeEngines is a value of disabled_storage_engines: engines whose tables have no rows in a copy that CLONE makes and survive no crash,
+// or that keep no rows at all. MEMORY is none of them, since it would be refused to temporary tables as well. MySQL's own tables of CSV are
+// needed.
 const UnsafeEngines = "MyISAM,MRG_MYISAM,BLACKHOLE,FEDERATED,ARCHIVE"
 
 const (
 	allTables = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ TABLE_SCHEMA, TABLE_NAME, COALESCE(ENGINE, ''), COALESCE(CAST(CREATE_TIME AS CHAR), '')
 		FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
-	// otherEngines are people's tables of other engines than InnoDB. Views have no engine, and temporary tables are not listed. mysqld itself ends
-	// the statement after some seconds, which with a million tables it takes.
+	// otherEngines are people's tables of other engines than InnoDB. Views have no engine, and temporary tables are not listed. mysqld itself
+	// ends the statement after some seconds, which with a million tables it takes.
 	otherEngines = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ TABLE_SCHEMA, TABLE_NAME, ENGINE, COUNT(*) OVER () FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
-	// withoutKey counts people's tables that have neither a primary key nor a unique one without NULL, which MySQL tells as PRI too (manual, "The
-	// INFORMATION_SCHEMA COLUMNS Table"), of whatever engine. mysqld's dictionary knows; no table is opened for it.
+	// withoutKey counts people's tables that have neither a primary key nor a unique one without NULL, which MySQL tells as PRI too (manual,
+	// "The INFORMATION_SCHEMA COLUMNS Table"), of whatever engine. mysqld's dictionary knows; no table is opened for it.
 	withoutKey = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ COUNT(*) FROM information_schema.TABLES AS t
 		WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') AND NOT EXISTS (
 			SELECT 1 FROM information_schema.COLUMNS AS c
@@ -33,20 +34,20 @@ const (
 	withRows  = ` AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'MRG_MYISAM')`
 	fromUntil = ` AND (CREATE_TIME IS NULL OR CREATE_TIME <= ?)`
 	firstOnes = ` ORDER BY TABLE_SCHEMA, TABLE_NAME LIMIT ?`
-	// youngest is the time at which the youngest of people's tables of other engines was made, or now if that is later: CREATE_TIME is as the clock of
-	// another server, or SET timestamp, had it.
+	// youngest is the time at which the youngest of people's tables of other engines was made, or now if that is later: CREATE_TIME is as the
+	// clock of another server, or SET timestamp, had it.
 	youngest = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ CAST(GREATEST(UTC_TIMESTAMP(), COALESCE(MAX(CREATE_TIME), UTC_TIMESTAMP())) AS CHAR) FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
 )
 
-// OtherEngines finds people's tables of other engines than InnoDB, and names at most so many. It needs REFERENCES, which shows tables and no row
-// of them: information_schema has only what the account has some privilege on.
+// OtherEngines finds people's tables of other engines than InnoDB, and names at most so many. It needs REFERENCES, which shows tables and
+// no row of them: information_schema has only what the account has some privilege on.
 func (s *Server) OtherEngines(ctx context.Context, most int) (replication.Tables, error) {
 	return s.readTables(ctx, otherEngines+firstOnes, most)
 }
 
-// TablesWithoutRows finds the tables of which a copy has no rows, and names at most so many: all that there are or, with a time, those that are as old.
-// The time is in UTC and as MySQL writes it.
+// TablesWithoutRows finds the tables of which a copy has no rows, and names at most so many: all that there are or, with a time, those that
+// are as old. The time is in UTC and as MySQL writes it.
 func (s *Server) TablesWithoutRows(ctx context.Context, until string, most int) (replication.Tables, error) {
 	if until == "" {
 		return s.readTables(ctx, otherEngines+withRows+firstOnes, most)
@@ -72,7 +73,8 @@ func (s *Server) readTables(ctx context.Context, statement string, arguments ...
 	return found, nil
 }
 
-// TablesWithoutKey counts people's tables of which a replica finds a row only by looking at all of them. It needs REFERENCES, as OtherEngines does.
+// TablesWithoutKey counts people's tables of which a replica finds a row only by looking at all of them. It needs REFERENCES, as
+// OtherEngines does.
 func (s *Server) TablesWithoutKey(ctx context.Context) (int64, error) {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
@@ -118,8 +120,8 @@ func (s *Server) TablesUntil(ctx context.Context) (string, error) {
 	return until, nil
 }
 
-// readApart reads all rows of a statement that may take long, over a connection of its own (execApart). Where mysqld has no place for that it does not take the
-// one that looks: it runs beside the loop, whose next look would be turned away. Who asks looks again later.
+// readApart reads all rows of a statement that may take long, over a connection of its own (execApart). Where mysqld has no place for that
+// it does not take the one that looks: it runs beside the loop, whose next look would be turned away. Who asks looks again later.
 func (s *Server) readApart(ctx context.Context, statement string, arguments []any, row func(*sql.Rows) error) error {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()

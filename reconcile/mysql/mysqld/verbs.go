@@ -41,8 +41,8 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 	return nil
 }
 
-// LimitTransactions bounds what one transaction may write to the binary log, in bytes, for connections and appliers that begin from now on (manual,
-// "max_binlog_cache_size"). A larger one fails with error 1197. 0 lifts the bound.
+// LimitTransactions bounds what one transaction may write to the binary log, in bytes, for connections and appliers that begin from now on
+// (manual, "max_binlog_cache_size"). A larger one fails with error 1197. 0 lifts the bound.
 func (s *Server) LimitTransactions(ctx context.Context, limit int64) error {
 	value := "DEFAULT" // MySQL's own, whatever a file says
 	if limit > 0 {
@@ -180,8 +180,9 @@ func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 	return nil
 }
 
-// beyondReadOnly does what super_read_only forbids, as CLONE where people have tables (seen on 9.7.4): it drops them first. read_only stays, so that only accounts
-// with CONNECTION_ADMIN could write meanwhile, to what is about to be replaced. If it succeeds mysqld ends, and starts read-only.
+// beyondReadOnly does what super_read_only forbids, as CLONE where people have tables (seen on 9.7.4): it drops them first. read_only
+// stays, so that only accounts with CONNECTION_ADMIN could write meanwhile, to what is about to be replaced. If it succeeds mysqld ends,
+// and starts read-only.
 func (s *Server) beyondReadOnly(ctx context.Context, act func() error) error {
 	if err := s.exec(ctx, "lift super_read_only", "SET GLOBAL super_read_only = OFF"); err != nil {
 		return err

@@ -101,8 +101,8 @@ func writing(held Record, former []Member) string {
 	return ""
 }
 
-// elect chooses the member that holds every transaction that any reachable member holds, hollow ones aside, if enough members of the old in-sync set
-// can be read to be certain that nothing acknowledged is missing. Of several, choose decides.
+// elect chooses the member that holds every transaction that any reachable member holds, hollow ones aside, if enough members of the old
+// in-sync set can be read to be certain that nothing acknowledged is missing. Of several, choose decides.
 func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	all := worthHaving(former)
 	// Copies of a primary that was deleted before it took its first write keep a record, and nothing that could be missed.
@@ -126,8 +126,8 @@ func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	return chosen, ""
 }
 
-// worthHaving is everything that members hold, but for transactions that hold nothing: a member that has only those cannot be missed. Each speaks of those
-// that it made: another one may hold rows under the same GTID.
+// worthHaving is everything that members hold, but for transactions that hold nothing: a member that has only those cannot be missed. Each
+// speaks of those that it made: another one may hold rows under the same GTID.
 func worthHaving(members []Member) GTIDSet {
 	var all, hollow GTIDSet
 	for _, member := range members {

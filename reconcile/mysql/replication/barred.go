@@ -22,7 +22,8 @@ type Accounts struct {
 // Empty says whether there are none.
 func (a Accounts) Empty() bool { return len(a.Named) == 0 && a.More <= 0 }
 
-// Beside leaves out the accounts that others name. Those that are counted only stay, unless all that are named are among the others and no more are counted.
+// Beside leaves out the accounts that others name. Those that are counted only stay, unless all that are named are among the others and no
+// more are counted.
 func (a Accounts) Beside(others Accounts) Accounts {
 	left := Accounts{More: a.More}
 	isNamed := func(account Account) bool { return slices.Contains(others.Named, account) }
@@ -64,8 +65,8 @@ func (a Accounts) String() string {
 	return text.String()
 }
 
-// Series is the release series of a version, "8.4" of "8.4.6-log": within one a server opens the data of another and lets the same accounts in (manual,
-// "MySQL Releases: Innovation and LTS"). Empty for what is no version.
+// Series is the release series of a version, "8.4" of "8.4.6-log": within one a server opens the data of another and lets the same accounts
+// in (manual, "MySQL Releases: Innovation and LTS"). Empty for what is no version.
 func Series(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 || !isNumber(parts[0]) || !isNumber(parts[1]) {

@@ -3,8 +3,8 @@ package replication
 import "fmt"
 
 // markErrant checks a running replica for transactions that its primary does not have and that are not hollow, for example because somebody
-// disabled super_read_only. An errant replica serves no reads and continues to replicate. While the primary does not answer, the last result
-// still holds.
+// disabled super_read_only. An errant replica serves no reads and continues to replicate. While the primary does not answer, the last
+// result still holds.
 func markErrant(step Step, local Local) Step {
 	written := step.Errant.Subtract(step.Hollow)
 	if !written.Empty() && step.State != StateBroken {

@@ -338,8 +338,8 @@ func TestParseGTIDSetRepeatsLittle(t *testing.T) {
 	}
 }
 
-// TestSubtractionGoesThroughBothSetsOnce: whoever may SET GTID_NEXT can make sets of very many intervals. With time in the square of their number
-// this would take minutes.
+// TestSubtractionGoesThroughBothSetsOnce: whoever may SET GTID_NEXT can make sets of very many intervals. With time in the square of their
+// number this would take minutes.
 func TestSubtractionGoesThroughBothSetsOnce(t *testing.T) {
 	t.Parallel()
 	const intervals = 400_000

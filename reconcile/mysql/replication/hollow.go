@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hollow transactions. A replica gets GTIDs of its own without anybody writing there: FLUSH STATUS of a monitoring account, ANALYZE TABLE, the
-// TRUNCATE that mysqld makes of a MEMORY table when it is used first after a start. Such a transaction changes no row. It takes part in
+// Hollow transactions. A replica gets GTIDs of its own without anybody writing there: FLUSH STATUS of a monitoring account, ANALYZE TABLE,
+// the TRUNCATE that mysqld makes of a MEMORY table when it is used first after a start. Such a transaction changes no row. It takes part in
 // nothing that a member's transactions prove, and must not be taken for a write:
 //
 //   - The agent judges by what is in its own binary log (reconcile/mysql/mysqld/logbook.go), as soon as there is something of its own (ToJudge). What it
@@ -17,15 +17,16 @@ import (
 //
 // A GTID names one content for ever, everywhere. An empty transaction in place of a hollow one keeps to that, since neither has any.
 
-// judgeUnassigned is for how long a member that may have been a primary waits for its assignment before it judges transactions of its own: those of a
-// primary are its writes, and to read them would keep it from taking writes again.
+// judgeUnassigned is for how long a member that may have been a primary waits for its assignment before it judges transactions of its own:
+// those of a primary are its writes, and to read them would keep it from taking writes again.
 const judgeUnassigned = 3 * time.Second
 
 // MostHollow is how many transactions one request may match, and how many of its own a member judges while it knows no primary.
 const MostHollow = 1000
 
-// ToJudge is what depends on its content: what a replica has and its primary lacks, and while it knows nothing of a primary the latest of its own. What
-// is under way on the primary is judged as well: it counts for a member that needs a copy. What is only received is not in the binary log yet.
+// ToJudge is what depends on its content: what a replica has and its primary lacks, and while it knows nothing of a primary the latest of
+// its own. What is under way on the primary is judged as well: it counts for a member that needs a copy. What is only received is not in
+// the binary log yet.
 func ToJudge(local Local) GTIDSet {
 	server := local.Server
 	switch {
@@ -42,8 +43,8 @@ func ToJudge(local Local) GTIDSet {
 	return GTIDSet{}
 }
 
-// toTell are the hollow ones that a replica tells: those that its primary lacks and is not about to have, or all that are judged while it knows nothing of
-// a primary. An election needs them then, and a primary that shows up has those that it needs left out (matching).
+// toTell are the hollow ones that a replica tells: those that its primary lacks and is not about to have, or all that are judged while it
+// knows nothing of a primary. An election needs them then, and a primary that shows up has those that it needs left out (matching).
 func toTell(local Local, errant GTIDSet) GTIDSet {
 	if local.seesSource() || local.Known != nil {
 		return errant.Both(local.Hollow)
@@ -64,11 +65,12 @@ func HasNothingOwn(local Local) bool {
 	return seen != nil && seen.Err == "" && Errant(server.Executed, *seen).Empty()
 }
 
-// Matching asks the primary to commit empty transactions with the GTIDs of hollow ones. It is no part of an assignment: nothing rests on it, so
-// it has no place in the order of records.
+// Matching asks the primary to commit empty transactions with the GTIDs of hollow ones. It is no part of an assignment: nothing rests on
+// it, so it has no place in the order of records.
 //
 // A late or repeated one is harmless. What was committed already is skipped. One that outlives its primary's start or epoch is refused. If
-// it arrives in the very moment in which that ends, the GTIDs still name transactions without content, here as on the member that made them.
+// it arrives in the very moment in which that ends, the GTIDs still name transactions without content, here as on the member that made
+// them.
 type Matching struct {
 	Epoch   int64   `json:"epoch"`
 	Primary string  `json:"primary"`
@@ -104,8 +106,8 @@ func AcceptMatching(now Status, asked Matching) error {
 }
 
 // matching is what the primary is asked to match; nil for nothing. It waits where commits would wait, and leaves out members that are about
-// to lose their data: what they made before is of no use to them then. What another member has under the same GTID and does not know to be hollow may be
-// rows: a person has to judge.
+// to lose their data: what they made before is of no use to them then. What another member has under the same GTID and does not know to be
+// hollow may be rows: a person has to judge.
 func matching(c Cluster) *Matching {
 	status := c.primaryStatus()
 	if status == nil {

@@ -223,7 +223,8 @@ func TestAMemberMatchesOnlyAsThePrimaryThatIsMeant(t *testing.T) {
 	}
 }
 
-// TestHollowTransactionsDecideNoElection: after everything was deleted, members with different hollow ones are not taken for volumes that went apart.
+// TestHollowTransactionsDecideNoElection: after everything was deleted, members with different hollow ones are not taken for volumes that
+// went apart.
 func TestHollowTransactionsDecideNoElection(t *testing.T) {
 	t.Parallel()
 	last := rec(4, 1, "db-0", "db-1", "db-2")

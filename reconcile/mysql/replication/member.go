@@ -40,8 +40,8 @@ type Assignment struct {
 	// SourceHost and SourcePort, on a replica, say where the primary listens.
 	SourceHost string `json:"sourceHost,omitempty"`
 	SourcePort int    `json:"sourcePort,omitempty"`
-	// CopyLimit, on a replica, is how fast it copies the primary's data at most, in bytes per second; 0 only where an older release said so, and is
-	// DefaultCopyLimit. It is not among the terms of an assignment (order.go).
+	// CopyLimit, on a replica, is how fast it copies the primary's data at most, in bytes per second; 0 only where an older release said so,
+	// and is DefaultCopyLimit. It is not among the terms of an assignment (order.go).
 	CopyLimit int64 `json:"copyLimit,omitempty"`
 }
 
@@ -122,8 +122,8 @@ type Disk struct {
 
 // Transactions is what a member saw of transactions within the last minute.
 type Transactions struct {
-	// Prepared is how many are in the state of XA PREPARE, Left how many of them have been for so long that their coordinator seems to have left them; nil while
-	// the agent has not looked for so long.
+	// Prepared is how many are in the state of XA PREPARE, Left how many of them have been for so long that their coordinator seems to have
+	// left them; nil while the agent has not looked for so long.
 	Prepared int  `json:"prepared,omitempty"`
 	Left     *int `json:"left,omitempty"`
 	// OldestSeconds is for how long the oldest one has been open.
@@ -163,8 +163,8 @@ type Status struct {
 	Received GTIDSet `json:"received"`
 	// Pending is what is under way and not executed yet. On a primary, replicas may have acknowledged it already.
 	Pending GTIDSet `json:"pending,omitzero"`
-	// Hollow are transactions that the member made and the primary lacks, and that hold nothing (hollow.go). While the member knows no primary,
-	// they are its own latest hollow ones.
+	// Hollow are transactions that the member made and the primary lacks, and that hold nothing (hollow.go). While the member knows no
+	// primary, they are its own latest hollow ones.
 	Hollow GTIDSet `json:"hollow,omitzero"`
 	// Writable says that clients can write here: super_read_only is off.
 	Writable bool `json:"writable"`
@@ -183,15 +183,15 @@ type Status struct {
 	CloneProgress *int `json:"cloneProgress,omitempty"`
 	// OtherEngines, of a primary, are its tables of other engines than InnoDB; nil while it has not looked for them.
 	OtherEngines *Tables `json:"otherEngines,omitempty"`
-	// Lacking are tables of which the member may lack rows: it came as a copy, or from a backup, without them. nil while nobody knows: it has not looked
-	// yet, or its agent is of a release that does not.
+	// Lacking are tables of which the member may lack rows: it came as a copy, or from a backup, without them. nil while nobody knows: it has
+	// not looked yet, or its agent is of a release that does not.
 	Lacking *Tables `json:"lacking,omitempty"`
 	// RootError says why the user's root password could not be put into force; empty when it is in force.
 	RootError string `json:"rootError,omitempty"`
 	// Disk is the room on the member's volume; zero while it is not known.
 	Disk Disk `json:"disk,omitzero"`
-	// Barred are the accounts that nobody can log in to as long as this mysqld runs, since it has no active plugin that authenticates them; nil while the
-	// agent has not looked since mysqld's start, or is of a release that does not.
+	// Barred are the accounts that nobody can log in to as long as this mysqld runs, since it has no active plugin that authenticates them;
+	// nil while the agent has not looked since mysqld's start, or is of a release that does not.
 	Barred *Accounts `json:"barred,omitempty"`
 	// Transactions is what was seen last, within the minute while mysqld answers.
 	Transactions Transactions `json:"transactions,omitzero"`

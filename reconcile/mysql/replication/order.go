@@ -24,8 +24,8 @@ type StaleError struct{ Reason string }
 
 func (e *StaleError) Error() string { return "refuse assignment: " + e.Reason }
 
-// Accept says whether a member takes an assignment: nil, or a StaleError with the reason. held is the record that the member keeps, last the
-// assignment it accepted last, as far as it is known, and boot the token of its mysqld's start.
+// Accept says whether a member takes an assignment: nil, or a StaleError with the reason. held is the record that the member keeps, last
+// the assignment it accepted last, as far as it is known, and boot the token of its mysqld's start.
 func Accept(held Record, last *Assignment, boot string, next Assignment) error {
 	offered := next.Record
 	switch {
@@ -49,8 +49,8 @@ func (a Assignment) contradicts(last *Assignment) bool {
 	return !reflect.DeepEqual(a.terms(), last.terms())
 }
 
-// terms are what an assignment asks for, whoever sends it and whichever start of mysqld it is for. What agents of older releases drop is none of it: they
-// keep an assignment without it, which would contradict every one that they are sent.
+// terms are what an assignment asks for, whoever sends it and whichever start of mysqld it is for. What agents of older releases drop is
+// none of it: they keep an assignment without it, which would contradict every one that they are sent.
 func (a Assignment) terms() Assignment {
 	a.Protocol, a.Boot, a.CopyLimit, a.Members = 0, "", 0, 0
 	return a

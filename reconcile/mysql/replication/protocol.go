@@ -19,8 +19,9 @@ import (
 //
 // To promise less is always allowed: the record says so first. An agent judges its operator by Accept.
 //
-// JSON lets each side ignore what it does not know. But an agent keeps and repeats assignments, and loses the fields that it does not know. A field that
-// Assignment gets without a new Protocol must be none of its terms, and Followed has to do without it where it is missing (order.go).
+// JSON lets each side ignore what it does not know. But an agent keeps and repeats assignments, and loses the fields that it does not know.
+// A field that Assignment gets without a new Protocol must be none of its terms, and Followed has to do without it where it is missing
+// (order.go).
 
 // understood says whether what the member's agent says can be relied upon.
 func (s *Status) understood() bool { return s != nil && s.Protocol == Protocol }

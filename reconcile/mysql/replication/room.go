@@ -5,17 +5,19 @@ import "time"
 const (
 	// stuckFor is for how long a receiver waits for room in the relay log, and completes nothing, before the log counts as full.
 	stuckFor = 5 * time.Second
-	// flowsFor is for how long it has not waited when the log counts as full no more: longer than it takes to fill what one applied file gives free.
+	// flowsFor is for how long it has not waited when the log counts as full no more: longer than it takes to fill what one applied file gives
+	// free.
 	flowsFor = time.Minute
 )
 
 // Room is what an agent remembers of the room in its member's relay log (relay_log_space_limit). The zero value has seen no lack of it.
 //
-// A receiver that waits for room acknowledges nothing, and stays connected as one that does: the primary's commits would wait for it for ever, and
-// nobody would know that too few replicas acknowledge. So a member whose relay log is full acknowledges no more, and receives on. It begins again once half of
-// the log is applied, or once the receiver has not waited for a while.
+// A receiver that waits for room acknowledges nothing, and stays connected as one that does: the primary's commits would wait for it for
+// ever, and nobody would know that too few replicas acknowledge. So a member whose relay log is full acknowledges no more, and receives on.
+// It begins again once half of the log is applied, or once the receiver has not waited for a while.
 type Room struct {
-	// stuck is since when the receiver has waited and completed nothing, zero while it does not. flows is since when it has run without waiting.
+	// stuck is since when the receiver has waited and completed nothing, zero while it does not. flows is since when it has run without
+	// waiting.
 	stuck, flows time.Time
 	retrieved    GTIDSet
 	full         bool

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestWhenARelayLogIsFull: it is once nothing comes through for some seconds, and is no more once half of it is applied, or what comes never has to wait.
+// TestWhenARelayLogIsFull: it is once nothing comes through for some seconds, and is no more once half of it is applied, or what comes
+// never has to wait.
 func TestWhenARelayLogIsFull(t *testing.T) {
 	t.Parallel()
 	type moment struct {

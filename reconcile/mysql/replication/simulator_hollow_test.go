@@ -3,9 +3,10 @@ package replication
 // mostFlushes is how many transactions of a simulated life hold nothing.
 const mostFlushes = 60
 
-// flush is a statement such as FLUSH STATUS on a member that takes no writes: it gets a GTID of the member's own, and changes nothing. On the primary
-// on record it is as any other transaction of the primary's. One that waits to be confirmed is taken for one that lost data while a replica
-// already has what it flushed since it was looked at; that passes with the next look, and is left out here, as is who will be the first primary.
+// flush is a statement such as FLUSH STATUS on a member that takes no writes: it gets a GTID of the member's own, and changes nothing. On
+// the primary on record it is as any other transaction of the primary's. One that waits to be confirmed is taken for one that lost data
+// while a replica already has what it flushed since it was looked at; that passes with the next look, and is left out here, as is who will
+// be the first primary.
 func (w *world) flush(m *simulated) {
 	isFirst := m.vol.origin.unused() && w.record.Primary == ""
 	if !m.sql.up || !m.sql.readOnly || m.name == w.record.Primary || isFirst || len(w.ledger) >= w.mayWrite || len(w.all(w.hollow)) >= mostFlushes {

@@ -265,8 +265,8 @@ func replicaStep(a Assignment, local Local) Step {
 	return attachStep(a, local)
 }
 
-// attachStep brings a member whose replication does not run to its primary: by CLONE when its data is new or the primary no
-// longer has what it lacks, else by replication. What the primary is about to have is no reason to stay away from it, since its commit may wait for this
+// attachStep brings a member whose replication does not run to its primary: by CLONE when its data is new or the primary no longer has what
+// it lacks, else by replication. What the primary is about to have is no reason to stay away from it, since its commit may wait for this
 // very member. A copy would replace it, so that the primary must have it first.
 func attachStep(a Assignment, local Local) Step {
 	server, source := local.Server, *local.Source

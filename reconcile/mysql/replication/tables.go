@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A copy that CLONE makes, as a replica and as a backup, has the rows of InnoDB's tables only (manual, "Cloning Remote Data"). Tables of other
-// engines are there and empty. A member that came as such a copy lacks their rows, and its GTID set does not tell.
+// A copy that CLONE makes, as a replica and as a backup, has the rows of InnoDB's tables only (manual, "Cloning Remote Data"). Tables of
+// other engines are there and empty. A member that came as such a copy lacks their rows, and its GTID set does not tell.
 
 // Table is a base table and its storage engine.
 type Table struct {
@@ -69,9 +69,10 @@ type Present struct {
 	Came Tables
 }
 
-// StillLacking says of which tables a member still lacks rows. On the primary those are the ones that came with the copy and are not InnoDB: what the
-// primary has is what its cluster has. A replica lacks rows until the table is dropped for certain: the change to InnoDB is made of the rows that are here, and
-// may come with another name. Tables that are counted and not named cannot be told from others later, so only another copy ends their part.
+// StillLacking says of which tables a member still lacks rows. On the primary those are the ones that came with the copy and are not
+// InnoDB: what the primary has is what its cluster has. A replica lacks rows until the table is dropped for certain: the change to InnoDB
+// is made of the rows that are here, and may come with another name. Tables that are counted and not named cannot be told from others
+// later, so only another copy ends their part.
 func (t Tables) StillLacking(found Present, leads bool) Tables {
 	if leads {
 		return found.Came
@@ -85,8 +86,8 @@ func (t Tables) StillLacking(found Present, leads bool) Tables {
 	return left
 }
 
-// The applier stops with these where a copy is without the rows of a table: it did not find a row (ER_KEY_NOT_FOUND), or a file (ER_FILE_NOT_FOUND on writing,
-// ER_ENGINE_CANT_DROP_MISSING_TABLE on DROP; seen on 9.7.4 with ARCHIVE).
+// The applier stops with these where a copy is without the rows of a table: it did not find a row (ER_KEY_NOT_FOUND), or a file
+// (ER_FILE_NOT_FOUND on writing, ER_ENGINE_CANT_DROP_MISSING_TABLE on DROP; seen on 9.7.4 with ARCHIVE).
 const (
 	errKeyNotFound     = 1032
 	errFileNotFound    = 1017
@@ -114,9 +115,10 @@ func (s Status) LackingTables() Tables {
 // KnowsLacking says whether it is known of which tables the member lacks rows. Data that nobody has used lacks none.
 func (s Status) KnowsLacking() bool { return s.Lacking != nil || s.Origin.unused() }
 
-// choose says which of the members that hold every transaction is to lead: one that surely has all rows, or one of which that is not known, as with agents of
-// a release that does not look. A member that lacks rows of tables leads only where nobody may have more: it is the former primary itself, or it comes from a
-// backup and there has been no primary. The former primary comes before others like it, then the lowest ordinal. Empty means that none may.
+// choose says which of the members that hold every transaction is to lead: one that surely has all rows, or one of which that is not known,
+// as with agents of a release that does not look. A member that lacks rows of tables leads only where nobody may have more: it is the
+// former primary itself, or it comes from a backup and there has been no primary. The former primary comes before others like it, then the
+// lowest ordinal. Empty means that none may.
 func choose(former string, holders []Member) string {
 	first := func(may func(Member) bool) string {
 		chosen := ""

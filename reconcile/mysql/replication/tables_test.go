@@ -131,7 +131,8 @@ func TestDecideChoosesNobodyWhoLacksRows(t *testing.T) {
 	})
 }
 
-// TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack: agents of a release that does not look tell nothing, and an agent whose look fails neither.
+// TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack: agents of a release that does not look tell nothing, and an agent whose look
+// fails neither.
 func TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	last := rec(4, 1, "db-0", "db-1", "db-2")

@@ -23,8 +23,8 @@ func hourAgo(now time.Time, hours int, off time.Duration) instance {
 	})
 }
 
-// TestRetentionOutlivesAWrongClock: there are 17 hourly backups. The operator's clock was wrong when some of them ended, and is right again;
-// the API server's was right all the time. Only the oldest backups may go.
+// TestRetentionOutlivesAWrongClock: there are 17 hourly backups. The operator's clock was wrong when some of them ended, and is right
+// again; the API server's was right all the time. Only the oldest backups may go.
 func TestRetentionOutlivesAWrongClock(t *testing.T) {
 	t.Parallel()
 	const all, year = 17, 365 * 24 * time.Hour

@@ -321,8 +321,8 @@ func TestTimesAreThoseOfCronJob(t *testing.T) {
 	}
 }
 
-// TestLookingForATimeTakesFewSteps compares 36 years with two days, which have 6,500 times fewer minutes. The best of many tries counts, so that
-// neither the machine nor what else it does makes a difference.
+// TestLookingForATimeTakesFewSteps compares 36 years with two days, which have 6,500 times fewer minutes. The best of many tries counts, so
+// that neither the machine nor what else it does makes a difference.
 func TestLookingForATimeTakesFewSteps(t *testing.T) {
 	t.Parallel()
 	const tries, times = 50, 20

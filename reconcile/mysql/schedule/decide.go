@@ -146,7 +146,8 @@ func whyNot(seen look, due time.Time) hold {
 	return holdNothing
 }
 
-// beginning returns the time that the first time to look for comes after: that of the latest instance, but not before the schedule was made.
+// beginning returns the time that the first time to look for comes after: that of the latest instance, but not before the schedule was
+// made.
 func beginning(seen look) time.Time {
 	believed := seen.now.Add(clockTolerance)
 	made := seen.schedule.CreationTimestamp.Time

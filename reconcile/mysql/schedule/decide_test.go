@@ -285,7 +285,8 @@ func lives(t *testing.T, s *server, wanted []time.Time, random *rand.Rand) {
 	}
 }
 
-// TestAClockGoneWild lets clocks jump by years, both ways. Whatever happened, a day after they are right again there is a backup of that day.
+// TestAClockGoneWild lets clocks jump by years, both ways. Whatever happened, a day after they are right again there is a backup of that
+// day.
 func TestAClockGoneWild(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

@@ -61,9 +61,9 @@ func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSch
 	return r.api.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
 }
 
-// restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces that
-// the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none. Where many schedules
-// clear away at once they share the list, which begins after they asked for it.
+// restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces
+// that the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none. Where many
+// schedules clear away at once they share the list, which begins after they asked for it.
 func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
 	restoring := map[string]bool{}
 	if !expires(seen) {
@@ -125,8 +125,8 @@ func isOf(schedule string, made v1.MySQLBackupInstance) bool {
 	return made.Labels[v1.LabelBackupSchedule] == schedule && made.Spec.Schedule == schedule
 }
 
-// sourcesOf returns the backups that a cluster's spec says it is made from, as far as they can have an instance here. A URL that nothing can be
-// read from names none: no restore can read it either.
+// sourcesOf returns the backups that a cluster's spec says it is made from, as far as they can have an instance here. A URL that nothing
+// can be read from names none: no restore can read it either.
 func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
 	sources := []types.NamespacedName{}
 	if name, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackup"); name != "" {
@@ -139,8 +139,8 @@ func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
 	return sources
 }
 
-// needed says whether the data of a cluster that names a backup is still to be made from it: once the cluster has a primary, or its restore is
-// complete, the backup may go.
+// needed says whether the data of a cluster that names a backup is still to be made from it: once the cluster has a primary, or its restore
+// is complete, the backup may go.
 func needed(object *unstructured.Unstructured) (bool, error) {
 	var cluster v1.MySQLCluster
 	if err := schema.Decode(object, &cluster); err != nil {

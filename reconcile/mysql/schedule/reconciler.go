@@ -56,8 +56,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return outcome, failure
 }
 
-// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same. What is to be made is decided anew on
-// what the API server itself has.
+// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same. What is to be made is decided
+// anew on what the API server itself has.
 func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *look, found *turn, cleared sweep) (done, error) {
 	did := done{}
 	var making, clearing error
@@ -73,8 +73,8 @@ func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, se
 	return did, errors.Join(making, clearing)
 }
 
-// decideLive decides again whether an instance is to be made, by the instances that the API server has: the caches may lack what the leader before
-// this one made. They have other names than the one to be made, so that nothing else would tell.
+// decideLive decides again whether an instance is to be made, by the instances that the API server has: the caches may lack what the leader
+// before this one made. They have other names than the one to be made, so that nothing else would tell.
 func (r *reconciler) decideLive(ctx context.Context, seen *look, found *turn) error {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {

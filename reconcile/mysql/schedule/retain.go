@@ -73,9 +73,9 @@ func unkept(seen look) *problem {
 	return &problem{reasonClocksDiffer, kept + differ}
 }
 
-// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so, or is to be looked at again.
-// Its end and the present are told by clocks that may differ by a little: no backup goes early for that. No age is believed on the word of one
-// clock: where the API server's tells another time, or none, no backup goes for its age.
+// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so, or is to be looked at
+// again. Its end and the present are told by clocks that may differ by a little: no backup goes early for that. No age is believed on the
+// word of one clock: where the API server's tells another time, or none, no backup goes for its age.
 func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) {
 	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age+clockTolerance)
 	isOld := seen.now.After(until)

@@ -11,8 +11,8 @@ import (
 // sharedFor bounds how long an answer is looked for, whoever still waits for it.
 const sharedFor = time.Minute
 
-// shared has those who ask at the same time wait for one answer. Nobody gets one that was being looked for already when he asked: the next is
-// his. One answer is looked for at a time.
+// shared has those who ask at the same time wait for one answer. Nobody gets one that was being looked for already when he asked: the next
+// is his. One answer is looked for at a time.
 type shared[T any] struct {
 	list func(context.Context) (T, error)
 

@@ -15,13 +15,15 @@ const (
 	formerJobs  = "slave_pending_jobs_size_max"
 )
 
-// share is memory that a setting bounds: so many times what it says. What is within usual is in the sum already, or in the room that the pool leaves.
+// share is memory that a setting bounds: so many times what it says. What is within usual is in the sum already, or in the room that the
+// pool leaves.
 type share struct {
 	setting      string
 	usual, times int64
 }
 
-// sharesOf are those that a user may raise. A packet is held by the primary for its replica, by the receiver, and by the worker that applies it.
+// sharesOf are those that a user may raise. A packet is held by the primary for its replica, by the receiver, and by the worker that
+// applies it.
 func sharesOf(memory int64) []share {
 	ours := Tune(Given{Memory: memory})
 	jobs := ours.number(settingJobs)
@@ -49,8 +51,8 @@ func raised(memory int64, asked Settings) (sum int64, names []string) {
 	return sum, names
 }
 
-// Overcommitted says how a member could need more memory than it has, and what to do; empty where it could not. asked are the settings that the user
-// chooses. A limit of less than 512 MiB, which a cluster of a former release may have, never fits.
+// Overcommitted says how a member could need more memory than it has, and what to do; empty where it could not. asked are the settings that
+// the user chooses. A limit of less than 512 MiB, which a cluster of a former release may have, never fits.
 func Overcommitted(memory int64, asked Settings) string {
 	if memory == 0 {
 		return ""

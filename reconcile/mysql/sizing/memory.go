@@ -4,7 +4,8 @@ import "cmp"
 
 // What one mysqld takes beside its buffer pool, measured on MySQL 9.7.4 (docs/sizing.md).
 const (
-	// fixedSmall and fixedLarge are an idle mysqld without the pages of its pool: with less than smallBelow, where small applies, and with more.
+	// fixedSmall and fixedLarge are an idle mysqld without the pages of its pool: with less than smallBelow, where small applies, and with
+	// more.
 	fixedSmall = 290 * mib
 	fixedLarge = 470 * mib
 	smallBelow = 2 * gib

@@ -2,8 +2,8 @@ package sizing
 
 import "cmp"
 
-// The three settings of the buffer pool, and what MySQL makes of them (manual, "Configuring InnoDB Buffer Pool Size", "innodb_buffer_pool_instances";
-// MySQL source, buf_pool_adjust_chunk_unit).
+// The three settings of the buffer pool, and what MySQL makes of them (manual, "Configuring InnoDB Buffer Pool Size",
+// "innodb_buffer_pool_instances"; MySQL source, buf_pool_adjust_chunk_unit).
 const (
 	settingPool      = "innodb_buffer_pool_size"
 	settingInstances = "innodb_buffer_pool_instances"
@@ -22,8 +22,8 @@ const (
 // pool is the buffer pool: its size, in so many instances, each of chunks.
 type pool struct{ size, instances, chunk int64 }
 
-// poolOf is the pool for so much memory beside what the user asks for. Where he says no size, it is rounded down to his instances and chunks, since MySQL
-// rounds up.
+// poolOf is the pool for so much memory beside what the user asks for. Where he says no size, it is rounded down to his instances and
+// chunks, since MySQL rounds up.
 func poolOf(memory int64, asked Settings) pool {
 	size := asked.number(settingPool)
 	isOurs := size == 0

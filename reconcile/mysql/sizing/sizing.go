@@ -45,8 +45,8 @@ func (s Settings) Config() string {
 	return text.String()
 }
 
-// TuneBeside returns the settings for a member that go with what the text of a my.cnf names, which comes after them: some of ours would change what a
-// choice of the user's means.
+// TuneBeside returns the settings for a member that go with what the text of a my.cnf names, which comes after them: some of ours would
+// change what a choice of the user's means.
 func TuneBeside(given Given, config string) Settings {
 	asked, chosen := settingsIn(config), Settings{}
 	chosen.byCPU(given.CPU)
@@ -75,8 +75,8 @@ func settingsIn(config string) Settings {
 	return found
 }
 
-// plainName is a setting's name without what may stand before it: loose_ any number of times, and plugin_ once, since mysqld knows InnoDB's settings as those
-// of a plugin, too.
+// plainName is a setting's name without what may stand before it: loose_ any number of times, and plugin_ once, since mysqld knows InnoDB's
+// settings as those of a plugin, too.
 func plainName(spelled string) string {
 	name := strings.ReplaceAll(strings.TrimSpace(spelled), "-", "_")
 	for strings.HasPrefix(name, "loose_") {
@@ -88,8 +88,8 @@ func plainName(spelled string) string {
 // longestSize is more than anything has; what is larger counts as so much.
 const longestSize = 1 << 62
 
-// Size reads a size or a number as mysqld does, with K, M, G, T, P or E after it and in quotes or not (manual, "Using Options to Set Program Variables", "Using
-// Option Files"); zero for anything else.
+// Size reads a size or a number as mysqld does, with K, M, G, T, P or E after it and in quotes or not (manual, "Using Options to Set
+// Program Variables", "Using Option Files"); zero for anything else.
 func Size(value string) int64 {
 	value = strings.ToUpper(unquoted(strings.TrimSpace(value)))
 	shift := 0
@@ -127,8 +127,8 @@ func (s Settings) number(name string) int64 { return min(Size(s[name]), mostCoun
 
 func (s Settings) set(name string, value int64) { s[name] = fmt.Sprint(value) }
 
-// byCPU keeps threads to what the container has: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the asynchronous requests that
-// all processes of a node share (fs.aio-max-nr).
+// byCPU keeps threads to what the container has: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the asynchronous requests
+// that all processes of a node share (fs.aio-max-nr).
 func (s Settings) byCPU(milli int64) {
 	if milli == 0 {
 		return
@@ -150,8 +150,8 @@ func (s Settings) byVolume(volume, pool int64, asked Settings) {
 	}
 	binlog := between(16*mib, powerOfTwo(volume/64), gib)
 	s.set("max_binlog_size", binlog)
-	// Files of the relay log are as large, unless they have a size of their own (manual, "max_relay_log_size"). The receiver could wait for ever where the limit is
-	// below two of them ("relay_log_space_limit"): one is removed only once another has been begun.
+	// Files of the relay log are as large, unless they have a size of their own (manual, "max_relay_log_size"). The receiver could wait for
+	// ever where the limit is below two of them ("relay_log_space_limit"): one is removed only once another has been begun.
 	relay := min(cmp.Or(asked.number("max_relay_log_size"), asked.number("max_binlog_size"), binlog), gib)
 	s.set("relay_log_space_limit", max(4*relay, volume/8))
 	s.set("innodb_max_undo_log_size", between(64*mib, volume/32, gib))
@@ -163,8 +163,8 @@ func (s Settings) byVolume(volume, pool int64, asked Settings) {
 // mostTemporary is the largest bound of ibtmp1, in MiB. InnoDB counts its pages in 32 bits.
 const mostTemporary = 1 << 20
 
-// TransactionLimit returns max_binlog_cache_size of a primary on a volume of so many bytes; 0 where its size is not known. It is no setting of a
-// my.cnf: an applier obeys it too, and one that stops at a transaction that its primary took does not go on.
+// TransactionLimit returns max_binlog_cache_size of a primary on a volume of so many bytes; 0 where its size is not known. It is no setting
+// of a my.cnf: an applier obeys it too, and one that stops at a transaction that its primary took does not go on.
 func TransactionLimit(volume int64) int64 {
 	if volume == 0 {
 		return 0

@@ -73,7 +73,8 @@ func TestSettingsOfMemory(t *testing.T) {
 	}
 }
 
-// TestHugeVolumes: InnoDB counts the pages of ibtmp1 in 32 bits, and a bound of a multiple of 2^32 pages would be none, or less than the file has.
+// TestHugeVolumes: InnoDB counts the pages of ibtmp1 in 32 bits, and a bound of a multiple of 2^32 pages would be none, or less than the
+// file has.
 func TestHugeVolumes(t *testing.T) {
 	t.Parallel()
 	for _, volume := range []int64{64 << 40, 512 << 40, 1 << 50, 1<<63 - 1} {

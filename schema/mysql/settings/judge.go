@@ -18,8 +18,8 @@ type Judgement struct {
 	Unsure []string
 }
 
-// Judge judges settings for a release of MySQL, such as 9.7.4; empty is one that is not known. The order of what it returns does not depend on that of
-// the settings.
+// Judge judges settings for a release of MySQL, such as 9.7.4; empty is one that is not known. The order of what it returns does not depend
+// on that of the settings.
 func (t Table) Judge(config map[string]string, version string) Judgement {
 	var judged Judgement
 	release := releaseOf(version)
@@ -71,7 +71,8 @@ func notIn(release release, isLoose bool) string {
 	return fmt.Sprintf("is no setting of MySQL %s: remove it", release.version)
 }
 
-// isPrefixed says whether mysqld reads a name as another one with a word before it, as skip_external_locking (manual, "Program Option Modifiers").
+// isPrefixed says whether mysqld reads a name as another one with a word before it, as skip_external_locking (manual, "Program Option
+// Modifiers").
 func (t Table) isPrefixed(name string) bool {
 	for _, word := range []string{"skip_", "disable_", "enable_", "maximum_", "plugin_"} {
 		if rest, found := strings.CutPrefix(name, word); found && t[rest].Name != "" {
@@ -84,8 +85,8 @@ func (t Table) isPrefixed(name string) bool {
 // release is a release of MySQL, as far as the table describes it.
 type release struct {
 	version string
-	// series is the one that describes it; empty where none does. since says that it is at least the oldest that is described, and no later than the last:
-	// it has whatever all described ones have.
+	// series is the one that describes it; empty where none does. since says that it is at least the oldest that is described, and no later
+	// than the last: it has whatever all described ones have.
 	series string
 	since  bool
 }

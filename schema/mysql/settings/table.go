@@ -116,7 +116,8 @@ func described() []string { return []string{"8.0", "8.4", "9.7", "26.7"} }
 // In says whether a described series has the setting.
 func (v Variable) In(series string) bool { return slices.Contains(v.releases, series) }
 
-// Plain is a setting's name without what it may be spelled with in a file: dashes, and the prefix loose_ (manual, "Using Options to Set Program Variables").
+// Plain is a setting's name without what it may be spelled with in a file: dashes, and the prefix loose_ (manual, "Using Options to Set
+// Program Variables").
 func Plain(spelled string) string {
 	name := strings.ReplaceAll(spelled, "-", "_")
 	for strings.HasPrefix(name, "loose_") {

@@ -24,8 +24,8 @@ type PulsarConsumerSpec struct {
 	SubscriptionName string `json:"subscriptionName"`
 	// Replicas is how many consumers run, 0 to 1000.
 	Replicas int32 `json:"replicas"`
-	// Image is a consumer of the user's own; empty means the operator's image, which logs and acknowledges. That is also known by the last part of its
-	// name, mysql-operator of registry.example.com/db/mysql-operator:v1, whatever the registry, the tag and the digest.
+	// Image is a consumer of the user's own; empty means the operator's image, which logs and acknowledges. That is also known by the last
+	// part of its name, mysql-operator of registry.example.com/db/mysql-operator:v1, whatever the registry, the tag and the digest.
 	Image string `json:"image,omitempty"`
 	// Secret names a Secret with what Pulsar asks for: the keys token, ca.crt, tls.crt and tls.key, each if needed. Empty means nothing.
 	Secret string `json:"secret,omitempty"`

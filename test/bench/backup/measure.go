@@ -79,8 +79,8 @@ type stage struct {
 	seconds float64
 }
 
-// stages are what a backup's Pod says that its time went for. All the rest of what it took is Kubernetes' and the operator's: until the program in
-// its Pod begins, and from its end until the status says so.
+// stages are what a backup's Pod says that its time went for. All the rest of what it took is Kubernetes' and the operator's: until the
+// program in its Pod begins, and from its end until the status says so.
 func (b *bench) stages(ctx context.Context, name string, took time.Duration) ([]stage, error) {
 	found := []stage{{name: "start", seconds: took.Seconds()}}
 	for _, part := range []string{"wait", "copy", "rest", "upload", "finish"} {
@@ -118,7 +118,8 @@ func (b *bench) measureRestore(ctx context.Context, m *measured) error {
 	return b.remove(ctx, "restored")
 }
 
-// compare makes certain that what was restored is what was there, by the number of rows: a benchmark of something else would be worth nothing.
+// compare makes certain that what was restored is what was there, by the number of rows: a benchmark of something else would be worth
+// nothing.
 func (b *bench) compare(ctx context.Context, m *measured, cluster string) error {
 	db, err := b.open(ctx, cluster, cluster)
 	if err != nil {
@@ -132,8 +133,8 @@ func (b *bench) compare(ctx context.Context, m *measured, cluster string) error 
 	return err
 }
 
-// watchMemory looks for processes of the operator's binary with a subcommand until the context ends, and returns the most memory that one of
-// them ever had resident, in MiB.
+// watchMemory looks for processes of the operator's binary with a subcommand until the context ends, and returns the most memory that one
+// of them ever had resident, in MiB.
 func watchMemory(ctx context.Context, subcommand string) float64 {
 	peak := 0.0
 	for {

@@ -1,8 +1,8 @@
 //go:build !without_vcenter
 
-// Command kinds measures how much memory the operator takes with all kinds and many objects of each. It builds the binaries that are shipped,
-// starts a control plane of its own in a temporary folder (no root, no nodes), and runs the operator on it as a process, under the service
-// account and with the rights that users give it. docs/benchmarks.md says what each figure means.
+// Command kinds measures how much memory the operator takes with all kinds and many objects of each. It builds the binaries that are
+// shipped, starts a control plane of its own in a temporary folder (no root, no nodes), and runs the operator on it as a process, under the
+// service account and with the rights that users give it. docs/benchmarks.md says what each figure means.
 package main
 
 import (

@@ -24,8 +24,8 @@ const (
 	namespace = "bench"
 	// conditionReady is the condition that all kinds have.
 	conditionReady = "Ready"
-	// makeLimit bounds how long the objects may take to be as they say. Nothing starts here, so they should take seconds, but for machines, which
-	// are cloned one after the other.
+	// makeLimit bounds how long the objects may take to be as they say. Nothing starts here, so they should take seconds, but for machines,
+	// which are cloned one after the other.
 	makeLimit = 10 * time.Minute
 )
 
@@ -33,8 +33,8 @@ func core(resource string) apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Version: "v1", Resource: resource}
 }
 
-// specOf is what object i of a kind says: the smallest that gives the operator something to look after. The Pod that a MyCustomResource names is
-// the one of the MySQLCluster of its number.
+// specOf is what object i of a kind says: the smallest that gives the operator something to look after. The Pod that a MyCustomResource
+// names is the one of the MySQLCluster of its number.
 func specOf(kind string, i int) (map[string]any, error) {
 	cluster := fmt.Sprintf("mysqlcluster-%d", i)
 	specs := map[string]map[string]any{
@@ -149,7 +149,8 @@ func unfinished(kind schema.Kind, object unstructured.Unstructured) (string, err
 	return "has no condition " + conditionReady, nil
 }
 
-// awaitQuiet returns when nothing has been written to any of the objects for some time: Kubernetes' own controllers take a while for this many.
+// awaitQuiet returns when nothing has been written to any of the objects for some time: Kubernetes' own controllers take a while for this
+// many.
 func (b bench) awaitQuiet(ctx context.Context, settle time.Duration) (map[string]string, error) {
 	var last map[string]string
 	var since time.Time

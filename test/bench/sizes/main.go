@@ -1,6 +1,6 @@
-// Command sizes starts real mysqlds in memory control groups and on volumes of different sizes, and has as many clients as they allow read and
-// write half as much again as their buffer pool holds. Each size is tried with the settings that members get (reconcile/mysql/sizing), and
-// with those that they got before. It needs root, and leaves nothing there. docs/benchmarks.md says what each figure means.
+// Command sizes starts real mysqlds in memory control groups and on volumes of different sizes, and has as many clients as they allow read
+// and write half as much again as their buffer pool holds. Each size is tried with the settings that members get (reconcile/mysql/sizing),
+// and with those that they got before. It needs root, and leaves nothing there. docs/benchmarks.md says what each figure means.
 package main
 
 import (
@@ -99,7 +99,8 @@ func compare(ctx context.Context, o options, out io.Writer, at place) error {
 	return nil
 }
 
-// reserved is what of a volume is for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, what a new mysqld has.
+// reserved is what of a volume is for everything but data, in bytes: the redo log, undo, the doublewrite buffer, binary logs, what a new
+// mysqld has.
 const reserved = 450 << 20
 
 // dataFor is half as much again as the pool holds, as far as the volume has room for it.

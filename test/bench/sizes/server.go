@@ -135,7 +135,8 @@ func (s *server) kills() (int, error) {
 	return 0, fmt.Errorf("%s does not say how many were killed", file)
 }
 
-// mysqld is a command with the loader and the libraries of the root file system. It runs in the control group from its first instruction on.
+// mysqld is a command with the loader and the libraries of the root file system. It runs in the control group from its first instruction
+// on.
 func (s *server) mysqld(ctx context.Context, arguments ...string) *exec.Cmd {
 	libraries := s.rootfs + "/usr/lib/x86_64-linux-gnu:" + s.rootfs + "/usr/lib/mysql/private:" + s.rootfs + "/usr/lib64"
 	all := append([]string{"-c", `echo $$ > "$0/cgroup.procs" && exec "$@"`, s.memory,

@@ -47,8 +47,8 @@ const (
 	CachesCheck      = "caches"
 )
 
-// Start starts the operator, with some kinds ("all", or as in --kinds; empty for those it has by itself), as its image does, but for where it
-// finds the cluster and listens.
+// Start starts the operator, with some kinds ("all", or as in --kinds; empty for those it has by itself), as its image does, but for where
+// it finds the cluster and listens.
 func (b *Bed) Start(ctx context.Context, kinds string) (*Process, error) {
 	health, err := freeAddress(ctx)
 	if err != nil {

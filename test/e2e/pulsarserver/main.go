@@ -1,6 +1,7 @@
 //go:build !without_pulsar
 
-// Command pulsarserver stands in for a Pulsar server in the dev cluster: one broker of test/pulsarbroker that names the address it is told as its own.
+// Command pulsarserver stands in for a Pulsar server in the dev cluster: one broker of test/pulsarbroker that names the address it is told
+// as its own.
 package main
 
 import (

@@ -22,7 +22,8 @@ import (
 // memoryLimit bounds, in bytes, what the library keeps of messages to be sent.
 const memoryLimit = 32 << 20
 
-// open makes a client. It does not connect yet. Credentials are read now, and the token and the client certificate again for every connection.
+// open makes a client. It does not connect yet. Credentials are read now, and the token and the client certificate again for every
+// connection.
 func open(s Settings, log *slog.Logger, within limits) (client.Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err

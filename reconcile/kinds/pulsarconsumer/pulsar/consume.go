@@ -32,9 +32,10 @@ type Consumer struct {
 	link atomic.Pointer[link]
 }
 
-// Run subscribes, logs every message and acknowledges it when that is done. When Pulsar cannot be reached, refuses, or goes away, or a message
-// cannot be logged, it tries again until it can. When ctx ends it takes no more messages, sends the acknowledgements that are due, and closes the subscription, so that the
-// broker gives at once to others what this consumer was given and has not logged. It returns an error only for settings that no attempt can mend.
+// Run subscribes, logs every message and acknowledges it when that is done. When Pulsar cannot be reached, refuses, or goes away, or a
+// message cannot be logged, it tries again until it can. When ctx ends it takes no more messages, sends the acknowledgements that are due,
+// and closes the subscription, so that the broker gives at once to others what this consumer was given and has not logged. It returns an
+// error only for settings that no attempt can mend.
 func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.Settings.check(); err != nil {
 		return err
@@ -123,8 +124,8 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 	return err
 }
 
-// subscribe returns a subscription, and the topic's partitions that it is made for. It waits for the library, which knows no context, no longer than
-// ctx lasts.
+// subscribe returns a subscription, and the topic's partitions that it is made for. It waits for the library, which knows no context, no
+// longer than ctx lasts.
 func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *link) (client.Consumer, []string, error) {
 	type result struct {
 		consumer   client.Consumer

@@ -61,7 +61,8 @@ func TestWhatWasNotAcknowledgedComesAgain(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeLoggedIsNotAcknowledged: a write to standard output fails. What the container runtime loses of the log after that is beyond the consumer.
+// TestWhatCannotBeLoggedIsNotAcknowledged: a write to standard output fails. What the container runtime loses of the log after that is
+// beyond the consumer.
 func TestWhatCannotBeLoggedIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()

@@ -14,15 +14,16 @@ import (
 // maxMessageSize): 100 MiB of what podenv.Memory gives.
 const receiverQueue = 20
 
-// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also scale
-// its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has grown
-// with small messages holds as many large ones.
+// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also
+// scale its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has
+// grown with small messages holds as many large ones.
 func queueFor(partitions int) int {
 	return max(1, receiverQueue/max(1, partitions))
 }
 
-// noDiscovery is so long that the library does not look for further partitions by itself (0 would be every minute): it closes all that it has when it
-// cannot subscribe to a new one, says nothing of that, and never tries again; and it gives new ones the queue that was meant for fewer.
+// noDiscovery is so long that the library does not look for further partitions by itself (0 would be every minute): it closes all that it
+// has when it cannot subscribe to a new one, says nothing of that, and never tries again; and it gives new ones the queue that was meant
+// for fewer.
 const noDiscovery = 10 * 365 * 24 * time.Hour
 
 var errPartitions = errors.New("the topic has other partitions than when it was subscribed to")
@@ -35,8 +36,8 @@ type census struct {
 	ended chan struct{}
 }
 
-// census begins to ask, which goes on until ctx ends or the partitions are others than known. That a question fails says nothing of the subscription;
-// and while the connection is lost, none is asked.
+// census begins to ask, which goes on until ctx ends or the partitions are others than known. That a question fails says nothing of the
+// subscription; and while the connection is lost, none is asked.
 func (c *Consumer) census(ctx context.Context, broker asked, connection *link, known []string) census {
 	begun := census{changed: make(chan error, 1), ended: make(chan struct{})}
 	go func() {

@@ -1,7 +1,7 @@
 //go:build !without_pulsar
 
-// Package pulsar is what runs in the Pods of a PulsarConsumer: a consumer that logs each message and acknowledges it. And it is a producer, for
-// trying that. Both are programs of their own, so that the operator does not carry the client library (docs/adr).
+// Package pulsar is what runs in the Pods of a PulsarConsumer: a consumer that logs each message and acknowledges it. And it is a producer,
+// for trying that. Both are programs of their own, so that the operator does not carry the client library (docs/adr).
 package pulsar
 
 import (

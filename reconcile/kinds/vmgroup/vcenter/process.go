@@ -24,8 +24,8 @@ const (
 	pingHelper = 15 * time.Second
 )
 
-// Process is an API that a helper process serves. It is started with the first question, and again after it has ended or hung. Whoever makes one
-// ends it (End); where that cannot be, its standard input ends with the operator, and so it does.
+// Process is an API that a helper process serves. It is started with the first question, and again after it has ended or hung. Whoever
+// makes one ends it (End); where that cannot be, its standard input ends with the operator, and so it does.
 type Process struct {
 	path string
 	now  func() time.Time
@@ -129,8 +129,8 @@ func (p *Process) helper() (*helper, error) {
 	return started, nil
 }
 
-// End ends the helper, if one runs, and returns when it has ended, which takes a few seconds at most: in a container it does not outlive the
-// operator, and sessions that it does not end the vCenters keep for half an hour. The next question would start another.
+// End ends the helper, if one runs, and returns when it has ended, which takes a few seconds at most: in a container it does not outlive
+// the operator, and sessions that it does not end the vCenters keep for half an hour. The next question would start another.
 func (p *Process) End() {
 	p.mu.Lock()
 	one := p.current

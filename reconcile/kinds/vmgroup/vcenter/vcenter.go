@@ -100,7 +100,8 @@ type Machine struct {
 	Owner, Slot, Template string
 	// Source tells the template it was made of from all others, however it is spelled. Empty if that was not noted.
 	Source string
-	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is not.
+	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is
+	// not.
 	Original  bool
 	CPU       int32
 	MemoryMiB int64

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The helper serves an API over HTTP/2 on its standard input and output: many questions at once, each of which ends when nobody waits for the
-// answer any more.
+// The helper serves an API over HTTP/2 on its standard input and output: many questions at once, each of which ends when nobody waits for
+// the answer any more.
 const (
 	pathLook = "/look"
 	pathDo   = "/do"
@@ -97,8 +97,8 @@ type client struct {
 
 var errHelperGone = errors.New("the helper has ended")
 
-// newClient makes a client of a connection. An end that is silent for as long as ping is asked whether it is there; if it does not say so in as long
-// again, the connection is at its end.
+// newClient makes a client of a connection. An end that is silent for as long as ping is asked whether it is there; if it does not say so
+// in as long again, the connection is at its end.
 func newClient(conn net.Conn, ping time.Duration) client {
 	given := make(chan net.Conn, 1)
 	given <- conn

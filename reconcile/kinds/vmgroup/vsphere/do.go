@@ -79,8 +79,8 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 	return machine.Destroy(ctx)
 }
 
-// begin begins a task for a machine, or the group's folder, and takes note of it; nil is one that is over already. What the vCenter refuses is a
-// failure of that machine, and waits before it is tried again.
+// begin begins a task for a machine, or the group's folder, and takes note of it; nil is one that is over already. What the vCenter refuses
+// is a failure of that machine, and waits before it is tried again.
 func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
 	about, one := subject{order.Group.UID, order.Machine}, begun{attempt: attemptOf(order)}
 	if err := s.busy(about, one.attempt); err != nil {
@@ -112,8 +112,8 @@ func noteworthy(err error) bool {
 	return isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err)
 }
 
-// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once. One that
-// somebody has moved out of the folder is not made again.
+// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once. One
+// that somebody has moved out of the folder is not made again.
 func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, n
 	return err
 }
 
-// deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began which
-// was killed then may still be on its way into it: while machines are made of the template, it waits.
+// deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began
+// which was killed then may still be on its way into it: while machines are made of the template, it waits.
 func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil || folder == nil {

@@ -26,8 +26,8 @@ const (
 	markSource   = "vmgroup.vm.codeconnect.vmworld.com.source"
 )
 
-// instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services API,
-// VirtualMachineConfigInfo.instanceUuid).
+// instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services
+// API, VirtualMachineConfigInfo.instanceUuid).
 func instanceOf(uid, slot string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(markOwner+"/"+uid+"/"+slot)).String()
 }
@@ -191,8 +191,8 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	return one
 }
 
-// brokenBy is the word for a state in which nothing can be done with a machine until somebody repairs it; empty for any other. A host that is
-// disconnected may come back by itself.
+// brokenBy is the word for a state in which nothing can be done with a machine until somebody repairs it; empty for any other. A host that
+// is disconnected may come back by itself.
 func brokenBy(state types.VirtualMachineConnectionState) string {
 	switch state {
 	case types.VirtualMachineConnectionStateInaccessible, types.VirtualMachineConnectionStateInvalid, types.VirtualMachineConnectionStateOrphaned:

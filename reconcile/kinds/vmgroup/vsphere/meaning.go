@@ -67,8 +67,8 @@ func otherName(certificate *x509.Certificate) string {
 	return "put the name that the certificate has into the key VC_HOST of the Secret vc-creds: " + strings.Join(names, ", ")
 }
 
-// loginMeaning says what an error of logging in means: the account is for a person to correct, or the vCenter cannot be used. Either way nobody asks
-// again at once.
+// loginMeaning says what an error of logging in means: the account is for a person to correct, or the vCenter cannot be used. Either way
+// nobody asks again at once.
 func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 	refused := func(format string, arguments ...any) *vcenter.Error {
 		return &vcenter.Error{Reason: vcenter.Refused, Message: "vCenter " + account.Host + " does not let " + account.User + " in: " + fmt.Sprintf(format, arguments...)}

@@ -21,7 +21,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// site is where a group's folder is. It outlives sessions: the library's objects each hold the client they were found with, and are made on use.
+// site is where a group's folder is. It outlives sessions: the library's objects each hold the client they were found with, and are made on
+// use.
 type site struct {
 	datacenter, parent spot
 	// until is for how long that is believed: somebody may rename them.

@@ -19,13 +19,13 @@ import (
 const (
 	// searchesAtOnce is how many machines are looked for at once in one vCenter, by all groups together.
 	searchesAtOnce = 8
-	// searchLife is for how long a machine of a group that is being deleted is taken for gone: what is not in the group's folder nobody can move
-	// out of it. So a search that takes longer than a question may, is gone on with by the next.
+	// searchLife is for how long a machine of a group that is being deleted is taken for gone: what is not in the group's folder nobody can
+	// move out of it. So a search that takes longer than a question may, is gone on with by the next.
 	searchLife = 5 * time.Minute
 )
 
-// elsewhere finds a machine of the group's wherever it is in the vCenter, and returns its path: the first, which a group has that has any; of a
-// group that is being deleted any there may be. It is asked where none of them was recognised in the group's folder.
+// elsewhere finds a machine of the group's wherever it is in the vCenter, and returns its path: the first, which a group has that has any;
+// of a group that is being deleted any there may be. It is asked where none of them was recognised in the group's folder.
 func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
 	s.forgetSearches()
 	found := make([]string, max(1, group.Leaving))

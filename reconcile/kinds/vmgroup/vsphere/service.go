@@ -1,11 +1,12 @@
 //go:build !without_vcenter
 
-// Package vsphere speaks to vCenters, through govmomi, for reconcile/kinds/vmgroup. It runs in a process of its own (cmd/mysql-operator-vsphere): the
-// library has tables of some thousand types, which every process that is linked with it builds at its start.
+// Package vsphere speaks to vCenters, through govmomi, for reconcile/kinds/vmgroup. It runs in a process of its own
+// (cmd/mysql-operator-vsphere): the library has tables of some thousand types, which every process that is linked with it builds at its
+// start.
 //
-// There is one session for each account, however many groups use it. It is kept by the questions that groups ask all the time, made again when
-// the vCenter has forgotten it, and ended when nobody has asked for a while. A vCenter that does not answer, or refuses, is left in peace for a
-// time that doubles: whoever asks meanwhile is told what was said last.
+// There is one session for each account, however many groups use it. It is kept by the questions that groups ask all the time, made again
+// when the vCenter has forgotten it, and ended when nobody has asked for a while. A vCenter that does not answer, or refuses, is left in
+// peace for a time that doubles: whoever asks meanwhile is told what was said last.
 package vsphere
 
 import (
@@ -111,8 +112,8 @@ func (s *Service) session(account vcenter.Account) (one, spare *session, err err
 	return one, spare, nil
 }
 
-// longest is the session that nobody has used for longest; nil for none. One that is at work now is not meant, and neither is one whose vCenter is
-// left in peace: who comes after would not know of that. s.mu is held.
+// longest is the session that nobody has used for longest; nil for none. One that is at work now is not meant, and neither is one whose
+// vCenter is left in peace: who comes after would not know of that. s.mu is held.
 func (s *Service) longest() *session {
 	var found *session
 	for _, one := range s.sessions {

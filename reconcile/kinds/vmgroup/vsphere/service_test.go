@@ -1,7 +1,7 @@
 //go:build !race && !without_vcenter
 
-// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a lock.
-// These tests run without it (make test-unit).
+// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a
+// lock. These tests run without it (make test-unit).
 
 package vsphere
 

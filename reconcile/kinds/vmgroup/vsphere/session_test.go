@@ -35,7 +35,8 @@ func TestPlacesOutliveSessions(t *testing.T) {
 	}
 }
 
-// TestASessionIsSharedAndRenewed: many groups use one session, which is made again when the vCenter has forgotten it, and ended when nobody uses it.
+// TestASessionIsSharedAndRenewed: many groups use one session, which is made again when the vCenter has forgotten it, and ended when nobody
+// uses it.
 func TestASessionIsSharedAndRenewed(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -165,7 +166,8 @@ func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
 	}
 }
 
-// TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to correct.
+// TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to
+// correct.
 func TestALoginThatFails(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
@@ -268,7 +270,8 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 	}
 }
 
-// TestAccountsThatAreManyTakeTurns: a new one has the session that was unused longest; what is at work, or has to leave a vCenter in peace, stays.
+// TestAccountsThatAreManyTakeTurns: a new one has the session that was unused longest; what is at work, or has to leave a vCenter in peace,
+// stays.
 func TestAccountsThatAreManyTakeTurns(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}

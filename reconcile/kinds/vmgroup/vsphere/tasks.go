@@ -29,7 +29,8 @@ const (
 	retryAway = time.Minute
 )
 
-// failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is gone.
+// failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is
+// gone.
 const failureLife = retryCap
 
 // subject is what a task is about: a machine of a group; with an empty name the group's folder.
@@ -134,8 +135,8 @@ func (s bound) states(ctx context.Context, references []types.ManagedObjectRefer
 	return found, nil
 }
 
-// over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the next
-// look will show it.
+// over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the
+// next look will show it.
 func (s *session) over(about subject, one begun, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +150,8 @@ func (s *session) over(about subject, one begun, err error) {
 	s.note(about, one.attempt, err)
 }
 
-// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make its size
-// any easier to change.
+// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make
+// its size any easier to change.
 func (s *session) passed(about subject, verb vcenter.Verb) {
 	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
 		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)

@@ -35,8 +35,8 @@ type identified struct {
 	until    time.Time
 }
 
-// respell has machines that were made of the group's template tell its spelling of now. Templates are only looked for while there is another
-// spelling than that.
+// respell has machines that were made of the group's template tell its spelling of now. Templates are only looked for while there is
+// another spelling than that.
 func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machines []vcenter.Machine) error {
 	for i, one := range machines {
 		if one.Owner != group.UID || one.Making || one.Template == group.Template {
@@ -59,8 +59,8 @@ func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machi
 	return nil
 }
 
-// identityOf tells which template a spelling means; empty if there is none of it. lasting says that the answer that there is none is good for a
-// while, too.
+// identityOf tells which template a spelling means; empty if there is none of it. lasting says that the answer that there is none is good
+// for a while, too.
 func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bool) (string, error) {
 	s.mu.Lock()
 	known, is := s.templates[of]

@@ -12,7 +12,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestNothingGoesForWhatCannotBeMade: a machine that is to be replaced stays as it is where there is no template, or no place, for the next.
+// TestNothingGoesForWhatCannotBeMade: a machine that is to be replaced stays as it is where there is no template, or no place, for the
+// next.
 func TestNothingGoesForWhatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -37,7 +38,8 @@ func TestNothingGoesForWhatCannotBeMade(t *testing.T) {
 	until(t, service, group, "its end", rests(0))
 }
 
-// TestATemplateHasManyNames: what a machine is made of is told by what it is, not by how it is spelled; also of machines whose mark has only that.
+// TestATemplateHasManyNames: what a machine is made of is told by what it is, not by how it is spelled; also of machines whose mark has
+// only that.
 func TestATemplateHasManyNames(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)

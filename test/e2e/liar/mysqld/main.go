@@ -1,5 +1,5 @@
-// Command mysqld is what a tenant's image may have in the place of mysqld: it looks for everything that its container can read, writes that to the
-// container's log, and answers whoever asks for its version with something else, by every way that there is.
+// Command mysqld is what a tenant's image may have in the place of mysqld: it looks for everything that its container can read, writes that
+// to the container's log, and answers whoever asks for its version with something else, by every way that there is.
 package main
 
 import (
