@@ -22,15 +22,12 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
-
-// rootfsVariable names the root file system of an image that has mysqld, for tests against MySQL itself; without it they are skipped:
-//
-//	MYSQLD_ROOTFS=/path/to/rootfs go test ./reconcile/mysql/agent
-const rootfsVariable = "MYSQLD_ROOTFS"
 
 // realMember is a mysqld with its agent, prepared as in a Pod.
 type realMember struct {
+	rootfs string
 	layout Layout
 	agent  *Agent
 	port   int
@@ -39,11 +36,7 @@ type realMember struct {
 
 func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMember {
 	t.Helper()
-	rootfs := os.Getenv(rootfsVariable)
-	if rootfs == "" {
-		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", rootfsVariable)
-	}
-	m := &realMember{layout: newLayout(t), port: freePort(t)}
+	m := &realMember{rootfs: rootfs.Need(t), layout: newLayout(t), port: freePort(t)}
 	for _, prepare := range before {
 		prepare(m.layout)
 	}
@@ -60,9 +53,7 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 	if err := Prepare(m.layout, Identity{Pod: "db-0", Host: "localhost", Settings: settings, Given: smallest()}); err != nil {
 		t.Fatal(err)
 	}
-	if output, err := mysqldCommand(t.Context(), rootfs, m.layout.initConfig()).CombinedOutput(); err != nil {
-		t.Fatalf("initialize: %v\n%s\n%s", err, output, m.messages())
-	}
+	rootfs.NewData(t, m.rootfs, m.layout.DataDir())
 	m.start(t)
 	if m.agent, err = New(m.layout, false, logr.Discard()); err != nil {
 		t.Fatal(err)
@@ -83,7 +74,7 @@ func startRealMember(t *testing.T, ca authority, before ...func(Layout)) *realMe
 
 func (m *realMember) start(t *testing.T) {
 	t.Helper()
-	m.mysqld = mysqldCommand(context.WithoutCancel(t.Context()), os.Getenv(rootfsVariable), m.layout.serverConfig())
+	m.mysqld = rootfs.Mysqld(context.WithoutCancel(t.Context()), m.rootfs, "--defaults-file="+m.layout.serverConfig())
 	m.mysqld.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := m.mysqld.Start(); err != nil {
 		t.Fatal(err)
@@ -98,14 +89,6 @@ func (m *realMember) crashes(t *testing.T) {
 	_ = m.mysqld.Wait()
 	m.start(t)
 	m.until(t, "the agent has noticed", func() bool { return m.agent.Status().Boot != boot })
-}
-
-// mysqldCommand is mysqld of a root file system with its own loader and libraries.
-func mysqldCommand(ctx context.Context, rootfs, config string) *exec.Cmd {
-	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
-	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", "--library-path", libraries, rootfs+"/usr/sbin/mysqld",
-		"--defaults-file="+config, "--user=root", "--basedir="+rootfs+"/usr", "--plugin-dir="+rootfs+"/usr/lib/mysql/plugin",
-		"--lc-messages-dir="+rootfs+"/usr/share/mysql", "--character-sets-dir="+rootfs+"/usr/share/mysql/charsets")
 }
 
 func (m *realMember) log() string { return filepath.Join(m.layout.Temp, "error.log") }

@@ -22,14 +22,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/pki"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
-
-// The tests against MySQL itself need its files: a folder with the root file system of an image that has mysqld, as in
-//
-//	MYSQLD_ROOTFS=/path/to/rootfs go test ./reconcile/mysql/clone
-//
-// They run mysqld with the folder's own libraries, and write only below the folder for temporary files.
-const rootfsVariable = "MYSQLD_ROOTFS"
 
 // server is a mysqld of a test.
 type server struct {
@@ -44,33 +38,11 @@ type server struct {
 
 var cloneAccount = mysqld.Account{User: "clone", Password: "clone me"} //nolint:gochecknoglobals // a constant, if structs could be
 
-// rootfs skips a test if there is no mysqld.
-func rootfs(t testing.TB) string {
-	t.Helper()
-	folder := os.Getenv(rootfsVariable)
-	if folder == "" {
-		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", rootfsVariable)
-	}
-	return folder
-}
-
-// command is mysqld of the root file system with its own loader and libraries.
-func command(ctx context.Context, rootfs string, arguments ...string) *exec.Cmd {
-	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
-	all := append([]string{"--library-path", libraries, rootfs + "/usr/sbin/mysqld", "--no-defaults", "--user=root", "--basedir=" + rootfs + "/usr",
-		"--plugin-dir=" + rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + rootfs + "/usr/share/mysql",
-		"--character-sets-dir=" + rootfs + "/usr/share/mysql/charsets"}, arguments...)
-	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
-}
-
 // newServer makes an empty data directory and starts mysqld on it.
 func newServer(t testing.TB, settings ...string) *server {
 	t.Helper()
-	folder := rootfs(t)
-	data := filepath.Join(t.TempDir(), "data")
-	if output, err := command(t.Context(), folder, "--datadir="+data, "--initialize-insecure").CombinedOutput(); err != nil {
-		t.Fatalf("initialize: %v\n%s", err, output)
-	}
+	folder, data := rootfs.Need(t), filepath.Join(t.TempDir(), "data")
+	rootfs.NewData(t, folder, data)
 	s := startServer(t, folder, data, settings...)
 	s.exec(t, "SET sql_log_bin = OFF",
 		"CREATE USER clone IDENTIFIED WITH caching_sha2_password BY 'clone me' REQUIRE SSL",
@@ -79,10 +51,10 @@ func newServer(t testing.TB, settings ...string) *server {
 }
 
 // startServer starts mysqld with the settings of a member on a data directory, and waits until it answers.
-func startServer(t testing.TB, rootfs, data string, settings ...string) *server {
+func startServer(t testing.TB, folder, data string, settings ...string) *server {
 	t.Helper()
 	run := t.TempDir()
-	s := &server{data: data, log: filepath.Join(run, "error.log"), rootfs: rootfs, port: freePort(t), ended: make(chan error, 1)}
+	s := &server{data: data, log: filepath.Join(run, "error.log"), rootfs: folder, port: freePort(t), ended: make(chan error, 1)}
 	s.authority = writeCertificates(t, run)
 	socket := filepath.Join(run, "s")
 	arguments := append([]string{
@@ -93,7 +65,7 @@ func startServer(t testing.TB, rootfs, data string, settings ...string) *server 
 		"--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1", "--server-id=" + fmt.Sprint(s.port),
 		"--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so", "--plugin-load-add=mysql_clone.so",
 	}, settings...)
-	s.process = command(context.WithoutCancel(t.Context()), rootfs, arguments...)
+	s.process = rootfs.Mysqld(context.WithoutCancel(t.Context()), folder, "--no-defaults", arguments...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.process.Start(); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
 
 // discard takes everything and keeps nothing.
@@ -300,7 +302,7 @@ func TestUnfinishedDirectory(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	output, err := command(ctx, donor.rootfs, "--datadir="+root, "--socket="+filepath.Join(t.TempDir(), "s"), "--skip-networking", "--secure-file-priv=NULL", "--mysqlx=OFF").CombinedOutput()
+	output, err := rootfs.Mysqld(ctx, donor.rootfs, "--no-defaults", "--datadir="+root, "--socket="+filepath.Join(t.TempDir(), "s"), "--skip-networking", "--secure-file-priv=NULL", "--mysqlx=OFF").CombinedOutput()
 	var exit *exec.ExitError
 	if ctx.Err() != nil || !errors.As(err, &exit) || !strings.Contains(string(output), "Incomplete cloned data directory") {
 		t.Errorf("mysqld: %v\n%s", err, output)

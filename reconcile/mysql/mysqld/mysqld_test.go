@@ -16,12 +16,8 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/pki"
+	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
-
-// rootfsVariable names the root file system of an image that has mysqld, for tests against MySQL itself; without it they are skipped:
-//
-//	MYSQLD_ROOTFS=/path/to/rootfs go test ./reconcile/mysql/mysqld
-const rootfsVariable = "MYSQLD_ROOTFS"
 
 // mysqld is a data directory with the settings to start a server on it.
 type mysqld struct {
@@ -36,14 +32,8 @@ type mysqld struct {
 // newMysqld makes a data directory. certificates is the folder with ca.pem, cert.pem and key.pem.
 func newMysqld(t *testing.T, certificates string) *mysqld {
 	t.Helper()
-	rootfs := os.Getenv(rootfsVariable)
-	if rootfs == "" {
-		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", rootfsVariable)
-	}
-	m := &mysqld{rootfs: rootfs, folder: t.TempDir(), port: freePort(t)}
-	if output, err := m.command(t.Context(), "--datadir="+m.data(), "--initialize-insecure").CombinedOutput(); err != nil {
-		t.Fatalf("initialize: %v\n%s", err, output)
-	}
+	m := &mysqld{rootfs: rootfs.Need(t), folder: t.TempDir(), port: freePort(t)}
+	rootfs.NewData(t, m.rootfs, m.data())
 	m.settings = []string{
 		"--datadir=" + m.data(), "--socket=" + m.socket(), fmt.Sprintf("--port=%d", m.port), "--bind-address=127.0.0.1", "--mysqlx=OFF",
 		"--pid-file=" + m.file("pid"), "--log-error=" + m.file("error.log"), "--tmpdir=" + m.folder, "--secure-file-priv=NULL", "--skip-name-resolve",
@@ -59,13 +49,9 @@ func (m *mysqld) file(name string) string { return filepath.Join(m.folder, name)
 func (m *mysqld) data() string            { return m.file("data") }
 func (m *mysqld) socket() string          { return m.file("s") }
 
-// command is mysqld of the root file system with its own loader and libraries.
+// command is mysqld of the root file system.
 func (m *mysqld) command(ctx context.Context, arguments ...string) *exec.Cmd {
-	libraries := m.rootfs + "/usr/lib/x86_64-linux-gnu:" + m.rootfs + "/usr/lib/mysql/private:" + m.rootfs + "/usr/lib64"
-	all := append([]string{"--library-path", libraries, m.rootfs + "/usr/sbin/mysqld", "--no-defaults", "--user=root", "--basedir=" + m.rootfs + "/usr",
-		"--plugin-dir=" + m.rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + m.rootfs + "/usr/share/mysql",
-		"--character-sets-dir=" + m.rootfs + "/usr/share/mysql/charsets"}, arguments...)
-	made := exec.CommandContext(ctx, m.rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
+	made := rootfs.Mysqld(ctx, m.rootfs, "--no-defaults", arguments...)
 	made.Env = append(os.Environ(), m.environment...)
 	return made
 }

@@ -1,0 +1,83 @@
+// Package rootfs runs real mysqlds for tests, with the programs and libraries of a MySQL image's root file system and without a container:
+//
+//	MYSQLD_ROOTFS=/path/to/rootfs go test ./reconcile/mysql/...
+package rootfs
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+const variable = "MYSQLD_ROOTFS"
+
+// Need returns the root file system, and skips the test if there is none.
+func Need(t testing.TB) string {
+	t.Helper()
+	folder := os.Getenv(variable)
+	if folder == "" {
+		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", variable)
+	}
+	return folder
+}
+
+// Mysqld is a command with the image's own loader and libraries. defaults is --no-defaults or --defaults-file=FILE.
+func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *exec.Cmd {
+	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
+	all := append([]string{
+		"--library-path", libraries, rootfs + "/usr/sbin/mysqld", defaults, "--user=root", "--basedir=" + rootfs + "/usr",
+		"--plugin-dir=" + rootfs + "/usr/lib/mysql/plugin", "--lc-messages-dir=" + rootfs + "/usr/share/mysql",
+		"--character-sets-dir=" + rootfs + "/usr/share/mysql/charsets",
+	}, arguments...)
+	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
+}
+
+// NewData makes a data directory as mysqld --initialize-insecure does, with a server of its own. It is a copy: to initialize one takes
+// several seconds of processor time, so that is done once for each image.
+func NewData(t testing.TB, rootfs, data string) {
+	t.Helper()
+	template, err := template(t.Context(), rootfs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if output, err := exec.CommandContext(t.Context(), "cp", "-aT", "--sparse=always", template, data).CombinedOutput(); err != nil {
+		t.Fatalf("copy %s: %v\n%s", template, err, output)
+	}
+	// The next start makes another UUID.
+	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+}
+
+// template returns an initialized data directory. It is beside the root file system, named by the mysqld that made it.
+func template(ctx context.Context, rootfs string) (string, error) {
+	program, err := os.Stat(rootfs + "/usr/sbin/mysqld")
+	if err != nil {
+		return "", fmt.Errorf("find mysqld: %w", err)
+	}
+	name := fmt.Sprintf("mysql-data-%x", sha256.Sum256(fmt.Append(nil, program.Size(), program.ModTime().UnixNano())))
+	folder := filepath.Join(filepath.Dir(rootfs), name[:len("mysql-data-")+16])
+	if _, err := os.Stat(folder); err == nil {
+		return folder, nil
+	}
+	made, err := os.MkdirTemp(filepath.Dir(rootfs), "mysql-data-new")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = os.RemoveAll(made) }()
+	data := filepath.Join(made, "data")
+	output, err := Mysqld(ctx, rootfs, "--no-defaults", "--datadir="+data, "--initialize-insecure").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("initialize a data directory: %w\n%s", err, output)
+	}
+	if err := os.Rename(data, folder); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	return folder, nil
+}
