@@ -12,6 +12,7 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
@@ -332,7 +333,7 @@ func TestWrongKeys(t *testing.T) {
 	store := volumeAt(t, t.TempDir())
 	_, manifest := backedUp(t, store, WriteOptions{Recipients: []age.Recipient{newIdentity(t).Recipient()}}, 1<<20)
 	for name, identities := range map[string][]age.Identity{"none": nil, "another": {newIdentity(t)}} {
-		var key *KeyError
+		var key *encryption.KeyError
 		if err := Extract(t.Context(), store, manifest, ReadOptions{Identities: identities}, tree{}); !errors.As(err, &key) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -21,15 +21,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
-	schemeAzure   = "azblob"
-	keyAccount    = "AZURE_STORAGE_ACCOUNT"
-	keyAccountKey = "AZURE_STORAGE_KEY"
-	keySAS        = "AZURE_STORAGE_SAS_TOKEN"
-	// optionAccount names the storage account in a URL, so that a Pod with an identity needs no Secret.
-	optionAccount = "storage_account"
 	// azurePolynomial is that of Azure's CRC-64.
 	azurePolynomial = 0x9A6C9329AC4BC9B5
 )
@@ -38,36 +34,36 @@ const (
 // after a week ("Put Block").
 type azureBucket struct {
 	client *container.Client
-	place  place
+	place  destination.Place
 	// pieceSize is how many bytes are sent at a time.
 	pieceSize int64
 }
 
 // openAzure makes a Store of a container.
-func openAzure(_ context.Context, store *Store, location Location, place place) error {
+func openAzure(_ context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
 		return err
 	}
-	keys, err := readKeys(location.CredentialsDir, keyAccount, keyAccountKey, keySAS)
+	keys, err := readKeys(location.CredentialsDir, destination.KeyAccount, destination.KeyAccountKey, destination.KeySAS)
 	if err != nil {
 		return err
 	}
-	account := firstOf(place.option(optionAccount), keys[keyAccount], os.Getenv(keyAccount))
+	account := firstOf(place.Option(destination.OptionAccount), keys[destination.KeyAccount], os.Getenv(destination.KeyAccount))
 	if err := checkAccount(account); err != nil {
 		return err
 	}
-	endpoint := place.option("endpoint")
-	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.bucket)
+	endpoint := place.Option("endpoint")
+	address := firstOf(strings.TrimSuffix(endpoint, "/"), "https://"+account+".blob.core.windows.net") + "/" + url.PathEscape(place.Bucket)
 	options := azcore.ClientOptions{
 		Transport: discreet{client.Transport}, Retry: azureRetries(store.tuning), PerCallPolicies: []policy.Policy{checksums{}},
 	}
 	var made *container.Client
 	switch {
-	case keys[keyAccountKey] != "":
-		made, err = withAccountKey(address, account, keys[keyAccountKey], options)
-	case keys[keySAS] != "":
-		made, err = withSignature(address, keys[keySAS], options)
+	case keys[destination.KeyAccountKey] != "":
+		made, err = withAccountKey(address, account, keys[destination.KeyAccountKey], options)
+	case keys[destination.KeySAS] != "":
+		made, err = withSignature(address, keys[destination.KeySAS], options)
 	default:
 		made, err = withPodIdentity(address, options)
 	}
@@ -81,7 +77,7 @@ func openAzure(_ context.Context, store *Store, location Location, place place) 
 // checkAccount refuses what is no name of a storage account (Azure documentation, "Storage account overview"): it becomes part of a host's.
 func checkAccount(account string) error {
 	if account == "" {
-		return fmt.Errorf("no storage account: add ?%s=… to the URL, or %s to the Secret", optionAccount, keyAccount)
+		return fmt.Errorf("no storage account: add ?%s=… to the URL, or %s to the Secret", destination.OptionAccount, destination.KeyAccount)
 	}
 	if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(account) {
 		return fmt.Errorf("%q is no name of a storage account: it has 3 to 24 lower-case letters and digits", account)
@@ -113,7 +109,7 @@ func azurePasses(response *http.Response, err error) bool {
 func withAccountKey(address, account, key string, options azcore.ClientOptions) (*container.Client, error) {
 	credential, err := container.NewSharedKeyCredential(account, key)
 	if err != nil {
-		return nil, errors.New("read credentials: " + keyAccountKey + " is no key of a storage account")
+		return nil, errors.New("read credentials: " + destination.KeyAccountKey + " is no key of a storage account")
 	}
 	return container.NewClientWithSharedKeyCredential(address, credential, &container.ClientOptions{ClientOptions: options})
 }
@@ -121,7 +117,7 @@ func withAccountKey(address, account, key string, options azcore.ClientOptions) 
 func withSignature(address, token string, options azcore.ClientOptions) (*container.Client, error) {
 	whole := address + "?" + strings.TrimPrefix(token, "?")
 	if _, err := url.Parse(whole); err != nil {
-		return nil, errors.New("read credentials: " + keySAS + " is no shared access signature") // the cause would quote it
+		return nil, errors.New("read credentials: " + destination.KeySAS + " is no shared access signature") // the cause would quote it
 	}
 	return container.NewClientWithNoCredential(whole, &container.ClientOptions{ClientOptions: options})
 }
@@ -189,8 +185,8 @@ func (b azureBucket) get(ctx context.Context, name string, offset int64) (io.Rea
 }
 
 func (b azureBucket) list(ctx context.Context) ([]object, error) {
-	prefix := b.place.key("") + "/"
-	if b.place.folder == "" {
+	prefix := b.place.Key("") + "/"
+	if b.place.Folder == "" {
 		prefix = ""
 	}
 	pages := b.client.NewListBlobsHierarchyPager("/", &container.ListBlobsHierarchyOptions{Prefix: &prefix})
@@ -232,5 +228,5 @@ func (b azureBucket) remove(ctx context.Context, name string) error {
 func (b azureBucket) sweep(context.Context) error { return nil }
 
 func (b azureBucket) blob(name string) *blockblob.Client {
-	return b.client.NewBlockBlobClient(b.place.key(name))
+	return b.client.NewBlockBlobClient(b.place.Key(name))
 }

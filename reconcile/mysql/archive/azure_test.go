@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // fakeAzure answers the handful of Blob service requests that a Store sends, as its REST reference describes them.
@@ -36,7 +38,7 @@ func newFakeAzure(t *testing.T) (*fakeAzure, Location) {
 	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "SharedKey account:"}
 	server := httptest.NewServer(fake)
 	t.Cleanup(server.Close)
-	keys := map[string]string{keyAccount: "account", keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test")), keyEndpoint: server.URL}
+	keys := map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test")), destination.KeyEndpoint: server.URL}
 	return fake, Location{URL: "azblob://backups/azure?endpoint=" + server.URL, CredentialsDir: secretDir(t, keys)}
 }
 
@@ -159,15 +161,15 @@ func TestAzureWithThePodsIdentity(t *testing.T) {
 	fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "Bearer " + testToken}
 	server := httptest.NewTLSServer(fake)
 	t.Cleanup(server.Close)
-	ca := secretDir(t, map[string]string{"ca.crt": string(pemOf(server.Certificate().Raw)), keyEndpoint: server.URL})
+	ca := secretDir(t, map[string]string{"ca.crt": string(pemOf(server.Certificate().Raw)), destination.KeyEndpoint: server.URL})
 	conforms(t, opened(t, Location{URL: "azblob://backups/azure?storage_account=account&endpoint=" + server.URL, CredentialsDir: ca}))
 }
 
 func TestAzureAccounts(t *testing.T) {
 	t.Parallel()
-	key := map[string]string{keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
+	key := map[string]string{destination.KeyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
 	with := func(account string) map[string]string {
-		return map[string]string{keyAccount: account, keyAccountKey: key[keyAccountKey]}
+		return map[string]string{destination.KeyAccount: account, destination.KeyAccountKey: key[destination.KeyAccountKey]}
 	}
 	for name, story := range map[string]struct {
 		options string
@@ -184,7 +186,7 @@ func TestAzureAccounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, err := open(t.Context(), Location{URL: "azblob://backups/azure" + story.options, CredentialsDir: secretDir(t, story.secret)}, impatient())
-			if told, ok := errors.AsType[*StoreError](err); story.refused != "" && (!ok || told.Kind != KindInvalid || !strings.Contains(err.Error(), story.refused)) {
+			if told, ok := errors.AsType[*destination.StoreError](err); story.refused != "" && (!ok || told.Kind != destination.KindInvalid || !strings.Contains(err.Error(), story.refused)) {
 				t.Errorf("open: %v", err)
 			}
 			if story.refused != "" {
@@ -205,17 +207,17 @@ func TestAzureRefuses(t *testing.T) {
 	t.Parallel()
 	for code, story := range map[string]struct {
 		status int
-		kind   Kind
+		kind   destination.Kind
 	}{
-		"AuthenticationFailed": {http.StatusForbidden, KindRefused},
-		"ContainerNotFound":    {http.StatusNotFound, KindNotFound},
-		"ServerBusy":           {http.StatusServiceUnavailable, KindUnavailable},
+		"AuthenticationFailed": {http.StatusForbidden, destination.KindRefused},
+		"ContainerNotFound":    {http.StatusNotFound, destination.KindNotFound},
+		"ServerBusy":           {http.StatusServiceUnavailable, destination.KindUnavailable},
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			fake, location := newFakeAzure(t)
 			fake.refuse, fake.status = code, story.status
-			var failed *StoreError
+			var failed *destination.StoreError
 			if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != story.kind {
 				t.Errorf("begin: %v", err)
 			}
@@ -227,7 +229,7 @@ func TestAzureListingWithoutAList(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerXML(w, "EnumerationResults", "") }))
 	t.Cleanup(server.Close)
-	keys := map[string]string{keyAccount: "account", keyAccountKey: "YQ==", keyEndpoint: server.URL}
+	keys := map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: "YQ==", destination.KeyEndpoint: server.URL}
 	store := opened(t, Location{URL: "azblob://backups/azure?endpoint=" + server.URL, CredentialsDir: secretDir(t, keys)})
 	if found, err := store.list(t.Context()); err == nil {
 		t.Errorf("it lists %v", found)

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // remote is a store that is reached over TLS through a proxy on which things go wrong.
@@ -30,7 +32,7 @@ func remotes() map[string]func(*testing.T) *remote {
 			t.Helper()
 			fake := newFakeS3()
 			fake.ignoresMD5 = ignoresMD5
-			keys := map[string]string{keyAccess: "someone", keySecret: "a secret of the test"}
+			keys := map[string]string{destination.KeyAccess: "someone", destination.KeySecret: "a secret of the test"}
 			return newRemote(t, fake, "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", keys).counting(&fake.refused, &fake.undigested)
 		}
 	}
@@ -41,13 +43,13 @@ func remotes() map[string]func(*testing.T) *remote {
 			fake := newFakeS3()
 			issuer := httptest.NewServer(http.HandlerFunc(issueToken))
 			t.Cleanup(issuer.Close)
-			keys := map[string]string{keyServiceAccount: serviceAccountKey(t, issuer.URL)}
+			keys := map[string]string{destination.KeyServiceAccount: serviceAccountKey(t, issuer.URL)}
 			return newRemote(t, demandToken(fake), "gs://backups/%s?endpoint=%s", keys).counting(&fake.refused, &fake.undigested)
 		},
 		"azblob": func(t *testing.T) *remote {
 			t.Helper()
 			fake := &fakeAzure{blobs: map[string][]byte{}, blocks: map[string][]byte{}, authorized: "SharedKey account:"}
-			keys := map[string]string{keyAccount: "account", keyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
+			keys := map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: base64.StdEncoding.EncodeToString([]byte("a key of the test"))}
 			return newRemote(t, fake, "azblob://backups/%s?endpoint=%s", keys).counting(&fake.refused, &fake.undigested)
 		},
 	}
@@ -59,7 +61,7 @@ func newRemote(t *testing.T, handler http.Handler, url string, keys map[string]s
 	t.Cleanup(server.Close)
 	through := newProxy(t, server.URL, httptest.NewTLSServer, nil)
 	keys = maps.Clone(keys)
-	keys["ca.crt"], keys[keyEndpoint] = string(pemOf(through.server.Certificate().Raw)), through.server.URL
+	keys["ca.crt"], keys[destination.KeyEndpoint] = string(pemOf(through.server.Certificate().Raw)), through.server.URL
 	return &remote{handler: handler, proxy: through, url: url, keys: keys, retries200: !strings.HasPrefix(url, "azblob:")}
 }
 
@@ -152,7 +154,7 @@ func badDay(t *testing.T, remote *remote, day fault, lasts int) {
 		if err == nil && whole != nil {
 			t.Fatalf("%s at request %d (%s): the backup is complete, and %v", day, number, remote.proxy.lastBroken(), whole)
 		}
-		if told, ok := errors.AsType[*StoreError](err); day == faultRedirected && err != nil && (!ok || told.Kind != KindRedirected) {
+		if told, ok := errors.AsType[*destination.StoreError](err); day == faultRedirected && err != nil && (!ok || told.Kind != destination.KindRedirected) {
 			t.Fatalf("%s at request %d: %v", day, number, err)
 		}
 		if day == faultErrorIn200 && remote.retries200 && remote.proxy.lastBroken() != http.MethodGet && err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // object is one stored file of a folder.
@@ -68,7 +70,7 @@ func (s *Store) read(ctx context.Context, name string, limit int64) ([]byte, err
 // explain makes a StoreError of what a bucket returned. The end of the context, what the caller's own body returned, and an absent object
 // stay what they are.
 func (s *Store) explain(ctx context.Context, op string, err error) error {
-	var explained *StoreError
+	var explained *destination.StoreError
 	var own *bodyError
 	switch {
 	case err == nil:
@@ -80,7 +82,7 @@ func (s *Store) explain(ctx context.Context, op string, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", op, context.Cause(ctx))
 	}
-	return &StoreError{Kind: s.classify(err), Op: settled(op), Err: inPlainWords(err)}
+	return &destination.StoreError{Kind: s.classify(err), Op: settled(op), Err: inPlainWords(err)}
 }
 
 // bodyError marks an error as that of the body that is being stored, and none of the store.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	compression = "zstd"
-	encryption  = "age"
+	compression      = "zstd"
+	encryptionScheme = "age"
 	// chunkSize is how many raw bytes a chunk has; the last one has fewer. It bounds what has to be in memory to compress on all cores.
 	chunkSize = 2 << 20
 	// workers is how many chunks are compressed, or decompressed, at a time: a backup is to leave the member's node some CPU.

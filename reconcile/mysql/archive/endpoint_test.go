@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // secretsOf are Secrets for each kind of store; those whose credentials are shown to the server are marked.
@@ -22,116 +24,15 @@ func secretsOf() map[string]struct {
 		keys  map[string]string
 		shown bool
 	}{
-		"s3: a key":                {"s3://b/f?region=r", map[string]string{keyAccess: "a", keySecret: "b"}, false},
-		"s3: a session":            {"s3://b/f?region=r", map[string]string{keyAccess: "a", keySecret: "b", keySession: "c"}, true},
+		"s3: a key":                {"s3://b/f?region=r", map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"}, false},
+		"s3: a session":            {"s3://b/f?region=r", map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeySession: "c"}, true},
 		"s3: the Pod's identity":   {"s3://b/f?region=r", map[string]string{}, true},
-		"gs: an account":           {"gs://b/f?", map[string]string{keyServiceAccount: "{}"}, true},
+		"gs: an account":           {"gs://b/f?", map[string]string{destination.KeyServiceAccount: "{}"}, true},
 		"gs: the Pod's identity":   {"gs://b/f?", map[string]string{}, true},
-		"azblob: a key":            {"azblob://b/f?storage_account=mine", map[string]string{keyAccountKey: "a"}, false},
-		"azblob: a signature":      {"azblob://b/f?storage_account=mine", map[string]string{keyAccount: "mine", keySAS: "a"}, true},
+		"azblob: a key":            {"azblob://b/f?storage_account=mine", map[string]string{destination.KeyAccountKey: "a"}, false},
+		"azblob: a signature":      {"azblob://b/f?storage_account=mine", map[string]string{destination.KeyAccount: "mine", destination.KeySAS: "a"}, true},
 		"azblob: the Pod's":        {"azblob://b/f?storage_account=mine", map[string]string{}, true},
-		"azblob: both, key counts": {"azblob://b/f?storage_account=mine", map[string]string{keySAS: "a", keyAccountKey: "a"}, false},
-	}
-}
-
-// Credentials go to the provider, or where their owner says; and in clear they go nowhere.
-func TestWhereCredentialsGo(t *testing.T) {
-	t.Parallel()
-	const yours, plain, owner = "https://store.example:9000", "http://store.example:9000", "your own words"
-	for name, secret := range secretsOf() {
-		scheme, _, _ := strings.Cut(secret.url, ":")
-		isOwn := len(secret.keys) > 0
-		providers := map[string]string{"s3": "https://s3.il-central-1.amazonaws.com", "gs": "https://storage.googleapis.com", "azblob": "https://mine.blob.core.windows.net"}[scheme]
-		for _, test := range []struct {
-			endpoint        string
-			named, anywhere string
-			want            bool
-		}{
-			{"", "", "", true},
-			{providers, "", "", true},
-			{providers, "", owner, true},
-			{strings.Replace(providers, "https", "http", 1), "", "", false},
-			{providers + ".attacker.example", "", "", false},
-			{providers + ":444", "", "", false},
-			// Go writes this letter small as an i, and asks for a name that is neither.
-			{"https://" + strings.Replace(strings.TrimPrefix(providers, "https://"), "i", "%C4%B0", 1), "", "", false},
-			{yours, "", "", false},
-			{yours, "https://other.example", "", false},
-			{yours, "http://store.example:9000", "", false},
-			{yours, "https://store.example", "", false},
-			{yours, yours, "", true},
-			{yours + "/", "store.example:9000", "", true},
-			{"https://STORE.example:9000", yours + "/", "", true},
-			{yours, "", anyEndpoint, isOwn},
-			{yours, "", "ANY", false},
-			{plain, "", "", false},
-			{plain, "", anyEndpoint, false},
-			{plain, yours, "", false},
-			{plain, "store.example:9000", "", false},
-			{plain, plain, "", !secret.shown},
-			{"http://127.0.0.1:9000", "", "", false},
-		} {
-			keys := map[string][]byte{keyEndpoint: []byte(test.named + "\n"), keyEndpoints: []byte(test.anywhere)}
-			for key, value := range secret.keys {
-				keys[key] = []byte(value)
-			}
-			url := secret.url
-			if test.endpoint != "" {
-				url += "&endpoint=" + test.endpoint
-			}
-			err := CheckEndpoint(url, keys)
-			if (err == nil) != test.want {
-				t.Errorf("%s, endpoint %q, the Secret names %q, endpoints %q: %v", name, test.endpoint, test.named, test.anywhere, err)
-			}
-		}
-	}
-}
-
-// Every customer of Azure has servers of Azure's: a signature for one storage account is not shown to another.
-func TestSignatureForAnotherAccount(t *testing.T) {
-	t.Parallel()
-	type secret = map[string]string
-	const azures = ".blob.core.windows.net"
-	signed := secret{keySAS: "sig=a", keyAccount: "mine"}
-	for story, test := range map[string]struct {
-		options string
-		secret  secret
-		told    string
-	}{
-		"the Secret says whose it is":        {"", signed, ""},
-		"so does the URL":                    {"storage_account=mine", signed, ""},
-		"the account's own server":           {"endpoint=https://mine" + azures, signed, ""},
-		"the same, in capitals":              {"endpoint=https://MINE" + azures + ".:443/", signed, ""},
-		"its second place":                   {"endpoint=https://mine-secondary" + azures, signed, ""},
-		"its server in a zone":               {"endpoint=https://mine.z12.blob.storage.azure.net", signed, ""},
-		"another account":                    {"storage_account=evil", signed, "storage_account=evil: the Secret has a signature for another"},
-		"its server":                         {"endpoint=https://evil" + azures, signed, "endpoint=https://evil" + azures + ": the Secret has a signature for another"},
-		"its server, under the right name":   {"storage_account=mine&endpoint=https://evil" + azures, signed, "signature for another"},
-		"its second place, which is not one": {"endpoint=https://mine-secondary-secondary" + azures, signed, "none of the provider's own"},
-		"a name in the name":                 {"endpoint=https://evil.privatelink" + azures, signed, "signature for another"},
-		"nobody says whose it is":            {"", secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"the URL alone says whose it is":     {"storage_account=evil", secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"the URL alone names the server":     {"storage_account=evil&endpoint=https://evil" + azures, secret{keySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"an endpoint that the URL leaves":    {"storage_account=evil", secret{keySAS: "sig=a", keyEndpoint: "https://mine" + azures}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"any endpoint, but the URL has none": {"storage_account=evil", secret{keySAS: "sig=a", keyEndpoints: anyEndpoint}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"the Secret names the server":        {"storage_account=mine&endpoint=https://mine" + azures, secret{keySAS: "sig=a", keyEndpoint: "mine" + azures}, ""},
-		"a server of one's own":              {"storage_account=mine&endpoint=https://store.example", secret{keySAS: "sig=a", keyEndpoint: "store.example"}, ""},
-		"any server":                         {"endpoint=https://yours" + azures, secret{keySAS: "sig=a", keyAccount: "mine", keyEndpoints: anyEndpoint}, ""},
-		"a stranger's server":                {"storage_account=mine&endpoint=https://store.example", secret{keySAS: "sig=a"}, "none of the provider's own"},
-		"a key, which only signs":            {"storage_account=yours", secret{keyAccountKey: "YQ==", keyAccount: "mine"}, ""},
-		"a key beside it, which counts":      {"storage_account=yours", secret{keySAS: "sig=a", keyAccountKey: "YQ=="}, ""},
-	} {
-		keys := map[string][]byte{}
-		for key, value := range test.secret {
-			keys[key] = []byte(value + "\n")
-		}
-		err := CheckEndpoint("azblob://b/f?"+test.options, keys)
-		if (err == nil) != (test.told == "") || err != nil && !strings.Contains(err.Error(), test.told) {
-			t.Errorf("%s: %v, want %q", story, err, test.told)
-		}
-	}
-	if err := CheckEndpoint("s3://b/f?region=r", map[string][]byte{keyAccess: []byte("a"), keySecret: []byte("b"), keySAS: []byte("sig=a")}); err != nil {
-		t.Errorf("a signature that is not used: %v", err)
+		"azblob: both, key counts": {"azblob://b/f?storage_account=mine", map[string]string{destination.KeySAS: "a", destination.KeyAccountKey: "a"}, false},
 	}
 }
 
@@ -151,15 +52,15 @@ func TestAStrangersServerSeesNoCredentials(t *testing.T) {
 			if err == nil {
 				_, err = store.list(t.Context())
 			}
-			told, ok := errors.AsType[*StoreError](err)
-			wants := KindEndpoint
+			told, ok := errors.AsType[*destination.StoreError](err)
+			wants := destination.KindEndpoint
 			if endpoint == plain.URL && secret.shown {
-				wants = KindInvalid
+				wants = destination.KindInvalid
 			}
 			if !ok || told.Kind != wants {
 				t.Errorf("%s to %s: %v", name, endpoint, err)
 			}
-			if remedy := fmt.Sprint(err); wants == KindEndpoint && !strings.Contains(remedy, `add the key "endpoint" with its URL to the destination's Secret`) {
+			if remedy := fmt.Sprint(err); wants == destination.KindEndpoint && !strings.Contains(remedy, `add the key "endpoint" with its URL to the destination's Secret`) {
 				t.Errorf("no remedy: %s", remedy)
 			}
 		}
@@ -172,8 +73,8 @@ func TestAStrangersServerSeesNoCredentials(t *testing.T) {
 // A Secret that changes is taken up: also one that no longer names the endpoint.
 func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 	t.Parallel()
-	location := Location{URL: "s3://b/f?endpoint=https://store.example", CredentialsDir: secretDir(t, map[string]string{keyAccess: "a", keySecret: "b", keyEndpoint: "store.example"})}
-	place, err := parseURL(location.URL)
+	location := Location{URL: "s3://b/f?endpoint=https://store.example", CredentialsDir: secretDir(t, map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeyEndpoint: "store.example"})}
+	place, err := destination.Parse(location.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,9 +82,9 @@ func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 	if _, err := source.Retrieve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	source.location.CredentialsDir = secretDir(t, map[string]string{keyAccess: "a", keySecret: "b"})
+	source.location.CredentialsDir = secretDir(t, map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"})
 	_, err = explainedCredentials{source}.Retrieve(t.Context())
-	if err == nil || httpKind(err) != KindEndpoint {
+	if err == nil || httpKind(err) != destination.KindEndpoint {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -191,7 +92,7 @@ func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 // A region is part of the names of hosts that tokens are sent to.
 func TestRegionsAreNoHosts(t *testing.T) {
 	t.Parallel()
-	own := map[string]string{keyAccess: "a", keySecret: "b", keyEndpoint: "https://store.example"}
+	own := map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeyEndpoint: "https://store.example"}
 	for url, want := range map[string]bool{
 		"s3://b/f?region=s3.us-east-1": false,
 		// The identity of the Pod is proven to a server whose name has the region in it, wherever the data goes.
@@ -199,7 +100,7 @@ func TestRegionsAreNoHosts(t *testing.T) {
 		"s3://b/f?region=us-east-1&endpoint=https://s3.us-east-1.amazonaws.com":    true,
 	} {
 		_, err := open(t.Context(), Location{URL: url}, impatient())
-		if told, ok := errors.AsType[*StoreError](err); want != (err == nil) || !want && (!ok || told.Kind != KindInvalid) {
+		if told, ok := errors.AsType[*destination.StoreError](err); want != (err == nil) || !want && (!ok || told.Kind != destination.KindInvalid) {
 			t.Errorf("open %s: %v", url, err)
 		}
 	}

@@ -14,12 +14,13 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
 // ReadOptions say how a backup is read.
 type ReadOptions struct {
-	// Identities are the keys to try on an encrypted backup. See ParseKeys.
+	// Identities are the keys to try on an encrypted backup. See encryption.ParseKeys.
 	Identities []age.Identity
 	// Limit is how many bytes of the copy are handed on per second, at most; 0 is no limit.
 	Limit int64
@@ -30,13 +31,13 @@ type ReadOptions struct {
 // Extract puts a backup together again: the calls to sink are those that the Writer had, except that Writes may be divided or joined
 // otherwise, and that File.Size is always that of the file's first Write. All that is read is verified, but a part's checksum only at
 // its end: what the sink has made is good when, and only when, Extract returns without an error. Errors: *IncompleteError,
-// *CorruptError, *KeyError, *StoreError, and the sink's.
+// *CorruptError, *encryption.KeyError, *destination.StoreError, and the sink's.
 func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadOptions, sink clone.Sink) error {
 	if err := check(manifest); err != nil {
 		return &CorruptError{URL: store.url, Reason: "the manifest makes no sense: " + err.Error()}
 	}
 	if manifest.Encryption.Scheme != "" && len(options.Identities) == 0 {
-		return &KeyError{Reason: "the backup is encrypted, and there is no identity to decrypt it with"}
+		return &encryption.KeyError{Reason: "the backup is encrypted, and there is no identity to decrypt it with"}
 	}
 	decoder, err := newDecoder()
 	if err != nil {
@@ -126,7 +127,7 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 		return object.err
 	case err != nil:
 		if _, ok := errors.AsType[*age.NoIdentityMatchError](err); ok {
-			return &KeyError{Reason: "none of the identities decrypts the backup; it is encrypted for " + strings.Join(f.manifest.Encryption.Recipients, ", ")}
+			return &encryption.KeyError{Reason: "none of the identities decrypts the backup; it is encrypted for " + strings.Join(f.manifest.Encryption.Recipients, ", ")}
 		}
 		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s: chunk %d: %v", part.Name, chunks+1, err)}
 	case stored.size != part.Size || hex.EncodeToString(stored.hash.Sum(nil)) != part.SHA256:

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
@@ -91,7 +93,7 @@ func (g gateway) location(t *testing.T, endpoint, folder string) Location {
 	t.Helper()
 	return Location{
 		URL:            fmt.Sprintf("s3://%s/%s?region=us-east-1&use_path_style=true&endpoint=%s", gatewayBucket, folder, endpoint),
-		CredentialsDir: secretDir(t, map[string]string{keyAccess: gatewayAccess, keySecret: gatewaySecret + "\n", keyEndpoint: endpoint}),
+		CredentialsDir: secretDir(t, map[string]string{destination.KeyAccess: gatewayAccess, destination.KeySecret: gatewaySecret + "\n", destination.KeyEndpoint: endpoint}),
 	}
 }
 

@@ -10,22 +10,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
-	gcsEndpoint       = "https://storage.googleapis.com"
-	gcsScope          = "https://www.googleapis.com/auth/devstorage.read_write"
-	keyServiceAccount = "service-account.json"
+	gcsEndpoint = "https://storage.googleapis.com"
+	gcsScope    = "https://www.googleapis.com/auth/devstorage.read_write"
 )
 
 // openGCS makes a Store of a bucket of Google's. Its XML API is that of S3, multipart uploads included, and takes Google's own tokens (Cloud
 // Storage documentation, "XML API overview"): that is a hundredth of what Google's own library weighs. See docs/adr.
-func openGCS(ctx context.Context, store *Store, location Location, place place) error {
+func openGCS(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
 		return err
 	}
-	endpoint := firstOf(place.option("endpoint"), gcsEndpoint)
+	endpoint := firstOf(place.Option("endpoint"), gcsEndpoint)
 	tokens, err := googleTokens(ctx, location, client)
 	if err != nil {
 		return err
@@ -43,7 +44,7 @@ func openGCS(ctx context.Context, store *Store, location Location, place place) 
 // GOOGLE_APPLICATION_CREDENTIALS names).
 func googleTokens(ctx context.Context, location Location, client *http.Client) (oauth2.TokenSource, error) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
-	key, err := readKey(location.CredentialsDir, keyServiceAccount)
+	key, err := readKey(location.CredentialsDir, destination.KeyServiceAccount)
 	if err != nil {
 		return nil, err
 	}
@@ -65,13 +66,13 @@ type serviceAccount struct {
 
 // source reads the key.
 func (s serviceAccount) source() (oauth2.TokenSource, error) {
-	key, err := readKey(s.dir, keyServiceAccount)
+	key, err := readKey(s.dir, destination.KeyServiceAccount)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := google.JWTConfigFromJSON([]byte(key), gcsScope)
 	if err != nil {
-		return nil, errors.New("read " + keyServiceAccount + ": it is no key of a Google service account in JSON")
+		return nil, errors.New("read " + destination.KeyServiceAccount + ": it is no key of a Google service account in JSON")
 	}
 	return parsed.TokenSource(s.ctx), nil
 }

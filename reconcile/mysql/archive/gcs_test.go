@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // Google's XML API is S3 with another way to say who one is. Here a real S3 server is behind a proxy that demands Google's way: a token, and no
@@ -29,7 +31,7 @@ func TestGCS(t *testing.T) {
 	asGoogle := newProxy(t, gateway.url, func(s3 http.Handler) *httptest.Server { return httptest.NewTLSServer(demandToken(s3)) }, resign(t))
 	secret := func(account string) string {
 		ca := string(pemOf(asGoogle.server.Certificate().Raw))
-		return secretDir(t, map[string]string{keyServiceAccount: account, keyEndpoint: asGoogle.server.URL, "ca.crt": ca})
+		return secretDir(t, map[string]string{destination.KeyServiceAccount: account, destination.KeyEndpoint: asGoogle.server.URL, "ca.crt": ca})
 	}
 	location := func(issuerURL string) Location {
 		return Location{
@@ -49,8 +51,8 @@ func TestGCS(t *testing.T) {
 			_, _ = io.WriteString(w, `{"error":"invalid_grant"}`) // the client may be gone
 		}))
 		t.Cleanup(revoked.Close)
-		var failed *StoreError
-		if _, err := Begin(t.Context(), opened(t, location(revoked.URL)), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindRefused {
+		var failed *destination.StoreError
+		if _, err := Begin(t.Context(), opened(t, location(revoked.URL)), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != destination.KindRefused {
 			t.Errorf("begin: %v", err)
 		}
 	})
@@ -58,8 +60,8 @@ func TestGCS(t *testing.T) {
 		t.Parallel()
 		broken := location(issuer.URL)
 		broken.CredentialsDir = secret("{}")
-		var failed *StoreError
-		if _, err := Open(t.Context(), broken); !errors.As(err, &failed) || failed.Kind != KindInvalid {
+		var failed *destination.StoreError
+		if _, err := Open(t.Context(), broken); !errors.As(err, &failed) || failed.Kind != destination.KindInvalid {
 			t.Errorf("open: %v", err)
 		}
 	})

@@ -12,6 +12,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 	"golang.org/x/oauth2"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // credentialsError says that there are no credentials to send a request with.
@@ -21,8 +23,8 @@ func (e *credentialsError) Error() string { return "get credentials: " + e.cause
 func (e *credentialsError) Unwrap() error { return e.cause }
 
 // httpKind reads what a store's client returned.
-func httpKind(err error) Kind {
-	var endpoint *endpointError
+func httpKind(err error) destination.Kind {
+	var endpoint *destination.EndpointError
 	var credentials *credentialsError
 	var token *oauth2.RetrieveError
 	var azure *azidentity.AuthenticationFailedError
@@ -31,19 +33,19 @@ func httpKind(err error) Kind {
 	var name x509.HostnameError
 	switch {
 	case errors.As(err, &endpoint):
-		return KindEndpoint
+		return destination.KindEndpoint
 	case errors.As(err, &credentials), errors.As(err, &azure):
-		return KindRefused
+		return destination.KindRefused
 	case errors.As(err, &token):
 		switch {
 		case token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError:
-			return KindUnavailable
+			return destination.KindUnavailable
 		case token.Response != nil && isRedirect(token.Response.StatusCode):
-			return KindRedirected
+			return destination.KindRedirected
 		}
-		return KindRefused
+		return destination.KindRefused
 	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &name):
-		return KindUntrusted
+		return destination.KindUntrusted
 	}
 	return kindOf(answer(err))
 }
@@ -64,29 +66,29 @@ func answer(err error) (code string, status int) {
 
 // kindOf knows the words of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure ("Blob Storage
 // error codes"), and of servers that speak S3.
-func kindOf(code string, status int) Kind {
+func kindOf(code string, status int) destination.Kind {
 	switch code {
 	case "RequestTimeTooSkewed", "RequestExpired":
-		return KindClockSkew
+		return destination.KindClockSkew
 	case "NoSuchBucket", "ContainerNotFound":
-		return KindNotFound
+		return destination.KindNotFound
 	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthenticationFailed", "InvalidSecurity", "XAdminUserNotFound":
-		return KindRefused
+		return destination.KindRefused
 	case "PermanentRedirect", "AuthorizationHeaderMalformed", "InvalidBucketName", "InvalidResourceName", "InvalidURI", "InvalidRequest":
-		return KindInvalid
+		return destination.KindInvalid
 	}
 	if status == http.StatusInsufficientStorage || strings.Contains(code, "Quota") || strings.Contains(code, "StorageFull") || strings.Contains(code, "NoSpace") {
-		return KindFull
+		return destination.KindFull
 	}
 	switch {
 	case isRedirect(status):
-		return KindRedirected
+		return destination.KindRedirected
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return KindRefused
+		return destination.KindRefused
 	case status == http.StatusNotImplemented, status == http.StatusMethodNotAllowed:
-		return KindInvalid
+		return destination.KindInvalid
 	}
-	return KindUnavailable
+	return destination.KindUnavailable
 }
 
 // isRedirect says whether an answer is that something is elsewhere.

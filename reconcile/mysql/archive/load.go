@@ -25,7 +25,7 @@ const (
 
 // Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum
 // is that of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError the
-// manifest is returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *StoreError.
+// manifest is returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *destination.StoreError.
 func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	objects, err := store.list(ctx)
 	if err != nil {
@@ -152,7 +152,7 @@ func check(manifest Manifest) error {
 	if manifest.Compression != compression {
 		return fmt.Errorf("compression %q", manifest.Compression)
 	}
-	if scheme := manifest.Encryption.Scheme; scheme != "" && scheme != encryption {
+	if scheme := manifest.Encryption.Scheme; scheme != "" && scheme != encryptionScheme {
 		return fmt.Errorf("encryption %q", scheme)
 	}
 	return checkParts(manifest)

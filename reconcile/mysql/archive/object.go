@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // reader reads an object, and goes on where it was when a connection breaks.
@@ -65,7 +67,7 @@ func (r *reader) failed(err error) {
 	}
 	r.close()
 	r.tries++
-	if kind := r.store.classify(err); r.tries < r.store.tuning.attempts && kind == KindUnavailable && !errors.Is(err, fs.ErrNotExist) {
+	if kind := r.store.classify(err); r.tries < r.store.tuning.attempts && kind == destination.KindUnavailable && !errors.Is(err, fs.ErrNotExist) {
 		if pause(r.ctx, r.store.tuning.backoff(r.tries)) == nil {
 			return
 		}

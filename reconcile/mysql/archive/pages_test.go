@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // listingAgain answers each request for a page of a listing with the next of these tokens, and begins anew after the last.
@@ -48,13 +50,13 @@ func TestAListingThatNeverEndsIsAnError(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %s: %s", scheme, what, name), func(t *testing.T) {
 					t.Parallel()
 					listing := &listingAgain{tokens: tokens}
-					handler, keys := http.HandlerFunc(listing.serveS3), map[string]string{keyAccess: "someone", keySecret: "a secret of the test"}
+					handler, keys := http.HandlerFunc(listing.serveS3), map[string]string{destination.KeyAccess: "someone", destination.KeySecret: "a secret of the test"}
 					if scheme == "azblob" {
-						handler, keys = listing.serveAzure, map[string]string{keyAccount: "account", keyAccountKey: "YQ=="}
+						handler, keys = listing.serveAzure, map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: "YQ=="}
 					}
 					store := newRemote(t, handler, url, keys).store(t, "shop/db/nightly")
 					err := ends(t, func() error { return begin(store) })
-					if failed, ok := errors.AsType[*StoreError](err); !ok || failed.Kind != KindUnavailable || !strings.Contains(err.Error(), what+" "+scheme+"://backups/shop/db/nightly: ") {
+					if failed, ok := errors.AsType[*destination.StoreError](err); !ok || failed.Kind != destination.KindUnavailable || !strings.Contains(err.Error(), what+" "+scheme+"://backups/shop/db/nightly: ") {
 						t.Errorf("%v", err)
 					}
 					if asked := int(listing.asked.Load()); asked > len(tokens)+1 {

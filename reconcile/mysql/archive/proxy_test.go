@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // fault is what a proxy does to a request.
@@ -40,10 +42,10 @@ const (
 )
 
 // faults are all, and the kind of error each comes to when it lasts.
-func faults() map[fault]Kind {
-	return map[fault]Kind{
-		faultRefused: KindUnavailable, faultStalled: KindUnavailable, faultCutUp: KindUnavailable, faultCutDown: KindUnavailable, faultDropped: KindUnavailable,
-		faultFull: KindFull, faultDenied: KindRefused, faultSkewed: KindClockSkew, faultBusy: KindUnavailable, faultGarbled: "", faultNoBucket: KindNotFound,
+func faults() map[fault]destination.Kind {
+	return map[fault]destination.Kind{
+		faultRefused: destination.KindUnavailable, faultStalled: destination.KindUnavailable, faultCutUp: destination.KindUnavailable, faultCutDown: destination.KindUnavailable, faultDropped: destination.KindUnavailable,
+		faultFull: destination.KindFull, faultDenied: destination.KindRefused, faultSkewed: destination.KindClockSkew, faultBusy: destination.KindUnavailable, faultGarbled: "", faultNoBucket: destination.KindNotFound,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // Remove deletes the data of owner's backup, complete or not, and nothing else. The manifest goes first, so that what an interrupted
 // Remove leaves is never taken for a backup, and who owns it goes last, so that it can be continued. A folder without anything is
-// success. Errors: *OccupiedError if the folder is another's, *StoreError.
+// success. Errors: *OccupiedError if the folder is another's, *destination.StoreError.
 func Remove(ctx context.Context, store *Store, owner Identity) error {
 	held, err := holderOf(ctx, store)
 	if err != nil {
@@ -24,7 +24,7 @@ func Remove(ctx context.Context, store *Store, owner Identity) error {
 
 // RemoveUnfinished deletes what attempts at owner's backup have left that never came to their end, and nothing else. A folder that is another's,
 // or has nothing in it, has nothing of them. One with a manifest is left as it is, whatever became of its parts: somebody may miss it. Errors:
-// *FinishedError if there is a manifest, *StoreError.
+// *FinishedError if there is a manifest, *destination.StoreError.
 func RemoveUnfinished(ctx context.Context, store *Store, owner Identity) error {
 	held, err := holderOf(ctx, store)
 	if err != nil {

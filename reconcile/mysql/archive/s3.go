@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
@@ -31,14 +33,14 @@ const (
 // s3Bucket is a folder in a bucket of S3, or of what speaks the same.
 type s3Bucket struct {
 	client *s3.Client
-	place  place
+	place  destination.Place
 	// pieceSize is how many bytes are sent at a time.
 	pieceSize int
 	// buffers are for pieces; there are as many as can be in use.
 	buffers chan []byte
 }
 
-func newS3Bucket(client *s3.Client, place place, pieceSize int) *s3Bucket {
+func newS3Bucket(client *s3.Client, place destination.Place, pieceSize int) *s3Bucket {
 	b := &s3Bucket{client: client, place: place, pieceSize: pieceSize, buffers: make(chan []byte, uploadsAtOnce+1)}
 	for range uploadsAtOnce + 1 {
 		b.buffers <- nil
@@ -66,7 +68,7 @@ func (b *s3Bucket) put(ctx context.Context, name string, body io.Reader) error {
 		return err
 	}
 	_, err = b.client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &b.place.bucket, Key: b.key(name), Body: bytes.NewReader(first), ContentMD5: digest(first),
+		Bucket: &b.place.Bucket, Key: b.key(name), Body: bytes.NewReader(first), ContentMD5: digest(first),
 	})
 	return err
 }
@@ -80,7 +82,7 @@ func digest(content []byte) *string {
 
 // putLarge stores an object in pieces.
 func (b *s3Bucket) putLarge(ctx context.Context, name string, first []byte, body io.Reader) error {
-	begun, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &b.place.bucket, Key: b.key(name)})
+	begun, err := b.client.CreateMultipartUpload(ctx, &s3.CreateMultipartUploadInput{Bucket: &b.place.Bucket, Key: b.key(name)})
 	if err != nil {
 		b.buffers <- first
 		return err
@@ -125,7 +127,7 @@ func (u *upload) pieces(ctx context.Context, piece []byte, body io.Reader) error
 		group.Go(func() error {
 			defer func() { u.buffers <- content }()
 			sent, err := u.client.UploadPart(ctx, &s3.UploadPartInput{
-				Bucket: &u.place.bucket, Key: u.key(u.name), UploadId: u.id, PartNumber: &number, Body: bytes.NewReader(content), ContentMD5: digest(content),
+				Bucket: &u.place.Bucket, Key: u.key(u.name), UploadId: u.id, PartNumber: &number, Body: bytes.NewReader(content), ContentMD5: digest(content),
 			})
 			if err != nil {
 				return err
@@ -154,12 +156,12 @@ func (u *upload) pieces(ctx context.Context, piece []byte, body io.Reader) error
 // complete makes an object of the pieces. Where the answer to a first try was lost, the second one finds no upload, but the object.
 func (u *upload) complete(ctx context.Context) error {
 	_, err := u.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &u.place.bucket, Key: u.key(u.name), UploadId: u.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
+		Bucket: &u.place.Bucket, Key: u.key(u.name), UploadId: u.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
 	})
 	if code, _ := answer(err); code != "NoSuchUpload" {
 		return err
 	}
-	found, headErr := u.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &u.place.bucket, Key: u.key(u.name)})
+	found, headErr := u.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &u.place.Bucket, Key: u.key(u.name)})
 	if headErr != nil || aws.ToInt64(found.ContentLength) != u.size {
 		return err
 	}
@@ -170,11 +172,11 @@ func (u *upload) complete(ctx context.Context) error {
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
 	defer cancel()
-	_, _ = u.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.place.bucket, Key: u.key(u.name), UploadId: u.id}) // see above
+	_, _ = u.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.place.Bucket, Key: u.key(u.name), UploadId: u.id}) // see above
 }
 
 func (b *s3Bucket) get(ctx context.Context, name string, offset int64) (io.ReadCloser, error) {
-	input := &s3.GetObjectInput{Bucket: &b.place.bucket, Key: b.key(name)}
+	input := &s3.GetObjectInput{Bucket: &b.place.Bucket, Key: b.key(name)}
 	if offset > 0 {
 		input.Range = aws.String(fmt.Sprintf("bytes=%d-", offset))
 	}
@@ -193,7 +195,7 @@ func (b *s3Bucket) get(ctx context.Context, name string, offset int64) (io.ReadC
 
 func (b *s3Bucket) list(ctx context.Context) ([]object, error) {
 	prefix := b.prefix()
-	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.place.bucket, Prefix: &prefix, Delimiter: aws.String("/")})
+	pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.place.Bucket, Prefix: &prefix, Delimiter: aws.String("/")})
 	var objects []object
 	been := places{}
 	for pages.HasMorePages() {
@@ -214,18 +216,18 @@ func (b *s3Bucket) list(ctx context.Context) ([]object, error) {
 }
 
 func (b *s3Bucket) remove(ctx context.Context, name string) error {
-	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.place.bucket, Key: b.key(name)})
+	_, err := b.client.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &b.place.Bucket, Key: b.key(name)})
 	return err
 }
 
 // sweep gives up uploads. Who may not list them, or whose store does not know them, has the bucket's own rules to clean up with.
 func (b *s3Bucket) sweep(ctx context.Context) error {
 	prefix := b.prefix()
-	pages := s3.NewListMultipartUploadsPaginator(b.client, &s3.ListMultipartUploadsInput{Bucket: &b.place.bucket, Prefix: &prefix})
+	pages := s3.NewListMultipartUploadsPaginator(b.client, &s3.ListMultipartUploadsInput{Bucket: &b.place.Bucket, Prefix: &prefix})
 	been := places{}
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
-		if kind := httpKind(err); err != nil && (kind == KindRefused || kind == KindInvalid) {
+		if kind := httpKind(err); err != nil && (kind == destination.KindRefused || kind == destination.KindInvalid) {
 			return nil
 		}
 		if err != nil {
@@ -247,7 +249,7 @@ func (b *s3Bucket) abortAll(ctx context.Context, uploads []types.MultipartUpload
 		if !ours(strings.TrimPrefix(aws.ToString(found.Key), b.prefix())) {
 			continue
 		}
-		_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.place.bucket, Key: found.Key, UploadId: found.UploadId})
+		_, err := b.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &b.place.Bucket, Key: found.Key, UploadId: found.UploadId})
 		if code, status := answer(err); err != nil && code != "NoSuchUpload" && status != http.StatusNotFound {
 			return err
 		}
@@ -255,11 +257,11 @@ func (b *s3Bucket) abortAll(ctx context.Context, uploads []types.MultipartUpload
 	return nil
 }
 
-func (b *s3Bucket) key(name string) *string { return aws.String(b.place.key(name)) }
+func (b *s3Bucket) key(name string) *string { return aws.String(b.place.Key(name)) }
 
 func (b *s3Bucket) prefix() string {
-	if b.place.folder == "" {
+	if b.place.Folder == "" {
 		return ""
 	}
-	return b.place.folder + "/"
+	return b.place.Folder + "/"
 }

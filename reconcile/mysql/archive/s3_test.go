@@ -16,6 +16,7 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
@@ -65,7 +66,7 @@ func TestS3(t *testing.T) {
 	for number, one := range slices.Sorted(maps.Keys(kinds)) {
 		for index, way := range []struct {
 			name string
-			run  func(*testing.T, *faultBed, fault, Kind)
+			run  func(*testing.T, *faultBed, fault, destination.Kind)
 		}{{"passing", passing}, {"lasting", lasting}, {"reading", reading}} {
 			if sampled.Takes(number + index) {
 				t.Run(way.name+" "+string(one), func(t *testing.T) {
@@ -124,7 +125,7 @@ func conforms(t *testing.T, store *Store) {
 }
 
 // A fault that passes is not noticed, where trying again is of use.
-func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
+func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	if !one.passing() {
 		t.Skip("it is told at once")
@@ -147,7 +148,7 @@ func passing(t *testing.T, bed *faultBed, one fault, kind Kind) {
 
 // A fault that lasts ends the backup with an error that says what it is, and leaves nothing that is taken for a backup. When it is over, the
 // instance's next attempt succeeds and leaves nothing of the first.
-func lasting(t *testing.T, bed *faultBed, one fault, kind Kind) {
+func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	for number := 0; ; number++ {
 		hasty := impatient()
@@ -167,7 +168,7 @@ func lasting(t *testing.T, bed *faultBed, one fault, kind Kind) {
 			}
 			continue
 		}
-		var failed *StoreError
+		var failed *destination.StoreError
 		if !errors.As(err, &failed) || (kind != "" && failed.Kind != kind) {
 			t.Errorf("fault at request %d: %v", number, err)
 		}
@@ -221,7 +222,7 @@ func uploadsIn(t *testing.T, _ *faultBed, store *Store) []string {
 }
 
 // A restore goes on after a fault that passes, and after one that lasts says what it is: never that the backup is bad.
-func reading(t *testing.T, bed *faultBed, one fault, kind Kind) {
+func reading(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	if one == faultGarbled || one == faultCutUp {
 		t.Skip("nothing is sent")
@@ -246,7 +247,7 @@ func reading(t *testing.T, bed *faultBed, one fault, kind Kind) {
 		if err == nil {
 			break
 		}
-		var failed *StoreError
+		var failed *destination.StoreError
 		if !errors.As(err, &failed) || failed.Kind != kind {
 			t.Errorf("fault from request %d on: %v", number, err)
 		}
@@ -261,8 +262,8 @@ func customCA(t *testing.T, bed *faultBed) {
 	t.Helper()
 	proxy := newProxy(t, bed.url, httptest.NewTLSServer, nil)
 	location := bed.location(t, proxy.server.URL, "custom-ca")
-	var failed *StoreError
-	if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindUntrusted {
+	var failed *destination.StoreError
+	if _, err := Begin(t.Context(), opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != destination.KindUntrusted {
 		t.Errorf("begin without the CA: %v", err)
 	}
 	ca := pemOf(proxy.server.Certificate().Raw)
@@ -308,30 +309,30 @@ func credentials(t *testing.T, bed *faultBed) {
 	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
 	ca := string(pemOf(through.server.Certificate().Raw))
 	for name, keys := range map[string]map[string]string{
-		"wrong secret":   {keyAccess: gatewayAccess, keySecret: "another"},
-		"wrong name":     {keyAccess: "nobody", keySecret: gatewaySecret},
-		"a stray token":  {keyAccess: "nobody", keySecret: gatewaySecret, keySession: "of yesterday"},
+		"wrong secret":   {destination.KeyAccess: gatewayAccess, destination.KeySecret: "another"},
+		"wrong name":     {destination.KeyAccess: "nobody", destination.KeySecret: gatewaySecret},
+		"a stray token":  {destination.KeyAccess: "nobody", destination.KeySecret: gatewaySecret, destination.KeySession: "of yesterday"},
 		"none, anywhere": {},
 	} {
 		if name == "none, anywhere" && os.Getenv("AWS_ACCESS_KEY_ID") != "" {
 			continue
 		}
-		keys[keyEndpoint], keys["ca.crt"] = through.server.URL, ca
+		keys[destination.KeyEndpoint], keys["ca.crt"] = through.server.URL, ca
 		location := bed.location(t, through.server.URL, "credentials")
 		location.CredentialsDir = secretDir(t, keys)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		var failed *StoreError
-		if _, err := Begin(ctx, opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindRefused {
+		var failed *destination.StoreError
+		if _, err := Begin(ctx, opened(t, location), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != destination.KindRefused {
 			t.Errorf("%s: %v", name, err)
 		} else if !strings.Contains(err.Error(), "correct the credentials") {
 			t.Errorf("%s: no remedy: %v", name, err)
 		}
 		cancel()
 	}
-	var failed *StoreError
+	var failed *destination.StoreError
 	missing := bed.location(t, bed.url, "x")
 	missing.URL = strings.Replace(missing.URL, "s3://"+gatewayBucket, "s3://no-such-bucket", 1)
-	if _, err := Begin(t.Context(), opened(t, missing), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != KindNotFound {
+	if _, err := Begin(t.Context(), opened(t, missing), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) || failed.Kind != destination.KindNotFound {
 		t.Errorf("no bucket: %v", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // These are answers that the S3 server of the tests does not give, but other servers do: stand-ins give them.
@@ -13,7 +15,7 @@ import (
 // s3Remote is a store that speaks S3, with a handler as its server.
 func s3Remote(t *testing.T, handler http.Handler) *remote {
 	t.Helper()
-	keys := map[string]string{keyAccess: "someone", keySecret: "a secret of the test"}
+	keys := map[string]string{destination.KeyAccess: "someone", destination.KeySecret: "a secret of the test"}
 	return newRemote(t, handler, "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", keys)
 }
 
@@ -80,7 +82,7 @@ func TestS3UnknownCredentialsAreRefused(t *testing.T) {
 			t.Parallel()
 			remote := s3Remote(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status, code) }))
 			_, err := Begin(t.Context(), remote.store(t, "folder"), WriteOptions{Identity: owner("nightly")})
-			if failed, ok := errors.AsType[*StoreError](err); !ok || failed.Kind != KindRefused {
+			if failed, ok := errors.AsType[*destination.StoreError](err); !ok || failed.Kind != destination.KindRefused {
 				t.Errorf("begin: %v", err)
 			}
 		})

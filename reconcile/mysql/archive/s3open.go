@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -18,13 +17,11 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
-	keyAccess  = "AWS_ACCESS_KEY_ID"
-	keySecret  = "AWS_SECRET_ACCESS_KEY" //nolint:gosec // the name of one
-	keySession = "AWS_SESSION_TOKEN"     //nolint:gosec // the name of one
-	keyRegion  = "AWS_REGION"
 	// credentialsAge is how long credentials from files are used before the files are read anew: a Secret that changes is taken up.
 	credentialsAge = time.Minute
 	// continueFrom is from how many bytes on an object is only sent when the store has said that it wants it: one that refuses and
@@ -35,7 +32,7 @@ const (
 )
 
 // openS3 makes a Store of a bucket that speaks S3.
-func openS3(ctx context.Context, store *Store, location Location, place place) error {
+func openS3(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
 		return err
@@ -44,8 +41,8 @@ func openS3(ctx context.Context, store *Store, location Location, place place) e
 	if err != nil {
 		return err
 	}
-	endpoint := place.option("endpoint")
-	pathStyle := place.option("use_path_style")
+	endpoint := place.Option("endpoint")
+	pathStyle := place.Option("use_path_style")
 	if pathStyle != "" && pathStyle != "true" && pathStyle != "false" {
 		return fmt.Errorf("use_path_style=%s: it is true or false", pathStyle)
 	}
@@ -70,32 +67,32 @@ func closer(client *http.Client) func() error {
 }
 
 // s3Config is how requests are signed, sent and repeated. What finds the Pod's identity brings its own client for that.
-func s3Config(ctx context.Context, store *Store, location Location, place place, client *http.Client) (aws.Config, error) {
-	keys, err := readKeys(location.CredentialsDir, keyAccess, keySecret, keyRegion)
+func s3Config(ctx context.Context, store *Store, location Location, place destination.Place, client *http.Client) (aws.Config, error) {
+	keys, err := readKeys(location.CredentialsDir, destination.KeyAccess, destination.KeySecret, destination.KeyRegion)
 	if err != nil {
 		return aws.Config{}, err
 	}
-	if (keys[keyAccess] == "") != (keys[keySecret] == "") {
-		return aws.Config{}, fmt.Errorf("read credentials: of %s and %s there is only one", keyAccess, keySecret)
+	if (keys[destination.KeyAccess] == "") != (keys[destination.KeySecret] == "") {
+		return aws.Config{}, fmt.Errorf("read credentials: of %s and %s there is only one", destination.KeyAccess, destination.KeySecret)
 	}
 	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if region := firstOf(place.option("region"), keys[keyRegion]); region != "" {
+	if region := firstOf(place.Option("region"), keys[destination.KeyRegion]); region != "" {
 		options = append(options, config.WithRegion(region))
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("load the environment's settings for S3: %w", err)
 	}
-	if loaded.Region == "" && place.option("endpoint") == "" {
-		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", keyRegion)
+	if loaded.Region == "" && place.Option("endpoint") == "" {
+		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", destination.KeyRegion)
 	}
-	if strings.Contains(loaded.Region, ".") && (place.option("endpoint") == "" || keys[keyAccess] == "") {
+	if strings.Contains(loaded.Region, ".") && (place.Option("endpoint") == "" || keys[destination.KeyAccess] == "") {
 		// It becomes part of the names of hosts: those of the store, and those where the identity of the Pod is shown.
 		return aws.Config{}, fmt.Errorf("region=%s: it is no name of a region", loaded.Region)
 	}
 	loaded.Region = firstOf(loaded.Region, defaultRegion)
 	s3Requests(&loaded, store.tuning, client)
-	if keys[keyAccess] != "" {
+	if keys[destination.KeyAccess] != "" {
 		loaded.Credentials = aws.NewCredentialsCache(secretFiles{location: location, place: place})
 	}
 	loaded.Credentials = explainedCredentials{loaded.Credentials}
@@ -151,18 +148,6 @@ func damaged(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// checkEndpoint refuses what cannot be reached.
-func checkEndpoint(endpoint string) error {
-	if endpoint == "" {
-		return nil
-	}
-	parsed, err := url.Parse(endpoint)
-	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || strings.ContainsAny(endpoint, "?#@") {
-		return fmt.Errorf("endpoint=%s: it is no URL like https://storage.example.com", endpoint)
-	}
-	return nil
-}
-
 // firstOf is the first text that is not empty.
 func firstOf(texts ...string) string {
 	for _, text := range texts {
@@ -176,23 +161,23 @@ func firstOf(texts ...string) string {
 // secretFiles are credentials in files, read anew when they have been used for a while.
 type secretFiles struct {
 	location Location
-	place    place
+	place    destination.Place
 }
 
 // Retrieve implements aws.CredentialsProvider.
 func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
-	keys, err := readKeys(s.location.CredentialsDir, keyAccess, keySecret, keySession)
+	keys, err := readKeys(s.location.CredentialsDir, destination.KeyAccess, destination.KeySecret, destination.KeySession)
 	if err != nil {
 		return aws.Credentials{}, err
 	}
 	if err := s.location.mayReach(s.place); err != nil {
 		return aws.Credentials{}, err
 	}
-	if keys[keyAccess] == "" || keys[keySecret] == "" {
-		return aws.Credentials{}, errors.New("the Secret has no " + keyAccess + " and " + keySecret + " any more")
+	if keys[destination.KeyAccess] == "" || keys[destination.KeySecret] == "" {
+		return aws.Credentials{}, errors.New("the Secret has no " + destination.KeyAccess + " and " + destination.KeySecret + " any more")
 	}
 	return aws.Credentials{
-		AccessKeyID: keys[keyAccess], SecretAccessKey: keys[keySecret], SessionToken: keys[keySession],
+		AccessKeyID: keys[destination.KeyAccess], SecretAccessKey: keys[destination.KeySecret], SessionToken: keys[destination.KeySession],
 		Source: "Secret", CanExpire: true, Expires: time.Now().Add(credentialsAge),
 	}, nil
 }

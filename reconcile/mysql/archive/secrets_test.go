@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // A shared access signature is part of every request's URL; what is told of a request that failed ends up in status, events and logs.
@@ -28,13 +30,13 @@ func TestSignaturesAreNotTold(t *testing.T) {
 	for name, endpoint := range map[string]string{"refused": "https://" + closedPort(t), "cut": server.URL} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys := map[string]string{keyAccount: "account", keySAS: "?sv=2025-01-05&sig=" + signature, keyEndpoint: endpoint, "ca.crt": ca}
+			keys := map[string]string{destination.KeyAccount: "account", destination.KeySAS: "?sv=2025-01-05&sig=" + signature, destination.KeyEndpoint: endpoint, "ca.crt": ca}
 			store := opened(t, Location{URL: "azblob://backups/azure?endpoint=" + endpoint, CredentialsDir: secretDir(t, keys)})
 			_, _, err := Load(t.Context(), store)
 			if err == nil || strings.Contains(err.Error(), signature) {
 				t.Errorf("load: %v", err)
 			}
-			if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindUnavailable {
+			if told, ok := errors.AsType[*destination.StoreError](err); !ok || told.Kind != destination.KindUnavailable {
 				t.Errorf("load: %v", err)
 			}
 		})
@@ -43,9 +45,9 @@ func TestSignaturesAreNotTold(t *testing.T) {
 
 func TestMalformedSignatureIsNotTold(t *testing.T) {
 	t.Parallel()
-	keys := map[string]string{keyAccount: "account", keySAS: "sv=2025-01-05\nsig=c2lnbmF0dXJl"}
+	keys := map[string]string{destination.KeyAccount: "account", destination.KeySAS: "sv=2025-01-05\nsig=c2lnbmF0dXJl"}
 	_, err := open(t.Context(), Location{URL: "azblob://backups/azure", CredentialsDir: secretDir(t, keys)}, impatient())
-	if told, ok := errors.AsType[*StoreError](err); !ok || told.Kind != KindInvalid || strings.Contains(err.Error(), "c2lnbmF0dXJl") {
+	if told, ok := errors.AsType[*destination.StoreError](err); !ok || told.Kind != destination.KindInvalid || strings.Contains(err.Error(), "c2lnbmF0dXJl") {
 		t.Errorf("open: %v", err)
 	}
 }
@@ -66,7 +68,7 @@ func closedPort(t *testing.T) string {
 // A Secret with a region alone says where the bucket is; who one is, the Pod's identity says.
 func TestARegionAloneIsNoCredentials(t *testing.T) {
 	t.Parallel()
-	location := Location{URL: "s3://bucket/folder", CredentialsDir: secretDir(t, map[string]string{keyRegion: "eu-central-1"})}
+	location := Location{URL: "s3://bucket/folder", CredentialsDir: secretDir(t, map[string]string{destination.KeyRegion: "eu-central-1"})}
 	bucket, ok := opened(t, location).bucket.(*s3Bucket)
 	if !ok || bucket.client.Options().Region != "eu-central-1" {
 		t.Errorf("the region is not that of the Secret")

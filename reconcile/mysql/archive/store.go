@@ -2,13 +2,9 @@ package archive
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
-	"path"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // Location says where a backup's own folder is and how to reach it.
@@ -18,7 +14,7 @@ type Location struct {
 	URL string
 	// CredentialsDir has the destination's Secret as files: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION;
 	// service-account.json (gs); AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN; for any of them ca.crt (a custom CA),
-	// endpoint and endpoints (see CheckEndpoint).
+	// endpoint and endpoints (see destination.CheckEndpoint).
 	// Empty, or a folder without them, uses the identity of the Pod.
 	CredentialsDir string
 	// VolumeDir is the directory that a file URL is relative to; empty means the root of the file system.
@@ -29,7 +25,7 @@ type Location struct {
 type Store struct {
 	url      string
 	bucket   bucket
-	classify func(error) Kind
+	classify func(error) destination.Kind
 	release  func() error
 	tuning   tuning
 }
@@ -60,32 +56,32 @@ func patient() tuning {
 	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, piece: uploadPiece, stall: time.Minute}
 }
 
-// Open makes a Store. It reaches the destination only as far as finding credentials takes. Errors: *StoreError.
+// Open makes a Store. It reaches the destination only as far as finding credentials takes. Errors: *destination.StoreError.
 func Open(ctx context.Context, location Location) (*Store, error) {
 	return open(ctx, location, patient())
 }
 
 func open(ctx context.Context, location Location, tuning tuning) (*Store, error) {
-	place, err := parseURL(location.URL)
+	place, err := destination.Parse(location.URL)
 	if err != nil {
-		return nil, &StoreError{Kind: KindInvalid, Op: "read the destination's URL", Err: err}
+		return nil, &destination.StoreError{Kind: destination.KindInvalid, Op: "read the destination's URL", Err: err}
 	}
 	store := &Store{url: place.String(), tuning: tuning}
 	if err := openPlace(ctx, store, location, place); err != nil {
-		return nil, opening(err, store.url)
+		return nil, destination.Opening(err, store.url)
 	}
 	return store, nil
 }
 
 // openPlace fills in how a kind of store is reached.
-func openPlace(ctx context.Context, store *Store, location Location, place place) error {
-	if place.scheme == "file" {
+func openPlace(ctx context.Context, store *Store, location Location, place destination.Place) error {
+	if place.Scheme == "file" {
 		return openVolume(store, location, place)
 	}
 	if err := location.mayReach(place); err != nil {
 		return err
 	}
-	switch place.scheme {
+	switch place.Scheme {
 	case "s3":
 		return openS3(ctx, store, location, place)
 	case "gs":
@@ -95,25 +91,13 @@ func openPlace(ctx context.Context, store *Store, location Location, place place
 	}
 }
 
-// mayReach is CheckEndpoint, with what the Secret has now.
-func (l Location) mayReach(place place) error {
-	keys, err := readKeys(l.CredentialsDir, endpointKeys()...)
+// mayReach is destination.CheckEndpoint, with what the Secret has now.
+func (l Location) mayReach(place destination.Place) error {
+	keys, err := readKeys(l.CredentialsDir, destination.EndpointKeys()...)
 	if err != nil {
 		return err
 	}
-	return checkAudience(place, keys)
-}
-
-// opening says what an error of opening a store means.
-func opening(err error, where string) error {
-	if _, ok := errors.AsType[*StoreError](err); ok {
-		return err
-	}
-	kind := KindInvalid
-	if _, ok := errors.AsType[*endpointError](err); ok {
-		kind = KindEndpoint
-	}
-	return &StoreError{Kind: kind, Op: "open " + where, Err: err}
+	return destination.CheckAudience(place, keys)
 }
 
 // URL is the folder's, without the options.
@@ -125,68 +109,4 @@ func (s *Store) Close() error {
 		return nil
 	}
 	return s.release()
-}
-
-// place is a parsed URL.
-type place struct {
-	scheme, bucket string
-	// folder is clean and has no slash at either end. It may be empty: the bucket itself.
-	folder  string
-	options url.Values
-}
-
-// String is the URL without options: what messages show.
-func (p place) String() string { return p.scheme + "://" + p.bucket + "/" + p.folder }
-
-// key is the name of one of the folder's objects in the bucket.
-func (p place) key(name string) string { return path.Join(p.folder, name) }
-
-// option is a value of the URL's query.
-func (p place) option(name string) string { return p.options.Get(name) }
-
-// optionsOf are the options that a scheme has.
-func optionsOf(scheme string) ([]string, bool) {
-	switch scheme {
-	case "file":
-		return nil, true
-	case "s3":
-		return []string{"region", "endpoint", "use_path_style"}, true
-	case "gs":
-		return []string{"endpoint"}, true
-	case schemeAzure:
-		return []string{optionAccount, "endpoint"}, true
-	}
-	return nil, false
-}
-
-// parseURL reads a destination's URL, and refuses what it does not understand: a mistyped option must not be left out silently.
-func parseURL(text string) (place, error) {
-	parsed, err := url.Parse(text)
-	if err != nil {
-		return place{}, fmt.Errorf("parse URL: %w", err)
-	}
-	allowed, known := optionsOf(parsed.Scheme)
-	if !known {
-		return place{}, fmt.Errorf("%q: the scheme is none of s3, gs, azblob, file", text)
-	}
-	if parsed.User != nil {
-		return place{}, fmt.Errorf("%q: credentials belong in the Secret, not in the URL", parsed.Redacted())
-	}
-	options, err := url.ParseQuery(parsed.RawQuery)
-	if err != nil {
-		return place{}, fmt.Errorf("parse the options of the URL: %w", err)
-	}
-	for name := range options {
-		if !slices.Contains(allowed, name) {
-			return place{}, fmt.Errorf("%q: there is no option %q for %s URLs", text, name, parsed.Scheme)
-		}
-	}
-	if (parsed.Host == "") != (parsed.Scheme == "file") {
-		return place{}, fmt.Errorf("%q: write SCHEME://BUCKET/FOLDER, or file:///FOLDER", text)
-	}
-	if slices.Contains(strings.Split(parsed.Path, "/"), "..") || strings.Contains(parsed.Path, "\x00") || parsed.Fragment != "" {
-		return place{}, fmt.Errorf("%q: the folder is not a plain path", text)
-	}
-	folder := strings.Trim(path.Clean("/"+parsed.Path), "/")
-	return place{scheme: parsed.Scheme, bucket: parsed.Host, folder: folder, options: options}, nil
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 const (
@@ -31,28 +33,28 @@ type volume struct {
 	folder string
 }
 
-func openVolume(store *Store, location Location, place place) error {
+func openVolume(store *Store, location Location, place destination.Place) error {
 	dir := location.VolumeDir
 	if dir == "" {
 		dir = "/"
 	}
-	if place.folder == "" {
+	if place.Folder == "" {
 		return errors.New("the URL of a file destination names a folder")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return &StoreError{Kind: volumeKind(err), Op: "open the volume", Err: err}
+		return &destination.StoreError{Kind: volumeKind(err), Op: "open the volume", Err: err}
 	}
-	store.bucket, store.classify, store.release = volume{root: root, folder: place.folder}, volumeKind, root.Close
+	store.bucket, store.classify, store.release = volume{root: root, folder: place.Folder}, volumeKind, root.Close
 	return nil
 }
 
 // volumeKind reads the error of a system call.
-func volumeKind(err error) Kind {
-	for kind, causes := range map[Kind][]error{
-		KindFull:     {syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG},
-		KindRefused:  {fs.ErrPermission, syscall.EROFS},
-		KindNotFound: {fs.ErrNotExist, syscall.ENOTDIR},
+func volumeKind(err error) destination.Kind {
+	for kind, causes := range map[destination.Kind][]error{
+		destination.KindFull:     {syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG},
+		destination.KindRefused:  {fs.ErrPermission, syscall.EROFS},
+		destination.KindNotFound: {fs.ErrNotExist, syscall.ENOTDIR},
 	} {
 		for _, cause := range causes {
 			if errors.Is(err, cause) {
@@ -60,7 +62,7 @@ func volumeKind(err error) Kind {
 			}
 		}
 	}
-	return KindUnavailable
+	return destination.KindUnavailable
 }
 
 func (v volume) put(ctx context.Context, name string, body io.Reader) error {

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 func TestVolumeConforms(t *testing.T) {
@@ -35,8 +37,8 @@ func TestVolumeIsFull(t *testing.T) {
 				}
 			})
 			_, err := backUp(t.Context(), volumeAt(t, dir), WriteOptions{PartSize: 2 << 20}, 16<<20, tree{})
-			var failed *StoreError
-			if !errors.As(err, &failed) || failed.Kind != KindFull || !strings.Contains(err.Error(), "make room") {
+			var failed *destination.StoreError
+			if !errors.As(err, &failed) || failed.Kind != destination.KindFull || !strings.Contains(err.Error(), "make room") {
 				t.Errorf("back up: %v", err)
 			}
 			if files := filesOf(t, dir); len(files) > 0 {
@@ -52,11 +54,11 @@ func TestVolumeRefuses(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(dir, "shop")); err != nil {
 		t.Fatal(err)
 	}
-	var failed *StoreError
+	var failed *destination.StoreError
 	if _, err := Begin(t.Context(), volumeAt(t, dir), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) {
 		t.Errorf("begin behind a link that leads out of the volume: %v", err)
 	}
-	if _, err := Open(t.Context(), Location{URL: "file:///x", VolumeDir: filepath.Join(dir, "none")}); !errors.As(err, &failed) || failed.Kind != KindNotFound {
+	if _, err := Open(t.Context(), Location{URL: "file:///x", VolumeDir: filepath.Join(dir, "none")}); !errors.As(err, &failed) || failed.Kind != destination.KindNotFound {
 		t.Errorf("open a volume that is not there: %v", err)
 	}
 }
@@ -96,8 +98,8 @@ func TestURLs(t *testing.T) {
 		"file:///", "file:///a/../../b", "s3://bucket/x?endpoint=minio:9000&region=x", "s3://bucket/x?use_path_style=yes&region=x", "azblob://container/x", "s3://bucket/x#y",
 		"%zz", "s3://bucket/x?endpoint=ftp://x&region=x",
 	} {
-		var failed *StoreError
-		if _, err := Open(t.Context(), Location{URL: url, VolumeDir: t.TempDir()}); !errors.As(err, &failed) || failed.Kind != KindInvalid {
+		var failed *destination.StoreError
+		if _, err := Open(t.Context(), Location{URL: url, VolumeDir: t.TempDir()}); !errors.As(err, &failed) || failed.Kind != destination.KindInvalid {
 			t.Errorf("%q: %v", url, err)
 		}
 	}

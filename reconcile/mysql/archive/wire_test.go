@@ -18,7 +18,7 @@ func pemOf(der []byte) []byte {
 
 func multipartUploadsOf(bucket *s3Bucket) *s3.ListMultipartUploadsInput {
 	prefix := bucket.prefix()
-	return &s3.ListMultipartUploadsInput{Bucket: &bucket.place.bucket, Prefix: &prefix}
+	return &s3.ListMultipartUploadsInput{Bucket: &bucket.place.Bucket, Prefix: &prefix}
 }
 
 // slowly is a way to a server on which little moves at a time: 64 KiB, every 50 ms, without buffers that would hide it.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // What a destination says ends up in a status, which must not change with every attempt that fails for the same reason.
@@ -28,54 +30,54 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 		want   string
 	}{
 		"s3": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: refusing(http.StatusForbidden, amazon), want: "list s3://bucket/folder: AccessDenied: You may not. (HTTP 403); ",
 		},
 		"s3, cut off": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: cut, want: "list s3://bucket/folder: SERVER: EOF; ",
 		},
 		"s3, no word of it": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: refusing(http.StatusForbidden, ""), want: "list s3://bucket/folder: Forbidden (HTTP 403); ",
 		},
 		"gs, the token": {
-			url: "gs://bucket/folder?endpoint=", secret: map[string]string{keyServiceAccount: "SERVER"},
+			url: "gs://bucket/folder?endpoint=", secret: map[string]string{destination.KeyServiceAccount: "SERVER"},
 			answer: refusing(http.StatusBadRequest, `{"error":"invalid_grant","error_description":"No such account.","trace":"%d"}`),
 			want:   "list gs://bucket/folder: SERVER: get a token: invalid_grant: No such account. (HTTP 400); ",
 		},
 		"gs, the token, with no word of it": {
-			url: "gs://bucket/folder?endpoint=", secret: map[string]string{keyServiceAccount: "SERVER"},
+			url: "gs://bucket/folder?endpoint=", secret: map[string]string{destination.KeyServiceAccount: "SERVER"},
 			answer: refusing(http.StatusForbidden, `<html>%d</html>`),
 			want:   "list gs://bucket/folder: SERVER: get a token: HTTP 403 Forbidden; ",
 		},
 		"azblob": {
-			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{keyAccount: "account", keyAccountKey: "YQ=="},
+			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: "YQ=="},
 			answer: refusing(http.StatusForbidden, azure), want: "list azblob://bucket/folder: AuthorizationFailure: You may not. (HTTP 403); ",
 		},
 		"azblob, cut off": {
-			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{keyAccount: "account", keyAccountKey: "YQ=="},
+			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: "YQ=="},
 			answer: cut, want: "list azblob://bucket/folder: SERVER: EOF; ",
 		},
 		"s3, a redirect": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: pointing("https://login.example/?from=%d"), want: "list s3://bucket/folder: Found (HTTP 302); it is a redirect to https://login.example, and is not followed; ",
 		},
 		"s3, a redirect to no host": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: pointing("https://say=this!/%d"), want: "list s3://bucket/folder: Found (HTTP 302); it is a redirect, and is not followed; ",
 		},
 		"gs, a redirect of the token": {
-			url: "gs://bucket/folder?endpoint=", secret: map[string]string{keyServiceAccount: "SERVER"},
+			url: "gs://bucket/folder?endpoint=", secret: map[string]string{destination.KeyServiceAccount: "SERVER"},
 			answer: pointing("http://10.0.0.1:8080/%d"),
 			want:   "list gs://bucket/folder: SERVER: get a token: HTTP 302 Found; it is a redirect to http://10.0.0.1:8080, and is not followed; ",
 		},
 		"azblob, a redirect": {
-			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{keyAccount: "account", keyAccountKey: "YQ=="},
+			url: "azblob://bucket/folder?endpoint=", secret: map[string]string{destination.KeyAccount: "account", destination.KeyAccountKey: "YQ=="},
 			answer: pointing("https://login.example/?from=%d"), want: "list azblob://bucket/folder: HTTP 302 Found; it is a redirect to https://login.example, and is not followed; ",
 		},
 		"s3, a page in the place of a listing": {
-			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{keyAccess: "a", keySecret: "b"},
+			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: refusing(http.StatusOK, "<!DOCTYPE html><html><p>Log in, %d!</html>"), want: "list s3://bucket/folder: SERVER: the answer to a listing is none: ",
 		},
 	}
@@ -84,9 +86,9 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewTLSServer(test.answer)
 			t.Cleanup(server.Close)
-			test.secret[keyEndpoint], test.secret["ca.crt"] = server.URL, string(pemOf(server.Certificate().Raw))
-			if test.secret[keyServiceAccount] != "" {
-				test.secret[keyServiceAccount] = serviceAccountKey(t, server.URL)
+			test.secret[destination.KeyEndpoint], test.secret["ca.crt"] = server.URL, string(pemOf(server.Certificate().Raw))
+			if test.secret[destination.KeyServiceAccount] != "" {
+				test.secret[destination.KeyServiceAccount] = serviceAccountKey(t, server.URL)
 			}
 			store := opened(t, Location{URL: test.url + server.URL, CredentialsDir: secretDir(t, test.secret)})
 			want := strings.ReplaceAll(test.want, "SERVER", server.URL)
@@ -170,15 +172,15 @@ func TestCertificatesThatAreNotTrusted(t *testing.T) {
 		for _, url := range []string{"s3://bucket/folder?use_path_style=true&endpoint=", "azblob://bucket/folder?endpoint="} {
 			t.Run(name+" "+url, func(t *testing.T) {
 				t.Parallel()
-				location := Location{URL: url + test.endpoint, CredentialsDir: secretDir(t, map[string]string{keyAccess: "a", keySecret: "b", keyAccount: "account", keyAccountKey: "YQ==", keyEndpoint: test.endpoint})}
+				location := Location{URL: url + test.endpoint, CredentialsDir: secretDir(t, map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeyAccount: "account", destination.KeyAccountKey: "YQ==", destination.KeyEndpoint: test.endpoint})}
 				if test.ca != "" {
 					if err := os.WriteFile(filepath.Join(location.CredentialsDir, "ca.crt"), []byte(test.ca), 0o600); err != nil {
 						t.Fatal(err)
 					}
 				}
 				_, err := opened(t, location).list(t.Context())
-				told, ok := errors.AsType[*StoreError](err)
-				if !ok || told.Kind != KindUntrusted || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "ca.crt") {
+				told, ok := errors.AsType[*destination.StoreError](err)
+				if !ok || told.Kind != destination.KindUntrusted || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "ca.crt") {
 					t.Errorf("it says %v", err)
 				}
 			})

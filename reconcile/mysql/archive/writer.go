@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/time/rate"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
@@ -30,7 +31,7 @@ const MaxPartSize = 32 << 30
 type WriteOptions struct {
 	// Identity is whose backup it is; the UID is required.
 	Identity Identity
-	// Recipients are who can decrypt it; none means that it is not encrypted. See ParseKeys.
+	// Recipients are who can decrypt it; none means that it is not encrypted. See encryption.ParseKeys.
 	Recipients []age.Recipient
 	// PartSize is at how many stored bytes a part ends, up to MaxPartSize. 0 means DefaultPartSize.
 	PartSize int64
@@ -66,7 +67,7 @@ var errAborted = errors.New("the backup was given up")
 
 // Begin starts a backup: it claims the folder for the instance, having removed what an unfinished attempt of the same instance
 // left. The context bounds the whole backup: with its end every call fails and all that goes on beside them stops. Errors:
-// *OccupiedError, *KeyError, *StoreError.
+// *OccupiedError, *encryption.KeyError, *destination.StoreError.
 func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, error) {
 	if options.PartSize == 0 {
 		options.PartSize = DefaultPartSize
@@ -76,7 +77,7 @@ func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, er
 	}
 	if len(options.Recipients) > 0 {
 		if _, err := age.Encrypt(io.Discard, options.Recipients...); err != nil {
-			return nil, &KeyError{Reason: err.Error()}
+			return nil, &encryption.KeyError{Reason: err.Error()}
 		}
 	}
 	encoder, err := newEncoder()
@@ -205,7 +206,7 @@ func (w *Writer) complete(manifest Manifest) Manifest {
 	manifest.Parts, manifest.Compression = w.shipper.parts, compression
 	manifest.Encryption = Encryption{}
 	if len(w.options.Recipients) > 0 {
-		manifest.Encryption = Encryption{Scheme: encryption, Recipients: recipientNames(w.options.Recipients)}
+		manifest.Encryption = Encryption{Scheme: encryptionScheme, Recipients: recipientNames(w.options.Recipients)}
 	}
 	return manifest
 }
@@ -335,4 +336,15 @@ func (l *limiter) wait(ctx context.Context, count int) error {
 	}
 	reservation := l.rate.ReserveN(time.Now(), count)
 	return pause(ctx, reservation.Delay())
+}
+
+// recipientNames are the public keys as text.
+func recipientNames(recipients []age.Recipient) []string {
+	var names []string
+	for _, recipient := range recipients {
+		if named, ok := recipient.(fmt.Stringer); ok {
+			names = append(names, named.String())
+		}
+	}
+	return names
 }

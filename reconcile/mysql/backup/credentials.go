@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -15,7 +16,7 @@ import (
 const (
 	// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
 	keyAuthorities = "ca.crt"
-	// keyEndpoint is the key with the server that the credentials may go to, see archive.CheckEndpoint.
+	// keyEndpoint is the key with the server that the credentials may go to, see destination.CheckEndpoint.
 	keyEndpoint = "endpoint"
 	// keyAzureAccount is the key with the name of Azure's storage account.
 	keyAzureAccount = "AZURE_STORAGE_ACCOUNT"
@@ -29,20 +30,19 @@ type storeKeys struct {
 	beside []string
 }
 
-// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to
-// it.
-func keysOf(destination *url.URL) storeKeys {
-	switch destination.Scheme {
+// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to it.
+func keysOf(where *url.URL) storeKeys {
+	switch where.Scheme {
 	case "s3":
 		return storeKeys{sets: [][]string{{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}}, beside: []string{"AWS_REGION", keyAuthorities, keyEndpoint}}
 	case "gs":
 		return storeKeys{sets: [][]string{{"service-account.json"}}, beside: []string{keyAuthorities, keyEndpoint}}
 	case "azblob":
 		key, signature := []string{keyAzureAccount, "AZURE_STORAGE_KEY"}, []string{keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"}
-		if options := destination.Query(); options.Get("storage_account") != "" {
+		if options := where.Query(); options.Get("storage_account") != "" {
 			key = key[1:]
 			if options.Get("endpoint") != "" {
-				signature = signature[1:] // archive.CheckEndpoint knows whether this server may see it
+				signature = signature[1:] // destination.CheckEndpoint knows whether this server may see it
 			}
 		}
 		return storeKeys{sets: [][]string{key, signature}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
@@ -105,9 +105,9 @@ func endpointObstacle(seen sight) *problem {
 }
 
 // endpointRefused says why credentials may not go where a URL says; nil if they may. What else is wrong with a URL, the Pod says.
-func endpointRefused(destination string, credentials map[string][]byte) error {
-	err := archive.CheckEndpoint(destination, credentials)
-	if store, ok := errors.AsType[*archive.StoreError](err); ok && store.Kind == archive.KindEndpoint {
+func endpointRefused(where string, credentials map[string][]byte) error {
+	err := destination.CheckEndpoint(where, credentials)
+	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindEndpoint {
 		return err
 	}
 	return nil
@@ -115,7 +115,7 @@ func endpointRefused(destination string, credentials map[string][]byte) error {
 
 // keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.
 func keyFor(key secret) string {
-	if _, err := archive.ParseKeys(key.data[transfer.KeyRecipient], nil); err != nil && len(key.data[transfer.KeyIdentity]) > 0 {
+	if _, err := encryption.ParseKeys(key.data[transfer.KeyRecipient], nil); err != nil && len(key.data[transfer.KeyIdentity]) > 0 {
 		return transfer.KeyIdentity
 	}
 	return transfer.KeyRecipient
@@ -134,7 +134,7 @@ func keyObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	case len(recipient) == 0 && len(identity) == 0:
 		return &problem{transfer.ReasonEncryptionKeyNotFound, fmt.Sprintf("encryption.secret: Secret %q has neither %q (age public keys) nor %q (age secret keys)", name, transfer.KeyRecipient, transfer.KeyIdentity), true}
 	}
-	if _, err := archive.ParseKeys(recipient, identity); err != nil {
+	if _, err := encryption.ParseKeys(recipient, identity); err != nil {
 		return &problem{transfer.ReasonEncryptionKeyInvalid, fmt.Sprintf("encryption.secret: Secret %q: %v", name, err), true}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/mysql-operator/mysql-operator/reconcile"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -50,7 +50,7 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 // barOf says why a Secret does not let its credentials go to where the data is, and what to do; empty if it does. A Secret that is in the
 // making, or as an earlier build took it, gives no data up.
 func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
-	if err := archive.CheckEndpoint(location.URL, credentials); err != nil {
+	if err := destination.CheckEndpoint(location.URL, credentials); err != nil {
 		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
 	}
 	return ""

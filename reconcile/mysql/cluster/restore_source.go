@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 	"github.com/mysql-operator/mysql-operator/schema"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
@@ -105,9 +105,9 @@ func needsOf(location v1.BackupLocation) []need {
 // endpointRefused looks whether credentials may go where the URL says, so that no Pod is made that would have to refuse. The Pod looks
 // again, with what its Secret has by then; what else is wrong with a URL, it says.
 func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *problem {
-	err := archive.CheckEndpoint(location.URL, credentials)
-	store, ok := errors.AsType[*archive.StoreError](err)
-	if !ok || store.Kind != archive.KindEndpoint {
+	err := destination.CheckEndpoint(location.URL, credentials)
+	store, ok := errors.AsType[*destination.StoreError](err)
+	if !ok || store.Kind != destination.KindEndpoint {
 		return nil
 	}
 	remedy := "name a Secret that does in spec.restore.secret"

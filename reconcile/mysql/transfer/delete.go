@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
 // RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only what was
@@ -31,7 +32,7 @@ func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
 // repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may be made
 // another time; nobody looks for data that was left.
 func repeated(err error) error {
-	if store, ok := errors.AsType[*archive.StoreError](err); ok && store.Kind == archive.KindInvalid {
+	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(ReasonDestinationRefused, "%w", err)
 	}
 	return err

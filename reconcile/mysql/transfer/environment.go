@@ -15,6 +15,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 )
 
 // Environment is what a program is told and where it finds things: in a Pod by its Job, by hand by a person.
@@ -71,24 +72,24 @@ func (e Environment) open(ctx context.Context) (*archive.Store, error) {
 }
 
 // keys reads the age keys; found is false where none are wanted.
-func (e Environment) keys() (keys archive.Keys, wanted bool, err error) {
+func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 	if e.RecipientFile == "" && e.IdentityFile == "" {
-		return archive.Keys{}, false, nil
+		return encryption.Keys{}, false, nil
 	}
 	recipient, err := keyFile(e.RecipientFile)
 	if err != nil {
-		return archive.Keys{}, true, err
+		return encryption.Keys{}, true, err
 	}
 	identity, err := keyFile(e.IdentityFile)
 	if err != nil {
-		return archive.Keys{}, true, err
+		return encryption.Keys{}, true, err
 	}
 	if len(recipient) == 0 && len(identity) == 0 {
-		return archive.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
+		return encryption.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
 	}
-	keys, err = archive.ParseKeys(recipient, identity)
+	keys, err = encryption.ParseKeys(recipient, identity)
 	if err != nil {
-		return archive.Keys{}, true, refused(ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
+		return encryption.Keys{}, true, refused(ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
 	}
 	return keys, true, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
@@ -72,19 +74,19 @@ func judgeStore(err error) (string, bool) {
 	if _, finished := errors.AsType[*archive.FinishedError](err); finished {
 		return ReasonDestinationOccupied, true
 	}
-	store, ok := errors.AsType[*archive.StoreError](err)
+	store, ok := errors.AsType[*destination.StoreError](err)
 	if !ok {
 		return "", false
 	}
 	switch store.Kind {
-	case archive.KindInvalid:
+	case destination.KindInvalid:
 		return ReasonDestinationRefused, true
-	case archive.KindRefused, archive.KindNotFound, archive.KindClockSkew, archive.KindUntrusted, archive.KindEndpoint,
-		archive.KindRedirected:
+	case destination.KindRefused, destination.KindNotFound, destination.KindClockSkew, destination.KindUntrusted, destination.KindEndpoint,
+		destination.KindRedirected:
 		return ReasonDestinationRefused, false
-	case archive.KindFull:
+	case destination.KindFull:
 		return ReasonDestinationFull, false
-	case archive.KindUnavailable:
+	case destination.KindUnavailable:
 		return ReasonDestinationUnavailable, false
 	}
 	return ReasonDestinationUnavailable, false
@@ -97,7 +99,7 @@ func judgeBackup(err error) (string, bool) {
 		incomplete *archive.IncompleteError
 		corrupt    *archive.CorruptError
 		foreign    *archive.ForeignError
-		key        *archive.KeyError
+		key        *encryption.KeyError
 		data       *agent.OccupiedError
 	)
 	switch {

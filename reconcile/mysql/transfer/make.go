@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
@@ -85,7 +87,7 @@ func (m making) run(ctx context.Context) (Outcome, error) {
 
 // copyPatiently waits for a member that is giving a copy to somebody else, such as to a new replica: that may take longer than a Job has
 // patience for attempts. Each time the member is chosen anew.
-func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
+func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
 	defer cancel()
 	for {
@@ -103,7 +105,7 @@ func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys ar
 	}
 }
 
-func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys archive.Keys) (Outcome, error) {
+func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (Outcome, error) {
 	m.meter.stage("looking for a member to copy")
 	from, err := m.members.choose(ctx, serviceOf(m.env))
 	if err != nil {
@@ -126,7 +128,7 @@ func (m making) identity() archive.Identity {
 // made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
 func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
-	if _, unreachable := errors.AsType[*archive.StoreError](err); unreachable {
+	if _, unreachable := errors.AsType[*destination.StoreError](err); unreachable {
 		return Outcome{}, false, err
 	}
 	if err != nil || manifest.Backup.UID != m.env.UID {
@@ -145,7 +147,7 @@ func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
 }
 
 // copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
-func (m making) copyTo(ctx context.Context, store *archive.Store, keys archive.Keys, from source) (Outcome, error) {
+func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (Outcome, error) {
 	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
 	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})

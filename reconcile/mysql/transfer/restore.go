@@ -8,6 +8,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
@@ -137,7 +139,7 @@ func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Mani
 }
 
 // fits asks what could speak against restoring, before anything is written.
-func (r restoring) fits(manifest archive.Manifest, keys archive.Keys) error {
+func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
 		return retry(ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed (key %q of the encryption Secret)", manifest.Encryption.Recipients, KeyIdentity)
 	}
@@ -161,7 +163,7 @@ func (r restoring) fits(manifest archive.Manifest, keys archive.Keys) error {
 func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Size / 10 * 9 }
 
 // restore writes the data beside its place, and puts it there when all of it is checked and flushed.
-func (r restoring) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys archive.Keys, from agent.RestoredFrom) (Outcome, error) {
+func (r restoring) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (Outcome, error) {
 	r.env.Log.Info("restoring", "instance", manifest.Backup.Instance, "version", manifest.Source.ServerVersion, "bytes", manifest.Data.Bytes, "from", store.URL())
 	r.meter.stage("restoring")
 	r.meter.total(manifest.Data.Raw)
@@ -195,7 +197,7 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 
 // written tells a full volume, which is ours, from a full destination.
 func (r restoring) written(err error) error {
-	if _, destination := errors.AsType[*archive.StoreError](err); isFull(err) && !destination {
+	if _, ofStore := errors.AsType[*destination.StoreError](err); isFull(err) && !ofStore {
 		return refused(ReasonVolumeTooSmall, "the volume is full before all of the backup is on it: make it larger (spec.storage): %w", err)
 	}
 	return err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
@@ -167,8 +169,8 @@ func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
 
 func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 	t.Parallel()
-	store := func(kind archive.Kind) error {
-		return &archive.StoreError{Kind: kind, Op: "write", Err: errors.New("no")}
+	store := func(kind destination.Kind) error {
+		return &destination.StoreError{Kind: kind, Op: "write", Err: errors.New("no")}
 	}
 	tests := map[string]struct {
 		err    error
@@ -177,20 +179,20 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 	}{
 		"success":                    {nil, ReasonCompleted, ExitDone},
 		"another backup's folder":    {&archive.OccupiedError{URL: "s3://b"}, ReasonDestinationOccupied, ExitRefused},
-		"a URL that is none":         {store(archive.KindInvalid), ReasonDestinationRefused, ExitRefused},
-		"wrong credentials":          {store(archive.KindRefused), ReasonDestinationRefused, ExitRetry},
-		"no such bucket":             {store(archive.KindNotFound), ReasonDestinationRefused, ExitRetry},
-		"clocks apart":               {store(archive.KindClockSkew), ReasonDestinationRefused, ExitRetry},
-		"a certificate of nobody's":  {store(archive.KindUntrusted), ReasonDestinationRefused, ExitRetry},
-		"an endpoint not named":      {store(archive.KindEndpoint), ReasonDestinationRefused, ExitRetry},
-		"a redirect":                 {store(archive.KindRedirected), ReasonDestinationRefused, ExitRetry},
-		"full":                       {store(archive.KindFull), ReasonDestinationFull, ExitRetry},
-		"cut off":                    {store(archive.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
+		"a URL that is none":         {store(destination.KindInvalid), ReasonDestinationRefused, ExitRefused},
+		"wrong credentials":          {store(destination.KindRefused), ReasonDestinationRefused, ExitRetry},
+		"no such bucket":             {store(destination.KindNotFound), ReasonDestinationRefused, ExitRetry},
+		"clocks apart":               {store(destination.KindClockSkew), ReasonDestinationRefused, ExitRetry},
+		"a certificate of nobody's":  {store(destination.KindUntrusted), ReasonDestinationRefused, ExitRetry},
+		"an endpoint not named":      {store(destination.KindEndpoint), ReasonDestinationRefused, ExitRetry},
+		"a redirect":                 {store(destination.KindRedirected), ReasonDestinationRefused, ExitRetry},
+		"full":                       {store(destination.KindFull), ReasonDestinationFull, ExitRetry},
+		"cut off":                    {store(destination.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
 		"no backup":                  {&archive.NotFoundError{}, ReasonBackupNotFound, ExitRefused},
 		"half a backup":              {&archive.IncompleteError{}, ReasonBackupIncomplete, ExitRefused},
 		"a flipped bit":              {&archive.CorruptError{}, ReasonBackupCorrupt, ExitRefused},
 		"somebody else's":            {&archive.ForeignError{}, ReasonBackupForeign, ExitRefused},
-		"the wrong key":              {&archive.KeyError{}, ReasonEncryptionKeyInvalid, ExitRefused},
+		"the wrong key":              {&encryption.KeyError{}, ReasonEncryptionKeyInvalid, ExitRefused},
 		"data on the volume":         {&agent.OccupiedError{}, ReasonDataExists, ExitRefused},
 		"the donor is busy":          {&clone.DonorError{Number: 3634}, ReasonDonorBusy, ExitRetry},
 		"the donor says no":          {&clone.DonorError{Number: 1227}, ReasonCopyFailed, ExitRetry},
@@ -200,7 +202,7 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), ReasonCopyFailed, ExitRetry},
 		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), ReasonCopyFailed, ExitRetry},
 		"said by the program":        {refused(ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), ReasonVolumeTooSmall, ExitRefused},
-		"several, of which one knew": {errors.Join(errors.New("and another"), store(archive.KindFull)), ReasonDestinationFull, ExitRetry},
+		"several, of which one knew": {errors.Join(errors.New("and another"), store(destination.KindFull)), ReasonDestinationFull, ExitRetry},
 		"anything else":              {errors.New("who knows"), ReasonRestoreFailed, ExitRetry},
 	}
 	for name, test := range tests {
@@ -233,7 +235,7 @@ func (*netError) Temporary() bool { return true }
 func TestInterruptedNamesTheCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	lost := &archive.StoreError{Kind: archive.KindUnavailable, Op: "write", Err: context.Canceled}
+	lost := &destination.StoreError{Kind: destination.KindUnavailable, Op: "write", Err: context.Canceled}
 	if reason, _ := judge(interrupted(ctx, lost), ""); reason != ReasonDestinationUnavailable {
 		t.Errorf("nobody told it to end: %s", reason)
 	}

@@ -1,4 +1,4 @@
-package archive
+package destination
 
 import "testing"
 
@@ -35,9 +35,9 @@ func TestURLsThatNameNoFolder(t *testing.T) {
 		"", "b/x", "ftp://b/x", "s3:///x", "file://b/x", "s3://b/../x", "s3://b/%2e%2e/x", "s3://user:password@b/x", "s3://b/x?regoin=r", "s3://b/x#y",
 		"s3://b/x?endpoint=minio.example", "s3://b/%zz",
 	} {
-		place, err := parseURL(url)
+		place, err := Parse(url)
 		if err == nil {
-			err = checkEndpoint(place.option("endpoint"))
+			err = checkEndpoint(place.Option("endpoint"))
 		}
 		if err == nil {
 			t.Errorf("%q names %s", url, place)

@@ -1,4 +1,5 @@
-package archive
+// Package encryption reads the age keys of an encryption Secret. It is not linked with what encrypts and stores backups.
+package encryption
 
 import (
 	"bytes"
@@ -64,13 +65,7 @@ func blank(text []byte) bool {
 	return true
 }
 
-// recipientNames are the public keys as text.
-func recipientNames(recipients []age.Recipient) []string {
-	var names []string
-	for _, recipient := range recipients {
-		if named, ok := recipient.(fmt.Stringer); ok {
-			names = append(names, named.String())
-		}
-	}
-	return names
-}
+// KeyError says that an age key is malformed or missing, or is not one that the backup was encrypted for.
+type KeyError struct{ Reason string }
+
+func (e *KeyError) Error() string { return "encryption key: " + e.Reason }

@@ -1,23 +1,16 @@
-package archive
+package destination
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 )
 
-const (
-	// keyEndpoint is the Secret's key with the one server, beside the provider's own, that the credentials may go to.
-	keyEndpoint = "endpoint"
-	// keyEndpoints with the value anyEndpoint lets the Secret's own credentials go to every server that a URL names, over HTTPS.
-	keyEndpoints = "endpoints"
-	anyEndpoint  = "any"
-)
+// EndpointError says that credentials do not go to the endpoint of a URL, because nobody who owns them has said that they may.
+type EndpointError struct{ endpoint string }
 
-// endpointError says that credentials do not go to the endpoint of a URL, because nobody who owns them has said that they may.
-type endpointError struct{ endpoint string }
-
-func (e *endpointError) Error() string {
+func (e *EndpointError) Error() string {
 	return fmt.Sprintf("credentials are not sent to endpoint=%s, which is none of the provider's own servers and is not named by the Secret", e.endpoint)
 }
 
@@ -33,38 +26,38 @@ func (e *endpointError) Error() string {
 // The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not name the
 // endpoint.
 func CheckEndpoint(destination string, secret map[string][]byte) error {
-	place, err := parseURL(destination)
+	place, err := Parse(destination)
 	if err != nil {
-		return opening(err, "the destination")
+		return Opening(err, "the destination")
 	}
 	keys := map[string]string{}
 	for name, value := range secret {
 		keys[name] = strings.TrimSpace(string(value))
 	}
-	if err := checkAudience(place, keys); err != nil {
-		return opening(err, place.String())
+	if err := CheckAudience(place, keys); err != nil {
+		return Opening(err, place.String())
 	}
 	return nil
 }
 
-// endpointKeys are the keys of a Secret that checkAudience looks at.
-func endpointKeys() []string {
-	return []string{keyEndpoint, keyEndpoints, keyAccess, keySession, keyServiceAccount, keyAccount, keyAccountKey, keySAS}
+// EndpointKeys are the keys of a Secret that CheckAudience looks at.
+func EndpointKeys() []string {
+	return []string{KeyEndpoint, keyEndpoints, KeyAccess, KeySession, KeyServiceAccount, KeyAccount, KeyAccountKey, KeySAS}
 }
 
 // checkSigned refuses to show the signature for one storage account to another, or to one that the Secret does not name.
-func checkSigned(place place, keys map[string]string) error {
-	if place.scheme != schemeAzure || keys[keySAS] == "" || keys[keyAccountKey] != "" {
+func checkSigned(place Place, keys map[string]string) error {
+	if place.Scheme != schemeAzure || keys[KeySAS] == "" || keys[KeyAccountKey] != "" {
 		return nil
 	}
-	named, endpoint, signed := place.option(optionAccount), place.option("endpoint"), keys[keyAccount]
+	named, endpoint, signed := place.Option(OptionAccount), place.Option("endpoint"), keys[KeyAccount]
 	switch {
 	case named != "" && signed != "" && named != signed:
-		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", optionAccount, named)
+		return fmt.Errorf("%s=%s: the Secret has a signature for another storage account", OptionAccount, named)
 	case !needsAccount(endpoint, keys):
 		return nil
 	case signed == "":
-		return fmt.Errorf("the Secret has a signature (%s), but does not say for which storage account: add %s to it", keySAS, keyAccount)
+		return fmt.Errorf("the Secret has a signature (%s), but does not say for which storage account: add %s to it", KeySAS, KeyAccount)
 	case endpoint != "" && accountAt(endpoint) != signed:
 		return fmt.Errorf("endpoint=%s: the Secret has a signature for another storage account", endpoint)
 	}
@@ -72,12 +65,12 @@ func checkSigned(place place, keys map[string]string) error {
 }
 
 // needsAccount says whether a signature may go to an endpoint for its storage account alone: to one of Azure's, unless the Secret allows the endpoint
-// itself. The others are checkAudience's business.
+// itself. The others are CheckAudience's business.
 func needsAccount(endpoint string, keys map[string]string) bool {
 	if endpoint == "" {
 		return true
 	}
-	isAllowed := keys[keyEndpoints] == anyEndpoint || origin(keys[keyEndpoint]) == origin(endpoint)
+	isAllowed := keys[keyEndpoints] == anyEndpoint || origin(keys[KeyEndpoint]) == origin(endpoint)
 	return !isAllowed && isProviders(schemeAzure, normalHost(endpoint))
 }
 
@@ -87,13 +80,13 @@ func accountAt(endpoint string) string {
 	return strings.TrimSuffix(account, "-secondary")
 }
 
-// checkAudience is CheckEndpoint.
-func checkAudience(place place, keys map[string]string) error {
+// CheckAudience is CheckEndpoint.
+func CheckAudience(place Place, keys map[string]string) error {
 	if err := checkSigned(place, keys); err != nil {
 		return err
 	}
-	own, shown := credentialsOf(place.scheme, keys)
-	endpoint := place.option("endpoint")
+	own, shown := credentialsOf(place.Scheme, keys)
+	endpoint := place.Option("endpoint")
 	if endpoint == "" {
 		return nil
 	}
@@ -105,11 +98,11 @@ func checkAudience(place place, keys map[string]string) error {
 		return fmt.Errorf("endpoint=%s: tokens and shared access signatures are not sent over plain HTTP, where anybody on the way could read them", endpoint)
 	}
 	isAnyAllowed := own && keys[keyEndpoints] == anyEndpoint
-	isTrusted := isAnyAllowed || isProviders(place.scheme, normalHost(endpoint))
-	if origin(keys[keyEndpoint]) == origin(endpoint) || (isTrusted && !isPlain) {
+	isTrusted := isAnyAllowed || isProviders(place.Scheme, normalHost(endpoint))
+	if origin(keys[KeyEndpoint]) == origin(endpoint) || (isTrusted && !isPlain) {
 		return nil
 	}
-	return &endpointError{endpoint: endpoint}
+	return &EndpointError{endpoint: endpoint}
 }
 
 // credentialsOf says of the credentials for a kind of store whether they are the Secret's own or the identity of the Pod, and whether they are
@@ -117,12 +110,12 @@ func checkAudience(place place, keys map[string]string) error {
 func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
 	switch scheme {
 	case "s3":
-		own = keys[keyAccess] != ""
-		return own, !own || keys[keySession] != ""
+		own = keys[KeyAccess] != ""
+		return own, !own || keys[KeySession] != ""
 	case "gs":
-		return keys[keyServiceAccount] != "", true
+		return keys[KeyServiceAccount] != "", true
 	case schemeAzure:
-		return keys[keyAccountKey] != "" || keys[keySAS] != "", keys[keyAccountKey] == ""
+		return keys[KeyAccountKey] != "" || keys[KeySAS] != "", keys[KeyAccountKey] == ""
 	}
 	return false, false
 }
@@ -137,4 +130,28 @@ func origin(endpoint string) string {
 		return ""
 	}
 	return parsed.Scheme + "://" + normalHost(endpoint)
+}
+
+// checkEndpoint refuses what cannot be reached.
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	parsed, err := url.Parse(endpoint)
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || strings.ContainsAny(endpoint, "?#@") {
+		return fmt.Errorf("endpoint=%s: it is no URL like https://storage.example.com", endpoint)
+	}
+	return nil
+}
+
+// Opening returns an error of opening a store as a *StoreError.
+func Opening(err error, where string) error {
+	if _, ok := errors.AsType[*StoreError](err); ok {
+		return err
+	}
+	kind := KindInvalid
+	if _, ok := errors.AsType[*EndpointError](err); ok {
+		kind = KindEndpoint
+	}
+	return &StoreError{Kind: kind, Op: "open " + where, Err: err}
 }
