@@ -188,8 +188,8 @@ endif
 ##@ Build
 
 .PHONY: build
-build: ## build the static binaries of the image: bin/mysql-operator, and its companions for members, PulsarConsumers and VmGroups
-	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ $(addprefix ./cmd/,mysql-operator mysql-operator-member mysql-operator-pid1 mysql-operator-pulsar mysql-operator-vsphere)
+build: ## build the static binaries of the image: bin/mysql-operator, and its companions for backups, members, PulsarConsumers and VmGroups
+	CGO_ENABLED=0 GOOS=linux go build -trimpath -buildvcs=false -ldflags "$(ldflags)" -o bin/ $(addprefix ./cmd/,mysql-operator mysql-operator-backup mysql-operator-member mysql-operator-pid1 mysql-operator-pulsar mysql-operator-vsphere)
 	ln -sfn mysql-operator-pulsar bin/pulsar-producer # by this name it produces; not in the image
 
 .PHONY: image
@@ -214,7 +214,7 @@ docker-push: ## push the operator's image [IMG=; PARTIAL=1 also without a client
 # What Go recorded in the binaries: the very modules that were linked.
 .PHONY: sbom
 sbom: build ## write the bill of materials of the image's binaries (CycloneDX), as bin/sbom.json
-	go run -C tools ./sbom "$(VERSION)" $(addprefix ../bin/,mysql-operator mysql-operator-member mysql-operator-pid1 mysql-operator-pulsar mysql-operator-vsphere) >bin/sbom.json.new
+	go run -C tools ./sbom "$(VERSION)" $(addprefix ../bin/,mysql-operator mysql-operator-backup mysql-operator-member mysql-operator-pid1 mysql-operator-pulsar mysql-operator-vsphere) >bin/sbom.json.new
 	mv bin/sbom.json.new bin/sbom.json
 
 .PHONY: vulncheck

@@ -133,5 +133,5 @@ func (r *reconciler) transferClient(ctx context.Context, namespace, cluster stri
 	if err != nil {
 		return nil, err
 	}
-	return transfer.NewClient(security, progressTimeout), nil
+	return transfer.NewClient(security, progressTimeout, agent.Port), nil
 }

@@ -97,7 +97,7 @@ func (known remembered) reaching(security *tls.Config, now time.Time) remembered
 	if known.agents != nil {
 		known.agents.Close()
 	}
-	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout)}
+	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout, agent.Port)}
 }
 
 // stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so

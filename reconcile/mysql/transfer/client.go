@@ -13,10 +13,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
-const (
-	progressPath = "/v1/progress"
-	maxBody      = 1 << 16
-)
+// ProgressPath is where a transfer's Pod answers Client.
+const ProgressPath = "/v1/progress"
+
+const maxBody = 1 << 16
 
 // Client asks running transfers how far they are, as the operator.
 type Client struct {
@@ -25,9 +25,9 @@ type Client struct {
 	port     int
 }
 
-// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS).
-func NewClient(security *tls.Config, timeout time.Duration) *Client {
-	return &Client{security: security, timeout: timeout, port: agent.Port}
+// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port agent.Port.
+func NewClient(security *tls.Config, timeout time.Duration, port int) *Client {
+	return &Client{security: security, timeout: timeout, port: port}
 }
 
 // Progress asks the Pod at podIP, whose certificate must be for host (Host). That it does not answer says nothing about the transfer: it may
@@ -35,7 +35,7 @@ func NewClient(security *tls.Config, timeout time.Duration) *Client {
 func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	address := "https://" + net.JoinHostPort(podIP, strconv.Itoa(c.port)) + progressPath
+	address := "https://" + net.JoinHostPort(podIP, strconv.Itoa(c.port)) + ProgressPath
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return Progress{}, fmt.Errorf("ask %s for its progress: %w", podIP, err)

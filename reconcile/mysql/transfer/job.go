@@ -22,7 +22,13 @@ const (
 	abortGrace = 60
 )
 
-// The subcommands of the operator's program.
+// Program is the program of the operator's image that runs in the Pods of transfers. ProgramPath is where the image has it.
+const (
+	Program     = "mysql-operator-backup"
+	ProgramPath = "/" + Program
+)
+
+// The subcommands of Program.
 const (
 	CommandBackup  = "backup"
 	CommandRestore = "restore"

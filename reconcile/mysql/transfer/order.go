@@ -19,7 +19,7 @@ type BackupOrder struct {
 	// EncryptionKey is the key of Location's EncryptionSecret that the Pod is given, and no other: KeyRecipient, which is enough to encrypt, or
 	// KeyIdentity where the Secret has no public key. Empty is KeyRecipient.
 	EncryptionKey string `json:",omitempty"`
-	// BandwidthLimit is in bytes per second; 0 is none on a replica and DefaultPrimaryLimit on a primary.
+	// BandwidthLimit is in bytes per second; 0 is none on a replica and mover.DefaultPrimaryLimit on a primary.
 	BandwidthLimit int64
 	// Deadline is how long all attempts together may take, in seconds; 0 is no limit.
 	Deadline int64

@@ -73,7 +73,7 @@ type podParts struct {
 	command, image, account string
 	labels                  map[string]string
 	arguments               []string
-	// entry is what the container runs instead of the image's own program with the arguments. The image is then a stranger's.
+	// entry is what the container runs instead of Program with the arguments. The image is then a stranger's.
 	entry     []string
 	listening bool
 	first     []*corev1ac.ContainerApplyConfiguration
@@ -133,7 +133,7 @@ func (p *podParts) room(resources v1.Resources) {
 	if len(resources.Limits) > 0 {
 		wanted.WithLimits(resources.Limits)
 	}
-	p.first = append(p.first, restricted("room", p.image).WithArgs("version").WithResources(wanted))
+	p.first = append(p.first, restricted("room", p.image).WithCommand(ProgramPath, "help").WithResources(wanted))
 }
 
 // storeKeys are the keys that the Secret of a destination may have: no other is in the Pod. A store that is a volume takes none.
@@ -205,7 +205,7 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 		// As for a member, whose tag may say that it moves.
 		container.ImagePullPolicy = nil
 	} else {
-		container.WithArgs(append([]string{p.command}, p.arguments...)...)
+		container.WithCommand(ProgramPath, p.command).WithArgs(p.arguments...)
 	}
 	if p.listening {
 		container.WithPorts(corev1ac.ContainerPort().WithName("transfer").WithProtocol(corev1.ProtocolTCP).WithContainerPort(agent.Port))

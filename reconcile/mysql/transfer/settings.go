@@ -1,7 +1,6 @@
 package transfer
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -42,11 +41,11 @@ func DataSettings(config map[string]string) map[string]string {
 	return chosen
 }
 
-// misfits are the settings under which a backup's data files cannot be started, with the values that they need. made are those of the server
+// Misfits are the settings under which a backup's data files cannot be started, with the values that they need. made are those of the server
 // that was copied, wanted those of the server that is to start; what is not among these has MySQL's default. What the backup does not
 // tell is not asked.
-func misfits(made, wanted map[string]string) []misfit {
-	var found []misfit
+func Misfits(made, wanted map[string]string) []Misfit {
+	var found []Misfit
 	for _, known := range dataSettings() {
 		needs, told := made[known.name]
 		has, chosen := wanted[known.name]
@@ -54,39 +53,14 @@ func misfits(made, wanted map[string]string) []misfit {
 			has = known.standard
 		}
 		if told && known.meaning(needs) != known.meaning(has) {
-			found = append(found, misfit{known.name, needs, has})
+			found = append(found, Misfit{known.name, needs, has})
 		}
 	}
 	return found
 }
 
-type misfit struct{ name, needs, has string }
-
-// fitSettings says what spec.config lacks to start the data; nil for nothing.
-func fitSettings(made, wanted map[string]string) error {
-	found := misfits(made, wanted)
-	if len(found) == 0 {
-		return nil
-	}
-	is, set := make([]string, len(found)), make([]string, len(found))
-	for i, one := range found {
-		is[i], set[i] = fmt.Sprintf("%s is %s and not %s", one.name, one.needs, one.has), fmt.Sprintf("%s: %q", one.name, one.needs)
-	}
-	return refused(ReasonSettingsMismatch, "the cluster's mysqld could not start the backup's data files: in them %s; write in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
-}
-
-// startedWith tells a person the settings that a backup's data needs of mysqld; empty for none.
-func startedWith(made map[string]string) string {
-	found := misfits(made, nil)
-	if len(found) == 0 {
-		return ""
-	}
-	options := make([]string, len(found))
-	for i, one := range found {
-		options[i] = one.name + "=" + one.needs
-	}
-	return "; mysqld has to be started with " + strings.Join(options, " and ")
-}
+// Misfit is a setting that a backup's data files need, and the value that the server has.
+type Misfit struct{ Name, Needs, Has string }
 
 // plain is a value of my.cnf without the quotes that it may be written in.
 func plain(value string) string {

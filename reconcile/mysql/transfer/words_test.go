@@ -1,22 +1,12 @@
 package transfer
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
-	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -145,108 +135,5 @@ func TestSizesAreForPeople(t *testing.T) {
 		if got := Size(bytes); got != want {
 			t.Errorf("%d bytes are %s, want %s", bytes, got, want)
 		}
-	}
-}
-
-func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
-	t.Parallel()
-	m := &meter{}
-	at := time.Unix(0, 0)
-	for second := range 10 {
-		m.sample(at.Add(time.Duration(second) * time.Second))
-		m.update(func(p *Progress) { p.Bytes += 10 << 20 })
-	}
-	if rate := m.now().BytesPerSecond; rate != 10<<20 {
-		t.Errorf("%d bytes a second", rate)
-	}
-	for second := range samples {
-		m.sample(at.Add(time.Duration(10+second) * time.Second))
-	}
-	if rate := m.now().BytesPerSecond; rate != 0 {
-		t.Errorf("%d bytes a second while it stands still", rate)
-	}
-}
-
-func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
-	t.Parallel()
-	store := func(kind destination.Kind) error {
-		return &destination.StoreError{Kind: kind, Op: "write", Err: errors.New("no")}
-	}
-	tests := map[string]struct {
-		err    error
-		reason string
-		status int
-	}{
-		"success":                    {nil, ReasonCompleted, ExitDone},
-		"another backup's folder":    {&archive.OccupiedError{URL: "s3://b"}, ReasonDestinationOccupied, ExitRefused},
-		"a URL that is none":         {store(destination.KindInvalid), ReasonDestinationRefused, ExitRefused},
-		"wrong credentials":          {store(destination.KindRefused), ReasonDestinationRefused, ExitRetry},
-		"no such bucket":             {store(destination.KindNotFound), ReasonDestinationRefused, ExitRetry},
-		"clocks apart":               {store(destination.KindClockSkew), ReasonDestinationRefused, ExitRetry},
-		"a certificate of nobody's":  {store(destination.KindUntrusted), ReasonDestinationRefused, ExitRetry},
-		"an endpoint not named":      {store(destination.KindEndpoint), ReasonDestinationRefused, ExitRetry},
-		"a redirect":                 {store(destination.KindRedirected), ReasonDestinationRefused, ExitRetry},
-		"full":                       {store(destination.KindFull), ReasonDestinationFull, ExitRetry},
-		"cut off":                    {store(destination.KindUnavailable), ReasonDestinationUnavailable, ExitRetry},
-		"no backup":                  {&archive.NotFoundError{}, ReasonBackupNotFound, ExitRefused},
-		"half a backup":              {&archive.IncompleteError{}, ReasonBackupIncomplete, ExitRefused},
-		"a flipped bit":              {&archive.CorruptError{}, ReasonBackupCorrupt, ExitRefused},
-		"somebody else's":            {&archive.ForeignError{}, ReasonBackupForeign, ExitRefused},
-		"the wrong key":              {&encryption.KeyError{}, ReasonEncryptionKeyInvalid, ExitRefused},
-		"data on the volume":         {&agent.OccupiedError{}, ReasonDataExists, ExitRefused},
-		"the donor is busy":          {&clone.DonorError{Number: 3634}, ReasonDonorBusy, ExitRetry},
-		"the donor says no":          {&clone.DonorError{Number: 1227}, ReasonCopyFailed, ExitRetry},
-		"a file that cannot be":      {&clone.UnsupportedError{}, ReasonCopyFailed, ExitRefused},
-		"the donor is gone":          {&netError{}, ReasonDonorUnavailable, ExitRetry},
-		"told to end":                {context.Canceled, ReasonInterrupted, ExitRetry},
-		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), ReasonCopyFailed, ExitRetry},
-		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), ReasonCopyFailed, ExitRetry},
-		"said by the program":        {refused(ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), ReasonVolumeTooSmall, ExitRefused},
-		"several, of which one knew": {errors.Join(errors.New("and another"), store(destination.KindFull)), ReasonDestinationFull, ExitRetry},
-		"anything else":              {errors.New("who knows"), ReasonRestoreFailed, ExitRetry},
-	}
-	for name, test := range tests {
-		for _, err := range []error{test.err, wrapped(test.err)} {
-			outcome, status := Ended(Outcome{}, err, ReasonRestoreFailed)
-			if outcome.Reason != test.reason || status != test.status {
-				t.Errorf("%s: %s, exit status %d; want %s, %d", name, outcome.Reason, status, test.reason, test.status)
-			}
-			if err != nil && (outcome.Message == "" || strings.Contains(outcome.Message, "\n")) {
-				t.Errorf("%s: it says %q", name, outcome.Message)
-			}
-		}
-	}
-}
-
-func wrapped(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("copy: %w", err)
-}
-
-// netError is what package net returns.
-type netError struct{}
-
-func (*netError) Error() string   { return "i/o timeout" }
-func (*netError) Timeout() bool   { return true }
-func (*netError) Temporary() bool { return true }
-
-func TestInterruptedNamesTheCause(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	lost := &destination.StoreError{Kind: destination.KindUnavailable, Op: "write", Err: context.Canceled}
-	if reason, _ := judge(interrupted(ctx, lost), ""); reason != ReasonDestinationUnavailable {
-		t.Errorf("nobody told it to end: %s", reason)
-	}
-	cancel()
-	if reason, final := judge(interrupted(ctx, lost), ""); reason != ReasonInterrupted || final {
-		t.Errorf("told to end: %s, final: %v", reason, final)
-	}
-	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != ReasonBackupCorrupt {
-		t.Errorf("what was found before it was told to end: %s", reason)
-	}
-	if interrupted(ctx, nil) != nil {
-		t.Error("success is no failure")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 const mebibyte = 1 << 20
@@ -133,8 +135,8 @@ func (b *bench) compare(ctx context.Context, m *measured, cluster string) error 
 	return err
 }
 
-// watchMemory looks for processes of the operator's binary with a subcommand until the context ends, and returns the most memory that one
-// of them ever had resident, in MiB.
+// watchMemory looks for processes of transfer.Program with a subcommand until the context ends, and returns the most memory that one of
+// them ever had resident, in MiB.
 func watchMemory(ctx context.Context, subcommand string) float64 {
 	peak := 0.0
 	for {
@@ -147,7 +149,7 @@ func watchMemory(ctx context.Context, subcommand string) float64 {
 		for _, entry := range entries {
 			command, _ := os.ReadFile(entry + "/cmdline")
 			words := strings.Split(string(command), "\x00")
-			if len(words) < 2 || filepath.Base(words[0]) != "mysql-operator" || words[1] != subcommand {
+			if len(words) < 2 || filepath.Base(words[0]) != transfer.Program || words[1] != subcommand {
 				continue
 			}
 			peak = max(peak, residentPeak(entry))

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"os"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // TestDeleteWaitsForASecretThatIsPutRight: half a pair of keys, say, is what somebody is about to complete. The data is given up when no attempt is
@@ -30,8 +32,8 @@ func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 		}
 		env := Environment{URL: test.url, CredentialsDir: dir, UID: "0a1b", Instance: "nightly-1", Log: logr.Discard()}
 		outcome, err := RunDelete(t.Context(), env)
-		done, status := Ended(outcome, err, ReasonDestinationUnavailable)
-		if status != ExitRetry || done.Reason != ReasonDestinationRefused || !strings.Contains(done.Message, test.says) {
+		done, status := Ended(outcome, err, transfer.ReasonDestinationUnavailable)
+		if status != transfer.ExitRetry || done.Reason != transfer.ReasonDestinationRefused || !strings.Contains(done.Message, test.says) {
 			t.Errorf("%s: exit status %d because of %s: %s", name, status, done.Reason, done.Message)
 		}
 	}

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // meter knows how far a transfer is.
 type meter struct {
 	mu       sync.Mutex
-	progress Progress
+	progress transfer.Progress
 	history  []sample
 }
 
@@ -31,22 +32,22 @@ type sample struct {
 }
 
 // now is the progress at this moment.
-func (m *meter) now() Progress {
+func (m *meter) now() transfer.Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.progress
 }
 
 // update changes what is known under the lock.
-func (m *meter) update(change func(*Progress)) {
+func (m *meter) update(change func(*transfer.Progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.progress)
 }
 
-func (m *meter) stage(name string) { m.update(func(p *Progress) { p.Stage = name }) }
-func (m *meter) total(bytes int64) { m.update(func(p *Progress) { p.TotalBytes = bytes }) }
-func (m *meter) done(bytes int64)  { m.update(func(p *Progress) { p.Bytes = bytes }) }
+func (m *meter) stage(name string) { m.update(func(p *transfer.Progress) { p.Stage = name }) }
+func (m *meter) total(bytes int64) { m.update(func(p *transfer.Progress) { p.TotalBytes = bytes }) }
+func (m *meter) done(bytes int64)  { m.update(func(p *transfer.Progress) { p.Bytes = bytes }) }
 
 // sample notes the rate.
 func (m *meter) sample(at time.Time) {
@@ -82,7 +83,7 @@ func (m *meter) watch(ctx context.Context, log logr.Logger) {
 
 func (m *meter) log(log logr.Logger) {
 	progress := m.now()
-	log.Info("progress", "stage", progress.Stage, "percent", StatusProgress(progress).Percent, "bytes", progress.Bytes,
+	log.Info("progress", "stage", progress.Stage, "percent", transfer.StatusProgress(progress).Percent, "bytes", progress.Bytes,
 		"totalBytes", progress.TotalBytes, "bytesPerSecond", progress.BytesPerSecond)
 }
 
@@ -100,6 +101,6 @@ func (s metered) Write(file clone.File, offset int64, data []byte) error {
 	if err != nil {
 		return err
 	}
-	s.meter.update(func(p *Progress) { p.Bytes += int64(len(data)) })
+	s.meter.update(func(p *transfer.Progress) { p.Bytes += int64(len(data)) })
 	return nil
 }

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // fakeMember is a mysqld as far as a backup sees it. It commits a transaction whenever it is looked at.
@@ -126,12 +127,12 @@ func newShop(t *testing.T) *shop {
 	return s
 }
 
-func (s *shop) backup(ctx context.Context) (Outcome, error) {
+func (s *shop) backup(ctx context.Context) (transfer.Outcome, error) {
 	outcome, err := making{env: s.env, meter: &meter{}, members: s.members}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
-func (s *shop) mustBackup(t *testing.T) Outcome {
+func (s *shop) mustBackup(t *testing.T) transfer.Outcome {
 	t.Helper()
 	outcome, err := s.backup(t.Context())
 	if err != nil {
@@ -235,7 +236,7 @@ func TestBackupWaitsForAMemberButNotForEver(t *testing.T) {
 	s = newShop(t)
 	s.members.connect = func(string) (server, error) { return nil, errors.New("connection refused") }
 	_, err := s.backup(t.Context())
-	if reasonOf(err) != ReasonDonorUnavailable || !strings.Contains(err.Error(), "db-read.shop.svc") || !strings.Contains(err.Error(), "connection refused") {
+	if reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "db-read.shop.svc") || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("nobody answers: %v", err)
 	}
 	if files := s.stored(t); len(files) > 0 {
@@ -293,7 +294,7 @@ func TestBackupWaitsForAMemberThatIsBusy(t *testing.T) {
 		cancel()
 		return clone.Result{}, &clone.DonorError{Number: 3634, Message: "too many"}
 	}
-	if _, err := s.backup(ctx); reasonOf(err) != ReasonInterrupted {
+	if _, err := s.backup(ctx); reasonOf(err) != transfer.ReasonInterrupted {
 		t.Errorf("told to end while it waits: %v", err)
 	}
 }
@@ -313,7 +314,7 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 	s := newShop(t)
 	other(s, 2)
 	s.members.wait = 0
-	if _, err := s.backup(t.Context()); reasonOf(err) != ReasonDonorUnavailable || !strings.Contains(err.Error(), "another server") {
+	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("the name leads elsewhere: %v", err)
 	}
 	s = newShop(t)
@@ -322,7 +323,7 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 		result.ServerUUID = "another"
 		return result, err
 	}
-	if _, err := s.backup(t.Context()); reasonOf(err) != ReasonCopyFailed {
+	if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonCopyFailed {
 		t.Errorf("the copy is of another server: %v", err)
 	}
 	if _, err := s.load(t); err == nil {
@@ -335,8 +336,8 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for stage := clone.StageFiles; stage <= clone.StageDone; stage++ {
 		for name, cause := range map[string]error{
-			ReasonDonorBusy:  &clone.DonorError{Number: 3634, Message: "too many"},
-			ReasonCopyFailed: errors.New("connection reset"),
+			transfer.ReasonDonorBusy:  &clone.DonorError{Number: 3634, Message: "too many"},
+			transfer.ReasonCopyFailed: errors.New("connection reset"),
 		} {
 			t.Run(fmt.Sprint(stage, " ", name), func(t *testing.T) {
 				t.Parallel()
@@ -352,7 +353,7 @@ func TestBackupThatFailsLeavesNothing(t *testing.T) {
 					return giveCopy(sink, watched)
 				}
 				_, err := s.backup(t.Context())
-				if outcome, status := Ended(Outcome{}, err, ReasonCopyFailed); outcome.Reason != name || status != ExitRetry {
+				if outcome, status := Ended(transfer.Outcome{}, err, transfer.ReasonCopyFailed); outcome.Reason != name || status != transfer.ExitRetry {
 					t.Errorf("%s with exit status %d (%v), want %s", outcome.Reason, status, err, name)
 				}
 				if files := s.stored(t); len(files) > 0 {
@@ -376,7 +377,7 @@ func TestBackupToldToEndLeavesNothingAndTheNextAttemptWorks(t *testing.T) {
 		<-ctx.Done()
 		return clone.Result{}, ctx.Err()
 	}
-	if _, err := s.backup(ctx); reasonOf(err) != ReasonInterrupted {
+	if _, err := s.backup(ctx); reasonOf(err) != transfer.ReasonInterrupted {
 		t.Errorf("%v", err)
 	}
 	if files := s.stored(t); len(files) > 0 {
@@ -425,10 +426,10 @@ func TestBackupNeverTakesAnothersFolder(t *testing.T) {
 	before := sumOf(t, s.env.StoreDir)
 	s.env.UID = "another"
 	_, err := s.backup(t.Context())
-	if outcome, status := Ended(Outcome{}, err, ""); outcome.Reason != ReasonDestinationOccupied || status != ExitRefused {
+	if outcome, status := Ended(transfer.Outcome{}, err, ""); outcome.Reason != transfer.ReasonDestinationOccupied || status != transfer.ExitRefused {
 		t.Errorf("%s with exit status %d: %v", outcome.Reason, status, err)
 	}
-	if _, err := RunDelete(t.Context(), s.env); reasonOf(err) != ReasonDestinationOccupied {
+	if _, err := RunDelete(t.Context(), s.env); reasonOf(err) != transfer.ReasonDestinationOccupied {
 		t.Errorf("it deletes what is another's: %v", err)
 	}
 	if sumOf(t, s.env.StoreDir) != before {
@@ -483,9 +484,9 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 		recipient, identity string
 		reason              string
 	}{
-		"the Secret is missing":  {reason: ReasonEncryptionKeyNotFound},
-		"the key is none":        {recipient: "ssh-rsa nonsense", reason: ReasonEncryptionKeyInvalid},
-		"the key is empty":       {recipient: "# nothing\n", reason: ReasonEncryptionKeyInvalid},
+		"the Secret is missing":  {reason: transfer.ReasonEncryptionKeyNotFound},
+		"the key is none":        {recipient: "ssh-rsa nonsense", reason: transfer.ReasonEncryptionKeyInvalid},
+		"the key is empty":       {recipient: "# nothing\n", reason: transfer.ReasonEncryptionKeyInvalid},
 		"a public key will do":   {recipient: identity.Recipient().String()},
 		"a secret key will, too": {identity: identity.String()},
 	}
@@ -513,7 +514,7 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identityFile string) {
 	t.Helper()
 	root := t.TempDir()
-	for name, content := range map[string]string{KeyRecipient: recipient, KeyIdentity: identity} {
+	for name, content := range map[string]string{transfer.KeyRecipient: recipient, transfer.KeyIdentity: identity} {
 		if content == "" {
 			continue
 		}
@@ -521,7 +522,7 @@ func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identity
 			t.Fatal(err)
 		}
 	}
-	return filepath.Join(root, KeyRecipient), filepath.Join(root, KeyIdentity)
+	return filepath.Join(root, transfer.KeyRecipient), filepath.Join(root, transfer.KeyIdentity)
 }
 
 func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
@@ -534,7 +535,7 @@ func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
 	}
 	for _, dir := range []string{mounted, filepath.Join(t.TempDir(), "none")} {
 		s.env.CredentialsDir = dir
-		if _, err := s.backup(t.Context()); reasonOf(err) != ReasonCredentialsNotFound {
+		if _, err := s.backup(t.Context()); reasonOf(err) != transfer.ReasonCredentialsNotFound {
 			t.Errorf("%v", err)
 		}
 	}
@@ -546,7 +547,7 @@ func TestDeleteRemovesTheDataAndThatThereIsNoneIsSuccess(t *testing.T) {
 	s.mustBackup(t)
 	for range 2 {
 		outcome, err := RunDelete(t.Context(), s.env)
-		if done, status := Ended(outcome, err, ""); done.Reason != ReasonCompleted || status != ExitDone {
+		if done, status := Ended(outcome, err, ""); done.Reason != transfer.ReasonCompleted || status != transfer.ExitDone {
 			t.Errorf("%+v, %v", done, err)
 		}
 		if files := s.stored(t); len(files) > 0 {

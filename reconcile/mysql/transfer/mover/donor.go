@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 const (
@@ -66,7 +67,7 @@ func (m members) choose(ctx context.Context, service string) (source, error) {
 		case <-ctx.Done():
 			return source{}, ctx.Err()
 		case <-bounded.Done():
-			return source{}, retry(ReasonDonorUnavailable, "find a member to copy: nobody answered at %s for %s: %w", service, m.wait, err)
+			return source{}, retry(transfer.ReasonDonorUnavailable, "find a member to copy: nobody answered at %s for %s: %w", service, m.wait, err)
 		case <-time.After(m.pause):
 		}
 	}

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // place is where a backup is restored to.
@@ -37,7 +38,7 @@ func (v memberVolume) finish(from agent.RestoredFrom) error {
 		return err
 	}
 	if begun {
-		return retry(ReasonRestoreFailed, "finish the restore: somebody else has begun another one in %s", v.layout.RestoringDir())
+		return retry(transfer.ReasonRestoreFailed, "finish the restore: somebody else has begun another one in %s", v.layout.RestoringDir())
 	}
 	return agent.FinishRestore(v.layout, from)
 }
@@ -60,7 +61,7 @@ func (f folder) look() (agent.Holding, error) {
 		return agent.Holding{Contents: agent.VolumeOccupied, What: "other files in " + f.path}, nil
 	}
 	if isMount(f.path) {
-		return agent.Holding{}, refused(ReasonRestoreFailed, "restore into %s: it is the root of a file system, which nothing can be renamed to: name a folder in it", f.path)
+		return agent.Holding{}, refused(transfer.ReasonRestoreFailed, "restore into %s: it is the root of a file system, which nothing can be renamed to: name a folder in it", f.path)
 	}
 	return agent.Holding{Contents: agent.VolumeEmpty, What: "nothing"}, f.unfinished()
 }
@@ -73,7 +74,7 @@ func (f folder) unfinished() error {
 	}
 	err = filepath.WalkDir(f.beside(), func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			err = refused(ReasonDataExists, "restore into %s: %s, which is used meanwhile, holds %s and is no restore that was broken off: move it away, or, if it is the restored data, rename it", f.path, f.beside(), filepath.Base(path))
+			err = refused(transfer.ReasonDataExists, "restore into %s: %s, which is used meanwhile, holds %s and is no restore that was broken off: move it away, or, if it is the restored data, rename it", f.path, f.beside(), filepath.Base(path))
 		}
 		return err
 	})

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only what was
 // never finished: then that there is a manifest is refused.
-func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
+func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	store, err := env.open(ctx)
 	if err != nil {
-		return Outcome{}, repeated(err)
+		return transfer.Outcome{}, repeated(err)
 	}
 	defer func() { _ = store.Close() }()
 	who := archive.Identity{Namespace: env.Namespace, Cluster: env.Cluster, Instance: env.Instance, UID: env.UID}
@@ -23,17 +24,17 @@ func RunDelete(ctx context.Context, env Environment) (Outcome, error) {
 		remove = archive.RemoveUnfinished
 	}
 	if err := remove(ctx, store, who); err != nil {
-		return Outcome{}, interrupted(ctx, repeated(fmt.Errorf("delete the data of backup %s: %w", env.Instance, err)))
+		return transfer.Outcome{}, interrupted(ctx, repeated(fmt.Errorf("delete the data of backup %s: %w", env.Instance, err)))
 	}
 	env.Log.Info("deleted", "url", store.URL())
-	return Outcome{Message: "the data is deleted"}, nil
+	return transfer.Outcome{Message: "the data is deleted"}, nil
 }
 
 // repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may be made
 // another time; nobody looks for data that was left.
 func repeated(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
-		return retry(ReasonDestinationRefused, "%w", err)
+		return retry(transfer.ReasonDestinationRefused, "%w", err)
 	}
 	return err
 }

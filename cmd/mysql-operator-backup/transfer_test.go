@@ -13,6 +13,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
+// called runs the program and returns its exit status and what it printed.
+func called(t *testing.T, arguments ...string) (status int, out, err string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	none := func(string) string { return "" }
+	status = program().Execute(t.Context(), cli.Process{Arguments: arguments, Environment: none, Out: &stdout, Err: &stderr})
+	return status, stdout.String(), stderr.String()
+}
+
 // anArchive makes a backup of one file and returns its folder.
 func anArchive(t *testing.T) string {
 	t.Helper()
@@ -50,7 +59,11 @@ func TestBackupsByHand(t *testing.T) {
 		status    int
 		says      string
 	}{
+		{"help", []string{"help"}, 0, "backup-delete [flags]"},
+		{"nothing", nil, cli.ExitUsage, `no subcommand ""`},
+		{"what another program has", []string{"run"}, cli.ExitUsage, `no subcommand "run"`},
 		{"how to restore", []string{"restore", "--help"}, 0, "mysqld must be of the backup's release series"},
+		{"how people call it", []string{"restore", "--help"}, 0, "usage: mysql-operator restore --from URL --into DIR [flags]"},
 		{"how to verify", []string{"backup", "verify", "--help"}, 0, "Exit status: 0 intact"},
 		{"from nowhere", []string{"restore", "--into", into}, cli.ExitUsage, "needs --from"},
 		{"to nowhere", []string{"restore", "--from", "file://" + root}, cli.ExitUsage, "needs --into"},
@@ -70,7 +83,7 @@ func TestBackupsByHand(t *testing.T) {
 		{"delete", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b"}, 0, "the data is deleted"},
 	}
 	for _, test := range stories {
-		status, out, err := called(t, nil, test.arguments...)
+		status, out, err := called(t, test.arguments...)
 		if status != test.status || !strings.Contains(out+err, test.says) {
 			t.Errorf("%s: exit status %d and %q, want %d and a word of %q", test.story, status, out+err, test.status, test.says)
 		}
@@ -98,14 +111,14 @@ func TestProgramsOfPodsReportToTheirJob(t *testing.T) {
 		}
 		return outcome
 	}
-	status, out, log := called(t, nil, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=another", "--report="+report, "--namespace=shop", "--cluster=db")
+	status, out, log := called(t, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=another", "--report="+report, "--namespace=shop", "--cluster=db")
 	if outcome := told(); status != transfer.ExitRefused || outcome.Reason != transfer.ReasonBackupForeign || !strings.Contains(outcome.Message, "0a1b") {
 		t.Errorf("exit status %d, %+v", status, outcome)
 	}
 	if out != "" || !strings.HasPrefix(log, `{"level"`) {
 		t.Errorf("a program without a person watching says %q and logs %q", out, log)
 	}
-	status, _, _ = called(t, nil, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=0a1b", "--report="+report, "--namespace=shop", "--cluster=db")
+	status, _, _ = called(t, "restore", "--from=file://"+root, "--volume="+t.TempDir(), "--uid=0a1b", "--report="+report, "--namespace=shop", "--cluster=db")
 	if outcome := told(); status != 0 || outcome.Reason != transfer.ReasonCompleted || outcome.ServerVersion != "9.7.4" || outcome.Checksum == "" {
 		t.Errorf("exit status %d, %+v", status, outcome)
 	}

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 const (
@@ -57,7 +58,7 @@ func operatorsOnly(security *tls.Config) *tls.Config {
 
 func (m *meter) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+progressPath, agent.OperatorOnly(func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET "+transfer.ProgressPath, agent.OperatorOnly(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(m.now()) // the peer is gone when this fails; nobody is left to tell
 	}))

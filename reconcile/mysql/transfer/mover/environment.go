@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // Environment is what a program is told and where it finds things: in a Pod by its Job, by hand by a person.
@@ -65,7 +66,7 @@ func (e Environment) open(ctx context.Context) (*archive.Store, error) {
 		// kubelet's own begin so; it makes them for a Secret that is missing, too.
 		entries = slices.DeleteFunc(entries, func(one os.DirEntry) bool { return strings.HasPrefix(one.Name(), "..") })
 		if len(entries) == 0 {
-			return nil, retry(ReasonCredentialsNotFound, "read credentials: there are none: make the Secret that the destination names, with the keys of its kind of store")
+			return nil, retry(transfer.ReasonCredentialsNotFound, "read credentials: there are none: make the Secret that the destination names, with the keys of its kind of store")
 		}
 	}
 	return archive.Open(ctx, archive.Location{URL: e.URL, CredentialsDir: e.CredentialsDir, VolumeDir: e.StoreDir})
@@ -85,11 +86,11 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 		return encryption.Keys{}, true, err
 	}
 	if len(recipient) == 0 && len(identity) == 0 {
-		return encryption.Keys{}, true, retry(ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
+		return encryption.Keys{}, true, retry(transfer.ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
 	}
 	keys, err = encryption.ParseKeys(recipient, identity)
 	if err != nil {
-		return encryption.Keys{}, true, refused(ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
+		return encryption.Keys{}, true, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: %w", err)
 	}
 	return keys, true, nil
 }
@@ -97,9 +98,9 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 // keysWanted names the keys that were to be there.
 func (e Environment) keysWanted() string {
 	if e.RecipientFile != "" {
-		return fmt.Sprintf("public keys, under %q,", KeyRecipient)
+		return fmt.Sprintf("public keys, under %q,", transfer.KeyRecipient)
 	}
-	return fmt.Sprintf("secret keys, under %q,", KeyIdentity)
+	return fmt.Sprintf("secret keys, under %q,", transfer.KeyIdentity)
 }
 
 func keyFile(file string) ([]byte, error) {

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // backedUp is a shop with a backup, and the environment of a restore to an empty volume.
@@ -30,7 +31,9 @@ func backedUp(t *testing.T) (*shop, Environment) {
 	return s, env
 }
 
-func restoreTo(ctx context.Context, env Environment) (Outcome, error) { return RunRestore(ctx, env) }
+func restoreTo(ctx context.Context, env Environment) (transfer.Outcome, error) {
+	return RunRestore(ctx, env)
+}
 
 // checkData fails unless the folder has what was copied.
 func checkData(t *testing.T, root string) {
@@ -216,7 +219,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 			prepare(t, &env)
 			before := sumOf(t, env.Layout.Volume)
 			outcome, err := restoreTo(t.Context(), env)
-			if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonDataExists || status != ExitRefused {
+			if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonDataExists || status != transfer.ExitRefused {
 				t.Errorf("%s with exit status %d: %v", ended.Reason, status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
@@ -241,19 +244,19 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 		reason string
 		status int
 	}{
-		"no backup there": {func(_ *testing.T, env *Environment) { env.URL = "file:///shop/db/nightly-2" }, ReasonBackupNotFound, ExitRefused},
+		"no backup there": {func(_ *testing.T, env *Environment) { env.URL = "file:///shop/db/nightly-2" }, transfer.ReasonBackupNotFound, transfer.ExitRefused},
 		"no manifest": {func(t *testing.T, env *Environment) {
 			t.Helper()
 			remove(t, filepath.Join(backupDir(*env), "manifest.json"))
-		}, ReasonBackupIncomplete, ExitRefused},
-		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, ReasonBackupIncomplete, ExitRefused},
-		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, ReasonBackupForeign, ExitRefused},
-		"another than it was": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, ReasonBackupForeign, ExitRefused},
+		}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
+		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
+		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
+		"another than it was": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
 		"another page size": {func(t *testing.T, env *Environment) {
 			t.Helper()
 			env.ServerSettings = map[string]string{"innodb_page_size": "8K"}
-		}, ReasonSettingsMismatch, ExitRefused},
-		"credentials are wanted": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, ReasonCredentialsNotFound, ExitRetry},
+		}, transfer.ReasonSettingsMismatch, transfer.ExitRefused},
+		"credentials are wanted": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, transfer.ReasonCredentialsNotFound, transfer.ExitRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +265,7 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 			test.spoil(t, &env)
 			before := sumOf(t, env.Layout.Volume)
 			outcome, err := restoreTo(t.Context(), env)
-			if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
+			if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
 				t.Errorf("%s with exit status %d, want %s with %d: %v", ended.Reason, status, test.reason, test.status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
@@ -305,11 +308,11 @@ func TestRestoreOfADamagedBackupEndsWithoutData(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := restoreTo(t.Context(), env)
-	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonBackupCorrupt || status != ExitRefused {
+	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonBackupCorrupt || status != transfer.ExitRefused {
 		t.Errorf("%s with exit status %d: %v", ended.Reason, status, err)
 	}
 	checkNoData(t, env)
-	if _, err := RunVerify(t.Context(), env); reasonOf(err) != ReasonBackupCorrupt {
+	if _, err := RunVerify(t.Context(), env); reasonOf(err) != transfer.ReasonBackupCorrupt {
 		t.Errorf("verify: %v", err)
 	}
 }
@@ -341,10 +344,10 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 		key, reason string
 		status      int
 	}{
-		"without a key":     {"", ReasonEncryptionKeyNotFound, ExitRetry},
-		"with another's":    {other.String(), ReasonEncryptionKeyInvalid, ExitRefused},
-		"with what is none": {"AGE-SECRET-KEY-1", ReasonEncryptionKeyInvalid, ExitRefused},
-		"with its own":      {own.String(), ReasonCompleted, ExitDone},
+		"without a key":     {"", transfer.ReasonEncryptionKeyNotFound, transfer.ExitRetry},
+		"with another's":    {other.String(), transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"with what is none": {"AGE-SECRET-KEY-1", transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"with its own":      {own.String(), transfer.ReasonCompleted, transfer.ExitDone},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -355,13 +358,13 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 			env := s.env
 			env.RecipientFile, env.Layout = "", agent.Layout{Volume: t.TempDir()}
 			_, env.IdentityFile = keyFiles(t, "", test.key)
-			for what, run := range map[string]func(context.Context, Environment) (Outcome, error){"verify": RunVerify, "restore": RunRestore} {
+			for what, run := range map[string]func(context.Context, Environment) (transfer.Outcome, error){"verify": RunVerify, "restore": RunRestore} {
 				outcome, err := run(t.Context(), env)
-				if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
+				if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != test.reason || status != test.status {
 					t.Errorf("%s: %s with exit status %d, want %s with %d: %v", what, ended.Reason, status, test.reason, test.status, err)
 				}
 			}
-			if test.status != ExitDone {
+			if test.status != transfer.ExitDone {
 				checkNoData(t, env)
 			} else {
 				checkData(t, env.Layout.DataDir())
@@ -415,7 +418,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	before := sumOf(t, env.Layout.Volume)
 	small := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
 	outcome, err := small.run(t.Context())
-	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonVolumeTooSmall || status != ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
+	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
 		t.Errorf("known before: %+v with exit status %d", ended, status)
 	}
 	if sumOf(t, env.Layout.Volume) != before {
@@ -426,7 +429,7 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 		return &fullDirectory{directory: into, left: 1000}, err
 	}}
 	outcome, err = full.run(t.Context())
-	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonVolumeTooSmall || status != ExitRefused {
+	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused {
 		t.Errorf("noticed on the way: %+v with exit status %d", ended, status)
 	}
 	checkNoData(t, env)
@@ -457,7 +460,7 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 		}
 	}
 	before := sumOf(t, root)
-	if _, err := restoreTo(t.Context(), env); reasonOf(err) != ReasonDataExists {
+	if _, err := restoreTo(t.Context(), env); reasonOf(err) != transfer.ReasonDataExists {
 		t.Errorf("once more: %v", err)
 	}
 	if sumOf(t, root) != before {
@@ -491,7 +494,7 @@ func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := restoreTo(t.Context(), env)
-	if ended, status := Ended(outcome, err, ReasonRestoreFailed); ended.Reason != ReasonDataExists || status != ExitRefused {
+	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonDataExists || status != transfer.ExitRefused {
 		t.Errorf("%+v with exit status %d", ended, status)
 	}
 	if rows, err := os.ReadFile(beside); string(rows) != "rows" || err != nil {
@@ -530,7 +533,7 @@ func TestHalfARestoreIsNotTakenForTheWholeOne(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
 	r := restoring{env: env, meter: &meter{}, place: hurried{env.place()}, directory: newDirectory}
-	if _, err := r.run(t.Context()); reasonOf(err) != ReasonRestoreFailed {
+	if _, err := r.run(t.Context()); reasonOf(err) != transfer.ReasonRestoreFailed {
 		t.Errorf("%v", err)
 	}
 	checkNoData(t, env)
@@ -552,7 +555,7 @@ func TestRestoreToldToEndIsContinued(t *testing.T) {
 		return newDirectory(root)
 	}}
 	_, err := stopping.run(ctx)
-	if reasonOf(interrupted(ctx, err)) != ReasonInterrupted {
+	if reasonOf(interrupted(ctx, err)) != transfer.ReasonInterrupted {
 		t.Errorf("%v", err)
 	}
 	checkNoData(t, env)

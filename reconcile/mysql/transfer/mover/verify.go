@@ -1,36 +1,37 @@
-package transfer
+package mover
 
 import (
 	"context"
 
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // RunVerify reads a whole backup, checks everything in it, and writes nothing.
-func RunVerify(ctx context.Context, env Environment) (Outcome, error) {
+func RunVerify(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	m := &meter{}
 	defer env.beside(ctx, m)()
 	m.stage("verifying")
 	keys, _, err := env.keys()
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	store, err := env.open(ctx)
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	defer func() { _ = store.Close() }()
 	r := restoring{env: env}
 	manifest, checksum, err := r.load(ctx, store)
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
-		return Outcome{}, retry(ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed", manifest.Encryption.Recipients)
+		return transfer.Outcome{}, retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed", manifest.Encryption.Recipients)
 	}
 	m.total(manifest.Data.Raw)
 	if err := archive.Verify(ctx, store, manifest, archive.ReadOptions{Identities: keys.Identities, Limit: env.Bandwidth, Progress: m.done}); err != nil {
-		return Outcome{}, interrupted(ctx, err)
+		return transfer.Outcome{}, interrupted(ctx, err)
 	}
 	return outcomeOf(manifest, checksum), nil
 }

@@ -12,24 +12,25 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer/mover"
 )
 
 // transferCommand is a subcommand that moves or deletes backups.
 type transferCommand struct {
 	flags *pflag.FlagSet
 	log   cli.LogOptions
-	env   transfer.Environment
+	env   mover.Environment
 	// report is where to leave the outcome as JSON; empty tells people.
 	report string
 }
 
 // newTransfer begins with the flags that all of them have; what says what it is for.
 func newTransfer(usage, what string, p cli.Process) *transferCommand {
-	t := &transferCommand{flags: pflag.NewFlagSet("mysql-operator "+usage, pflag.ContinueOnError)}
+	t := &transferCommand{flags: pflag.NewFlagSet(caller+" "+usage, pflag.ContinueOnError)}
 	t.flags.Usage = func() {
-		fmt.Fprintf(p.Out, "usage: mysql-operator %s\n\n%s\n\n%s", usage, strings.TrimSpace(what), t.flags.FlagUsages())
+		fmt.Fprintf(p.Out, "usage: %s %s\n\n%s\n\n%s", caller, usage, strings.TrimSpace(what), t.flags.FlagUsages())
 	}
-	t.env = transfer.Environment{Version: version, Now: time.Now}
+	t.env = mover.Environment{Version: version, Now: time.Now}
 	return t
 }
 
@@ -93,7 +94,7 @@ func (t *transferCommand) parse(p cli.Process, required ...string) error {
 
 // end tells how it went: to the Job by the report and the exit status, to a person in words.
 func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
-	outcome, status := transfer.Ended(outcome, err, otherwise)
+	outcome, status := mover.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
 			t.env.Log.Error(failed, "nobody is told of the outcome")
@@ -160,7 +161,7 @@ mysql-operator backup verify checks one by hand.`, p)
 		return err
 	}
 	t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
-	outcome, err := transfer.RunBackup(ctx, t.env)
+	outcome, err := mover.RunBackup(ctx, t.env)
 	return t.end(p, outcome, err, transfer.ReasonCopyFailed)
 }
 
@@ -180,7 +181,7 @@ Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, 
 	if err := t.parse(p, transfer.FlagFrom); err != nil {
 		return err
 	}
-	outcome, err := transfer.RunVerify(ctx, t.env)
+	outcome, err := mover.RunVerify(ctx, t.env)
 	outcome.Message = "the backup is whole and intact"
 	return t.end(p, outcome, err, transfer.ReasonBackupCorrupt)
 }
@@ -217,7 +218,7 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 		t.env.Layout, t.env.ProgressPort = agent.PodLayout(), agent.Port
 		t.env.Layout.Volume = volume
 	}
-	outcome, err := transfer.RunRestore(ctx, t.env)
+	outcome, err := mover.RunRestore(ctx, t.env)
 	return t.end(p, outcome, err, transfer.ReasonRestoreFailed)
 }
 
@@ -230,6 +231,6 @@ func runBackupDelete(ctx context.Context, p cli.Process) error {
 	if err := t.parse(p, transfer.FlagUID, transfer.FlagURL); err != nil {
 		return err
 	}
-	outcome, err := transfer.RunDelete(ctx, t.env)
+	outcome, err := mover.RunDelete(ctx, t.env)
 	return t.end(p, outcome, err, transfer.ReasonDestinationUnavailable)
 }

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // programError is an error that the program itself has found a reason for.
@@ -36,17 +37,17 @@ func retry(reason, format string, values ...any) error {
 }
 
 // Ended is what a program has to say at its end, and its exit status. Otherwise is the reason of errors that tell none by themselves.
-func Ended(outcome Outcome, err error, otherwise string) (Outcome, int) {
+func Ended(outcome transfer.Outcome, err error, otherwise string) (transfer.Outcome, int) {
 	if err == nil {
-		outcome.Reason = ReasonCompleted
-		return outcome, ExitDone
+		outcome.Reason = transfer.ReasonCompleted
+		return outcome, transfer.ExitDone
 	}
 	reason, final := judge(err, otherwise)
 	outcome.Reason, outcome.Message = reason, oneLine(err)
 	if final {
-		return outcome, ExitRefused
+		return outcome, transfer.ExitRefused
 	}
-	return outcome, ExitRetry
+	return outcome, transfer.ExitRetry
 }
 
 // judge finds the reason of an error by its type, and whether another attempt is of no use.
@@ -60,7 +61,7 @@ func judge(err error, otherwise string) (reason string, final bool) {
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		return ReasonInterrupted, false
+		return transfer.ReasonInterrupted, false
 	}
 	return otherwise, false
 }
@@ -69,10 +70,10 @@ func judge(err error, otherwise string) (reason string, final bool) {
 // time, and permissions that were just given take minutes to be in force.
 func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
-		return ReasonDestinationOccupied, true
+		return transfer.ReasonDestinationOccupied, true
 	}
 	if _, finished := errors.AsType[*archive.FinishedError](err); finished {
-		return ReasonDestinationOccupied, true
+		return transfer.ReasonDestinationOccupied, true
 	}
 	store, ok := errors.AsType[*destination.StoreError](err)
 	if !ok {
@@ -80,16 +81,16 @@ func judgeStore(err error) (string, bool) {
 	}
 	switch store.Kind {
 	case destination.KindInvalid:
-		return ReasonDestinationRefused, true
+		return transfer.ReasonDestinationRefused, true
 	case destination.KindRefused, destination.KindNotFound, destination.KindClockSkew, destination.KindUntrusted, destination.KindEndpoint,
 		destination.KindRedirected:
-		return ReasonDestinationRefused, false
+		return transfer.ReasonDestinationRefused, false
 	case destination.KindFull:
-		return ReasonDestinationFull, false
+		return transfer.ReasonDestinationFull, false
 	case destination.KindUnavailable:
-		return ReasonDestinationUnavailable, false
+		return transfer.ReasonDestinationUnavailable, false
 	}
-	return ReasonDestinationUnavailable, false
+	return transfer.ReasonDestinationUnavailable, false
 }
 
 // judgeBackup is about a backup that is to be read.
@@ -104,17 +105,17 @@ func judgeBackup(err error) (string, bool) {
 	)
 	switch {
 	case errors.As(err, &notFound):
-		return ReasonBackupNotFound, true
+		return transfer.ReasonBackupNotFound, true
 	case errors.As(err, &incomplete):
-		return ReasonBackupIncomplete, true
+		return transfer.ReasonBackupIncomplete, true
 	case errors.As(err, &corrupt):
-		return ReasonBackupCorrupt, true
+		return transfer.ReasonBackupCorrupt, true
 	case errors.As(err, &foreign):
-		return ReasonBackupForeign, true
+		return transfer.ReasonBackupForeign, true
 	case errors.As(err, &key):
-		return ReasonEncryptionKeyInvalid, true
+		return transfer.ReasonEncryptionKeyInvalid, true
 	case errors.As(err, &data):
-		return ReasonDataExists, true
+		return transfer.ReasonDataExists, true
 	}
 	return "", false
 }
@@ -126,13 +127,13 @@ func judgeDonor(err error) (string, bool) {
 	var network net.Error
 	switch {
 	case clone.IsBusy(err):
-		return ReasonDonorBusy, false
+		return transfer.ReasonDonorBusy, false
 	case errors.As(err, &answer):
-		return ReasonCopyFailed, false
+		return transfer.ReasonCopyFailed, false
 	case errors.As(err, &unsupported):
-		return ReasonCopyFailed, true
+		return transfer.ReasonCopyFailed, true
 	case errors.As(err, &network):
-		return ReasonDonorUnavailable, false
+		return transfer.ReasonDonorUnavailable, false
 	}
 	return "", false
 }
@@ -145,7 +146,7 @@ func interrupted(ctx context.Context, err error) error {
 	if _, final := judge(err, ""); final {
 		return err
 	}
-	return retry(ReasonInterrupted, "told to end: %w", err)
+	return retry(transfer.ReasonInterrupted, "told to end: %w", err)
 }
 
 // isFull says whether a file system has no space left for us.

@@ -1,4 +1,4 @@
-package transfer
+package mover
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
 // abortTimeout bounds removing what a failed attempt has stored; it has to be done before kubelet loses patience (abortGrace).
@@ -20,7 +21,7 @@ const abortTimeout = 45 * time.Second
 // RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what the
 // next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
 // not say so any more, that backup is the result.
-func RunBackup(ctx context.Context, env Environment) (Outcome, error) {
+func RunBackup(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
@@ -63,13 +64,13 @@ type making struct {
 	began time.Time
 }
 
-func (m making) run(ctx context.Context) (Outcome, error) {
+func (m making) run(ctx context.Context) (transfer.Outcome, error) {
 	m.began = time.Now()
 	defer m.env.beside(ctx, m.meter)()
 	m.meter.stage("looking at the destination")
 	store, err := m.env.open(ctx)
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	defer func() { _ = store.Close() }()
 	if outcome, done, err := m.made(ctx, store); done || err != nil {
@@ -77,17 +78,17 @@ func (m making) run(ctx context.Context) (Outcome, error) {
 	}
 	keys, encrypt, err := m.env.keys()
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	if encrypt && len(keys.Recipients) == 0 {
-		return Outcome{}, refused(ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
+		return transfer.Outcome{}, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
 	}
 	return m.copyPatiently(ctx, store, keys)
 }
 
 // copyPatiently waits for a member that is giving a copy to somebody else, such as to a new replica: that may take longer than a Job has
 // patience for attempts. Each time the member is chosen anew.
-func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (Outcome, error) {
+func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
 	defer cancel()
 	for {
@@ -105,14 +106,14 @@ func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys en
 	}
 }
 
-func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (Outcome, error) {
+func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
 	m.meter.stage("looking for a member to copy")
 	from, err := m.members.choose(ctx, serviceOf(m.env))
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	defer func() { _ = from.server.Close() }()
-	m.meter.update(func(p *Progress) { p.Source, p.Bytes = from.name(), 0 })
+	m.meter.update(func(p *transfer.Progress) { p.Source, p.Bytes = from.name(), 0 })
 	outcome, err := m.copyTo(ctx, store, keys, from)
 	outcome.Source = from.name()
 	return outcome, err
@@ -126,33 +127,33 @@ func (m making) identity() archive.Identity {
 }
 
 // made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
-func (m making) made(ctx context.Context, store *archive.Store) (outcome Outcome, done bool, err error) {
+func (m making) made(ctx context.Context, store *archive.Store) (outcome transfer.Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if _, unreachable := errors.AsType[*destination.StoreError](err); unreachable {
-		return Outcome{}, false, err
+		return transfer.Outcome{}, false, err
 	}
 	if err != nil || manifest.Backup.UID != m.env.UID {
-		return Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is how it should be
+		return transfer.Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is how it should be
 	}
 	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
 	return outcomeOf(manifest, checksum), true, nil
 }
 
 // outcomeOf is what there is to say of a whole backup.
-func outcomeOf(manifest archive.Manifest, checksum string) Outcome {
-	return Outcome{
+func outcomeOf(manifest archive.Manifest, checksum string) transfer.Outcome {
+	return transfer.Outcome{
 		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
 		Checksum: checksum, DataSize: manifest.Data.Size, Size: manifest.Stored(), UID: manifest.Backup.UID, Instance: manifest.Backup.Instance,
 	}
 }
 
 // copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
-func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (Outcome, error) {
+func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (transfer.Outcome, error) {
 	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
 	writer, err := archive.Begin(ctx, store, archive.WriteOptions{Identity: m.identity(), Recipients: keys.Recipients, Limit: limit})
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	outcome, err := m.fill(ctx, writer, from)
 	if err == nil {
@@ -165,7 +166,7 @@ func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryptio
 		// The next attempt, or deleting the instance, removes it; nobody takes it for a backup.
 		m.env.Log.Error(left, "parts of the failed attempt are left at the destination")
 	}
-	return Outcome{}, err
+	return transfer.Outcome{}, err
 }
 
 // limit is how fast the member is read, in bytes per second; 0 is as fast as it goes.
@@ -177,7 +178,7 @@ func (m making) limit(from source) int64 {
 }
 
 // fill copies everything and writes the manifest.
-func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (Outcome, error) {
+func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (transfer.Outcome, error) {
 	manifest := archive.Manifest{
 		Source:          archive.Source{Member: from.name(), Host: from.Host, ServerUUID: from.ServerUUID, ServerVersion: from.Version, Primary: from.Primary},
 		OperatorVersion: m.env.Version,
@@ -187,11 +188,11 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 	begun := time.Now()
 	result, err := m.members.copy(ctx, from.Host, metered{Sink: writer, meter: m.meter, pacer: pacer}, m.observer(ctx, from, pacer, &manifest.GTIDs))
 	if err != nil {
-		return Outcome{}, err
+		return transfer.Outcome{}, err
 	}
 	copied := time.Now()
 	if result.ServerUUID != from.ServerUUID {
-		return Outcome{}, retry(ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
+		return transfer.Outcome{}, retry(transfer.ReasonCopyFailed, "copy %s: another server answered under its name", from.Host)
 	}
 	m.meter.stage("finishing")
 	manifest.Data = archive.Data{Bytes: result.Bytes, Files: result.Files}
@@ -203,10 +204,10 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 	}
 	manifest, checksum, err := writer.Finish(ctx, manifest)
 	if err != nil {
-		return Outcome{}, spoiled(err)
+		return transfer.Outcome{}, spoiled(err)
 	}
 	outcome := outcomeOf(manifest, checksum)
-	outcome.Spent = &Spent{
+	outcome.Spent = &transfer.Spent{
 		Wait: begun.Sub(m.began).Milliseconds(), Copy: (copied.Sub(begun) - pacer.stored - pacer.rested).Milliseconds(),
 		Rest: pacer.rested.Milliseconds(), Upload: pacer.stored.Milliseconds(), Finish: time.Since(copied).Milliseconds(),
 	}
@@ -230,7 +231,7 @@ func spoiled(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)
 	if incomplete || corrupt {
-		return retry(ReasonCopyFailed, "store the backup: %w", err)
+		return retry(transfer.ReasonCopyFailed, "store the backup: %w", err)
 	}
 	return err
 }
@@ -265,10 +266,10 @@ func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *
 func (s source) again(ctx context.Context) (mysqld.Donor, error) {
 	seen, err := observe(ctx, s.server)
 	if err != nil {
-		return seen, retry(ReasonDonorUnavailable, "note the transactions of %s: %w", s.Host, err)
+		return seen, retry(transfer.ReasonDonorUnavailable, "note the transactions of %s: %w", s.Host, err)
 	}
 	if seen.ServerUUID != s.ServerUUID {
-		return seen, retry(ReasonCopyFailed, "note the transactions of %s: it became another server meanwhile", s.Host)
+		return seen, retry(transfer.ReasonCopyFailed, "note the transactions of %s: it became another server meanwhile", s.Host)
 	}
 	return seen, nil
 }

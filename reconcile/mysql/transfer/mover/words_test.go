@@ -1,0 +1,121 @@
+package mover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/encryption"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+)
+
+func TestMeterTellsTheRateOfTheLastSeconds(t *testing.T) {
+	t.Parallel()
+	m := &meter{}
+	at := time.Unix(0, 0)
+	for second := range 10 {
+		m.sample(at.Add(time.Duration(second) * time.Second))
+		m.update(func(p *transfer.Progress) { p.Bytes += 10 << 20 })
+	}
+	if rate := m.now().BytesPerSecond; rate != 10<<20 {
+		t.Errorf("%d bytes a second", rate)
+	}
+	for second := range samples {
+		m.sample(at.Add(time.Duration(10+second) * time.Second))
+	}
+	if rate := m.now().BytesPerSecond; rate != 0 {
+		t.Errorf("%d bytes a second while it stands still", rate)
+	}
+}
+
+func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
+	t.Parallel()
+	store := func(kind destination.Kind) error {
+		return &destination.StoreError{Kind: kind, Op: "write", Err: errors.New("no")}
+	}
+	tests := map[string]struct {
+		err    error
+		reason string
+		status int
+	}{
+		"success":                    {nil, transfer.ReasonCompleted, transfer.ExitDone},
+		"another backup's folder":    {&archive.OccupiedError{URL: "s3://b"}, transfer.ReasonDestinationOccupied, transfer.ExitRefused},
+		"a URL that is none":         {store(destination.KindInvalid), transfer.ReasonDestinationRefused, transfer.ExitRefused},
+		"wrong credentials":          {store(destination.KindRefused), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"no such bucket":             {store(destination.KindNotFound), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"clocks apart":               {store(destination.KindClockSkew), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"a certificate of nobody's":  {store(destination.KindUntrusted), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"an endpoint not named":      {store(destination.KindEndpoint), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"a redirect":                 {store(destination.KindRedirected), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"full":                       {store(destination.KindFull), transfer.ReasonDestinationFull, transfer.ExitRetry},
+		"cut off":                    {store(destination.KindUnavailable), transfer.ReasonDestinationUnavailable, transfer.ExitRetry},
+		"no backup":                  {&archive.NotFoundError{}, transfer.ReasonBackupNotFound, transfer.ExitRefused},
+		"half a backup":              {&archive.IncompleteError{}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
+		"a flipped bit":              {&archive.CorruptError{}, transfer.ReasonBackupCorrupt, transfer.ExitRefused},
+		"somebody else's":            {&archive.ForeignError{}, transfer.ReasonBackupForeign, transfer.ExitRefused},
+		"the wrong key":              {&encryption.KeyError{}, transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"data on the volume":         {&agent.OccupiedError{}, transfer.ReasonDataExists, transfer.ExitRefused},
+		"the donor is busy":          {&clone.DonorError{Number: 3634}, transfer.ReasonDonorBusy, transfer.ExitRetry},
+		"the donor says no":          {&clone.DonorError{Number: 1227}, transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"a file that cannot be":      {&clone.UnsupportedError{}, transfer.ReasonCopyFailed, transfer.ExitRefused},
+		"the donor is gone":          {&netError{}, transfer.ReasonDonorUnavailable, transfer.ExitRetry},
+		"told to end":                {context.Canceled, transfer.ReasonInterrupted, transfer.ExitRetry},
+		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"said by the program":        {refused(transfer.ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), transfer.ReasonVolumeTooSmall, transfer.ExitRefused},
+		"several, of which one knew": {errors.Join(errors.New("and another"), store(destination.KindFull)), transfer.ReasonDestinationFull, transfer.ExitRetry},
+		"anything else":              {errors.New("who knows"), transfer.ReasonRestoreFailed, transfer.ExitRetry},
+	}
+	for name, test := range tests {
+		for _, err := range []error{test.err, wrapped(test.err)} {
+			outcome, status := Ended(transfer.Outcome{}, err, transfer.ReasonRestoreFailed)
+			if outcome.Reason != test.reason || status != test.status {
+				t.Errorf("%s: %s, exit status %d; want %s, %d", name, outcome.Reason, status, test.reason, test.status)
+			}
+			if err != nil && (outcome.Message == "" || strings.Contains(outcome.Message, "\n")) {
+				t.Errorf("%s: it says %q", name, outcome.Message)
+			}
+		}
+	}
+}
+
+func wrapped(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("copy: %w", err)
+}
+
+// netError is what package net returns.
+type netError struct{}
+
+func (*netError) Error() string   { return "i/o timeout" }
+func (*netError) Timeout() bool   { return true }
+func (*netError) Temporary() bool { return true }
+
+func TestInterruptedNamesTheCause(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	lost := &destination.StoreError{Kind: destination.KindUnavailable, Op: "write", Err: context.Canceled}
+	if reason, _ := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonDestinationUnavailable {
+		t.Errorf("nobody told it to end: %s", reason)
+	}
+	cancel()
+	if reason, final := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonInterrupted || final {
+		t.Errorf("told to end: %s, final: %v", reason, final)
+	}
+	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != transfer.ReasonBackupCorrupt {
+		t.Errorf("what was found before it was told to end: %s", reason)
+	}
+	if interrupted(ctx, nil) != nil {
+		t.Error("success is no failure")
+	}
+}
