@@ -1,5 +1,5 @@
-// Command mysql-operator-backup makes, checks, restores and deletes backups. It runs in the Pods of transfers. mysql-operator runs it for its
-// subcommands backup, restore and backup-delete, so that the operator is not linked with the SDKs of object stores.
+// Command mysql-operator-backup makes, checks, restores and deletes backups. It runs in the Pods of transfers. mysql-operator runs it for
+// its subcommands backup, restore and backup-delete, so that the operator is not linked with the SDKs of object stores.
 package main
 
 import (

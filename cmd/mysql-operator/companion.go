@@ -17,8 +17,8 @@ import (
 // (docs/adr/0016-a-program-for-each-place.md).
 const pulsarProgram = "mysql-operator-pulsar"
 
-// runCompanion is a subcommand of another program in the folder of this one. This process becomes that program, which gets the signals and the
-// exit status.
+// runCompanion is a subcommand of another program in the folder of this one. This process becomes that program, which gets the signals and
+// the exit status.
 func runCompanion(name, subcommand string) func(context.Context, cli.Process) error {
 	return func(_ context.Context, p cli.Process) error {
 		program, err := companion(name)

@@ -26,8 +26,8 @@ func TestTheOperatorDoesNotCarryStores(t *testing.T) {
 		"github.com/klauspost/compress/zstd/", "archive/tar/", own+"mysql/archive/", own+"mysql/clone/", own+"mysql/transfer/mover/")
 }
 
-// doesNotCarry checks that the operator serves a kind and is linked with no package that another program has for it. Each of these is a package, or
-// the folder of several. Two packages below reconcile/mysql/archive need no SDK.
+// doesNotCarry checks that the operator serves a kind and is linked with no package that another program has for it. Each of these is a
+// package, or the folder of several. Two packages below reconcile/mysql/archive need no SDK.
 func doesNotCarry(t *testing.T, kind, program string, heavy ...string) {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -1,6 +1,6 @@
-// Command mysql-operator runs MySQL clusters on Kubernetes. Alone, or as `mysql-operator run`, it is the operator. Its other subcommands print what an
-// administrator needs, apply definitions by hand, and run the programs of the image that make, check, restore and delete backups, and that speak to
-// Apache Pulsar.
+// Command mysql-operator runs MySQL clusters on Kubernetes. Alone, or as `mysql-operator run`, it is the operator. Its other subcommands
+// print what an administrator needs, apply definitions by hand, and run the programs of the image that make, check, restore and delete
+// backups, and that speak to Apache Pulsar.
 package main
 
 import (

@@ -21,8 +21,8 @@ const (
 // errNoListing is about a page of a proxy or a portal, for example, that answers in the place of the store.
 var errNoListing = errors.New("the answer to a listing is none: something else than a store answers")
 
-// answers looks at what a store answers. The SDKs take a listing that is empty, or that is some other document, for one of an empty folder; and
-// they read whole what is said about an error, however long it is. Nor do they look whether the rest of an object is what comes.
+// answers looks at what a store answers. The SDKs take a listing that is empty, or that is some other document, for one of an empty folder;
+// and they read whole what is said about an error, however long it is. Nor do they look whether the rest of an object is what comes.
 type answers struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -148,8 +148,8 @@ func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error
 	return err
 }
 
-// checksums adds its CRC to every body that is sent: blobs, blocks, and lists of blocks, for which the SDK has no option. The store refuses what
-// arrives with another one ("Put Block List": x-ms-content-crc64).
+// checksums adds its CRC to every body that is sent: blobs, blocks, and lists of blocks, for which the SDK has no option. The store refuses
+// what arrives with another one ("Put Block List": x-ms-content-crc64).
 type checksums struct{}
 
 // Do implements policy.Policy.

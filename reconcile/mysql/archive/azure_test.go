@@ -145,8 +145,9 @@ func TestAzure(t *testing.T) {
 	conforms(t, opened(t, location))
 }
 
-// A Pod with an identity needs no Secret: the URL names the account. Here it is the identity of the machine, which a server nearby vouches for
-// (Azure documentation, "How to use managed identities for App Service": IDENTITY_ENDPOINT), and the service takes nothing but its token.
+// A Pod with an identity needs no Secret: the URL names the account. Here it is the identity of the machine, which a server nearby vouches
+// for (Azure documentation, "How to use managed identities for App Service": IDENTITY_ENDPOINT), and the service takes nothing but its
+// token.
 func TestAzureWithThePodsIdentity(t *testing.T) {
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("resource") != "https://storage.azure.com" {

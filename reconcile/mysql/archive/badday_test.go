@@ -126,7 +126,8 @@ func badDays() map[fault]int {
 	return map[fault]int{faultGarbledList: 1, faultHalved: 1, faultErrorIn200: 1, faultPage: forGood, faultEmpty: forGood, faultRedirected: forGood}
 }
 
-// Whatever goes wrong with a store, from any request on: a backup that is complete is whole. Google's differs from S3 in how one says who one is.
+// Whatever goes wrong with a store, from any request on: a backup that is complete is whole. Google's differs from S3 in how one says who
+// one is.
 func TestOnBadDaysNoBackupIsCompleteThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "azblob"} {
@@ -166,8 +167,8 @@ func badDay(t *testing.T, remote *remote, day fault, lasts int) {
 	}
 }
 
-// What a store says while it is not itself is not taken for "there is nothing": nobody else's folder is written to, and no data is left behind
-// that is said to be deleted.
+// What a store says while it is not itself is not taken for "there is nothing": nobody else's folder is written to, and no data is left
+// behind that is said to be deleted.
 func TestAFolderIsNotEmptyBecauseSomethingElseAnswers(t *testing.T) {
 	t.Parallel()
 	for scheme, start := range remotes() {

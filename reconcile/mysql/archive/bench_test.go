@@ -153,7 +153,8 @@ func (r *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// measure reports the rate by the clock and by processor time, which what runs beside does not change, and the peak of the process's memory.
+// measure reports the rate by the clock and by processor time, which what runs beside does not change, and the peak of the process's
+// memory.
 func measure(b *testing.B, size int64, do func(dir string) error) {
 	b.Helper()
 	var stored int64

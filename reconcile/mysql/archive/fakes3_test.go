@@ -17,8 +17,9 @@ import (
 	"sync"
 )
 
-// fakeS3 answers the handful of requests that a Store sends, and refuses what Amazon's refuses: a body that does not fit the digest that came with
-// it, and pieces that it does not have. The tests with a real server are in s3_test.go; this one is there without building anything.
+// fakeS3 answers the handful of requests that a Store sends, and refuses what Amazon's refuses: a body that does not fit the digest that
+// came with it, and pieces that it does not have. The tests with a real server are in s3_test.go; this one is there without building
+// anything.
 type fakeS3 struct {
 	lock    sync.Mutex
 	objects map[string][]byte

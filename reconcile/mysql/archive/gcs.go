@@ -19,8 +19,8 @@ const (
 	gcsScope    = "https://www.googleapis.com/auth/devstorage.read_write"
 )
 
-// openGCS makes a Store of a bucket of Google's. Its XML API is that of S3, multipart uploads included, and takes Google's own tokens (Cloud
-// Storage documentation, "XML API overview"): that is a hundredth of what Google's own library weighs. See docs/adr.
+// openGCS makes a Store of a bucket of Google's. Its XML API is that of S3, multipart uploads included, and takes Google's own tokens
+// (Cloud Storage documentation, "XML API overview"): that is a hundredth of what Google's own library weighs. See docs/adr.
 func openGCS(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// Google's XML API is S3 with another way to say who one is. Here a real S3 server is behind a proxy that demands Google's way: a token, and no
-// header of Amazon's.
+// Google's XML API is S3 with another way to say who one is. Here a real S3 server is behind a proxy that demands Google's way: a token,
+// and no header of Amazon's.
 func TestGCS(t *testing.T) {
 	t.Parallel()
 	gateway := startGateway(t)

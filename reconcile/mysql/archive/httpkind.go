@@ -64,8 +64,8 @@ func answer(err error) (code string, status int) {
 	return code, status
 }
 
-// kindOf knows the words of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure ("Blob Storage
-// error codes"), and of servers that speak S3.
+// kindOf knows the words of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure ("Blob
+// Storage error codes"), and of servers that speak S3.
 func kindOf(code string, status int) destination.Kind {
 	switch code {
 	case "RequestTimeTooSkewed", "RequestExpired":

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// lent lends the body of a request to a transport until the answer is there. Go's transport may read on in the background: where a store answers
-// early, and where a request is given up. Azure's SDK takes the memory away by then (azblob v1.7.0, internal/shared/mmf_unix.go), and the
-// process would end with a fault. It is for bodies in memory, whose Read never waits.
+// lent lends the body of a request to a transport until the answer is there. Go's transport may read on in the background: where a store
+// answers early, and where a request is given up. Azure's SDK takes the memory away by then (azblob v1.7.0, internal/shared/mmf_unix.go),
+// and the process would end with a fault. It is for bodies in memory, whose Read never waits.
 type lent struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

@@ -23,9 +23,9 @@ const (
 	sealTail = "}\n"
 )
 
-// Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum
-// is that of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError the
-// manifest is returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *destination.StoreError.
+// Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum is that
+// of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError the manifest is
+// returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *destination.StoreError.
 func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	objects, err := store.list(ctx)
 	if err != nil {

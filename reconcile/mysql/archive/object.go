@@ -75,7 +75,8 @@ func (r *reader) failed(err error) {
 	r.err = r.store.explain(r.ctx, fmt.Sprintf("read %s of %s", r.name, r.store.url), err)
 }
 
-// isEnd says that a reader is at its end. A broken connection may be an io.EOF, too, but a wrapped one: errors.Is would take it for the end.
+// isEnd says that a reader is at its end. A broken connection may be an io.EOF, too, but a wrapped one: errors.Is would take it for the
+// end.
 func isEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see above
 
 // isShort says that io.ReadFull came to a reader's end, having read less than it was asked for.

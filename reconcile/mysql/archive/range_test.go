@@ -19,8 +19,8 @@ func (r *remote) ignoreRanges() {
 	}
 }
 
-// TestABackupIsNotCorruptBecauseAStoreBeginsAnew: a connection breaks in the middle of an object, and the answer to the request for the rest is the
-// whole of it.
+// TestABackupIsNotCorruptBecauseAStoreBeginsAnew: a connection breaks in the middle of an object, and the answer to the request for the
+// rest is the whole of it.
 func TestABackupIsNotCorruptBecauseAStoreBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "gs", "azblob"} {

@@ -22,9 +22,9 @@ func Remove(ctx context.Context, store *Store, owner Identity) error {
 	return empty(ctx, store, held.objects)
 }
 
-// RemoveUnfinished deletes what attempts at owner's backup have left that never came to their end, and nothing else. A folder that is another's,
-// or has nothing in it, has nothing of them. One with a manifest is left as it is, whatever became of its parts: somebody may miss it. Errors:
-// *FinishedError if there is a manifest, *destination.StoreError.
+// RemoveUnfinished deletes what attempts at owner's backup have left that never came to their end, and nothing else. A folder that is
+// another's, or has nothing in it, has nothing of them. One with a manifest is left as it is, whatever became of its parts: somebody may
+// miss it. Errors: *FinishedError if there is a manifest, *destination.StoreError.
 func RemoveUnfinished(ctx context.Context, store *Store, owner Identity) error {
 	held, err := holderOf(ctx, store)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// offsetOf is the byte that a request asks for an object from, as get writes it; 0 for all of it. Azure has a header of its own for that, which its
-// SDK writes in small letters.
+// offsetOf is the byte that a request asks for an object from, as get writes it; 0 for all of it. Azure has a header of its own for that,
+// which its SDK writes in small letters.
 func offsetOf(request *http.Request) int64 {
 	offset := int64(0)
 	for name, values := range request.Header {
@@ -22,8 +22,9 @@ func offsetOf(request *http.Request) int64 {
 	return offset
 }
 
-// beginAt has an answer begin with the byte that was asked for. Some servers, and caches before them, do not know ranges and answer with all of an
-// object (RFC 9110, "Range"). What says that it is another part, or does not say which, is an error: a good backup would be called corrupt.
+// beginAt has an answer begin with the byte that was asked for. Some servers, and caches before them, do not know ranges and answer with
+// all of an object (RFC 9110, "Range"). What says that it is another part, or does not say which, is an error: a good backup would be
+// called corrupt.
 func beginAt(response *http.Response, offset int64) error {
 	if response.StatusCode != http.StatusPartialContent {
 		response.Body = readCloser{&skipping{from: response.Body, left: offset}, response.Body}
@@ -36,7 +37,8 @@ func beginAt(response *http.Response, offset int64) error {
 	return nil
 }
 
-// skipping leaves out the first bytes of what it reads. They are read bit by bit: where the connection breaks again meanwhile, that is one more try.
+// skipping leaves out the first bytes of what it reads. They are read bit by bit: where the connection breaks again meanwhile, that is one
+// more try.
 type skipping struct {
 	from io.Reader
 	left int64

@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many of these at once. S3 takes 10,000 pieces of at least 5 MiB each ("Amazon S3 multipart upload limits").
+	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many of these at once. S3 takes 10,000 pieces of at
+	// least 5 MiB each ("Amazon S3 multipart upload limits").
 	uploadPiece   = 8 << 20
 	uploadsAtOnce = 2
 	// abortLimit bounds how long giving up an upload may take, which happens after the context's end, too.
@@ -73,8 +74,8 @@ func (b *s3Bucket) put(ctx context.Context, name string, body io.Reader) error {
 	return err
 }
 
-// digest is the MD5 of what is sent: the store refuses what arrives with another one. It is the one checksum that both S3 and Google's XML API
-// have had from the beginning. It is against accidents only.
+// digest is the MD5 of what is sent: the store refuses what arrives with another one. It is the one checksum that both S3 and Google's XML
+// API have had from the beginning. It is against accidents only.
 func digest(content []byte) *string {
 	sum := md5.Sum(content) //nolint:gosec // see above
 	return aws.String(base64.StdEncoding.EncodeToString(sum[:]))

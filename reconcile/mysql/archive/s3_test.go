@@ -146,8 +146,8 @@ func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	}
 }
 
-// A fault that lasts ends the backup with an error that says what it is, and leaves nothing that is taken for a backup. When it is over, the
-// instance's next attempt succeeds and leaves nothing of the first.
+// A fault that lasts ends the backup with an error that says what it is, and leaves nothing that is taken for a backup. When it is over,
+// the instance's next attempt succeeds and leaves nothing of the first.
 func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	for number := 0; ; number++ {

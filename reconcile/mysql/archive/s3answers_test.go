@@ -19,8 +19,8 @@ func s3Remote(t *testing.T, handler http.Handler) *remote {
 	return newRemote(t, handler, "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", keys)
 }
 
-// When the answer to the request that completes an upload is lost, the second such request is refused, because there is no upload any more. The
-// object is there. An answer that breaks off is as good as lost.
+// When the answer to the request that completes an upload is lost, the second such request is refused, because there is no upload any more.
+// The object is there. An answer that breaks off is as good as lost.
 func TestS3LostAnswersDoNotFailABackup(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []fault{faultDropped, faultCutDown} {

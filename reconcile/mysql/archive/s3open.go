@@ -99,16 +99,16 @@ func s3Config(ctx context.Context, store *Store, location Location, place destin
 	return loaded, nil
 }
 
-// signContent has the SHA-256 of what is sent signed over HTTPS, too, where the SDK would leave it out: TLS may end long before the store. A store
-// that does not look at the MD5 (see digest) of pieces looks at this.
+// signContent has the SHA-256 of what is sent signed over HTTPS, too, where the SDK would leave it out: TLS may end long before the store.
+// A store that does not look at the MD5 (see digest) of pieces looks at this.
 func signContent(stack *middleware.Stack) error {
 	signed := &v4.ComputePayloadSHA256{}
 	_, err := stack.Finalize.Swap(signed.ID(), signed)
 	return err
 }
 
-// s3Requests sets up how requests are sent. The SDK's own checksums are left out, because servers other than Amazon's stumble over them: what is
-// sent has its MD5 (see digest), and what is read is checked against the manifest.
+// s3Requests sets up how requests are sent. The SDK's own checksums are left out, because servers other than Amazon's stumble over them:
+// what is sent has its MD5 (see digest), and what is read is checked against the manifest.
 func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	settings.HTTPClient = versioned{client}
 	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired

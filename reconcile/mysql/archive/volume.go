@@ -107,8 +107,9 @@ func fill(ctx context.Context, file *os.File, from io.Reader) error {
 	}
 }
 
-// writeBack has the disk begin with what was written last, and waits for what was written before that, whose pages are then given up: nobody
-// will read them soon. This makes nothing durable, and does not matter where it cannot be done: see sync_file_range(2), posix_fadvise(2).
+// writeBack has the disk begin with what was written last, and waits for what was written before that, whose pages are then given up:
+// nobody will read them soon. This makes nothing durable, and does not matter where it cannot be done: see sync_file_range(2),
+// posix_fadvise(2).
 func writeBack(file *os.File, written int64) {
 	fd, last := int(file.Fd()), written-flushEvery
 	_ = unix.SyncFileRange(fd, last, flushEvery, unix.SYNC_FILE_RANGE_WRITE) // see above

@@ -30,7 +30,8 @@ type storeKeys struct {
 	beside []string
 }
 
-// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to it.
+// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to
+// it.
 func keysOf(where *url.URL) storeKeys {
 	switch where.Scheme {
 	case "s3":

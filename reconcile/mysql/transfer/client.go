@@ -25,13 +25,14 @@ type Client struct {
 	port     int
 }
 
-// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port agent.Port.
+// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port
+// agent.Port.
 func NewClient(security *tls.Config, timeout time.Duration, port int) *Client {
 	return &Client{security: security, timeout: timeout, port: port}
 }
 
-// Progress asks the Pod at podIP, whose certificate must be for host (Host). That it does not answer says nothing about the transfer: it may
-// not have begun to listen, or be about to end.
+// Progress asks the Pod at podIP, whose certificate must be for host (Host). That it does not answer says nothing about the transfer: it
+// may not have begun to listen, or be about to end.
 func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -26,8 +26,8 @@ func endOf(program string, pod corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// hasSucceeded says that a Pod's program has ended well, whatever the Pod's other containers do. kubelet says so of the container about a second
-// before it says so of the Pod, of which it first clears away the rest.
+// hasSucceeded says that a Pod's program has ended well, whatever the Pod's other containers do. kubelet says so of the container about a
+// second before it says so of the Pod, of which it first clears away the rest.
 func hasSucceeded(program string, pod corev1.Pod) bool {
 	if end := endOf(program, pod); end != nil {
 		return end.ExitCode == 0
@@ -40,14 +40,15 @@ func hasStarted(program string, pod corev1.Pod) bool {
 	return status != nil && (status.State.Running != nil || status.State.Terminated != nil)
 }
 
-// isRunning says that a Pod's program is at work. Kubernetes calls a Pod Pending while any container of it waits, for its image for example.
+// isRunning says that a Pod's program is at work. Kubernetes calls a Pod Pending while any container of it waits, for its image for
+// example.
 func isRunning(program string, pod corev1.Pod) bool {
 	status := statusOf(program, pod)
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending && status != nil && status.State.Running != nil
 }
 
-// lingers says, of a Pod whose program has ended, that its Job does not end with the program: another container has not ended, or has failed.
-// kubelet itself ends sidecars that are init containers.
+// lingers says, of a Pod whose program has ended, that its Job does not end with the program: another container has not ended, or has
+// failed. kubelet itself ends sidecars that are init containers.
 func lingers(program string, pod corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return pod.Status.Phase == corev1.PodFailed && hasSucceeded(program, pod)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstanceOf returns the instance whose folder a URL names, as LocationOf has named it; false if it cannot be one. It goes by the end of the
-// path alone, because a server has many names, and so may a bucket: two URLs that differ there may still name one folder. A copy of the
+// InstanceOf returns the instance whose folder a URL names, as LocationOf has named it; false if it cannot be one. It goes by the end of
+// the path alone, because a server has many names, and so may a bucket: two URLs that differ there may still name one folder. A copy of the
 // folder under the same names, in another bucket, is taken for the folder itself.
 func InstanceOf(location string) (types.NamespacedName, bool) {
 	parsed, err := url.Parse(location)

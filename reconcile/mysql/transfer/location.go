@@ -73,7 +73,8 @@ func DefaultClaim(who Identity) string {
 	return who.Cluster + "-backups"
 }
 
-// LocationOf says where the data of an instance goes: a folder of its own below the destination. The error is about a URL that makes no sense.
+// LocationOf says where the data of an instance goes: a folder of its own below the destination. The error is about a URL that makes no
+// sense.
 func LocationOf(settings v1.BackupSettings, who Identity) (v1.BackupLocation, error) {
 	destination := v1.BackupDestination{}
 	if settings.Destination != nil {

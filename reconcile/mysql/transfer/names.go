@@ -41,8 +41,8 @@ const (
 // needs another Job.
 const AnnotationOrder = prefix + "order"
 
-// AnnotationAttempts, on the Job of a backup, is how many Pods its former Jobs had. A backup has more than one Job where somebody deleted the
-// first, or where that ended well and did not tell what it made.
+// AnnotationAttempts, on the Job of a backup, is how many Pods its former Jobs had. A backup has more than one Job where somebody deleted
+// the first, or where that ended well and did not tell what it made.
 const AnnotationAttempts = prefix + "former-attempts"
 
 // Labels are on everything the operator makes for the backups of a cluster: Jobs, Pods and volumes.
@@ -50,8 +50,8 @@ func Labels(cluster string) map[string]string {
 	return map[string]string{labelName: "mysql-backup", labelInstance: LabelValue(cluster), labelManagedBy: managedBy}
 }
 
-// ClaimLabels are on a volume for backups that the operator makes. Its cluster's name is none of them: who deletes what belongs to a cluster
-// by that label must not delete the cluster's backups.
+// ClaimLabels are on a volume for backups that the operator makes. Its cluster's name is none of them: who deletes what belongs to a
+// cluster by that label must not delete the cluster's backups.
 func ClaimLabels() map[string]string {
 	return map[string]string{labelName: "mysql-backup", labelManagedBy: managedBy}
 }

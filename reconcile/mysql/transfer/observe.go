@@ -42,10 +42,10 @@ type State struct {
 	Refused bool
 }
 
-// Observe reads how a transfer goes. The program is the name of the container that counts (CommandBackup, CommandRestore, CommandDelete); others
-// are not ours. The Pods are those of the Job, in any order. A Pod whose program has succeeded counts at once, before the Job says so, and
-// also if the Job then fails for its deadline: what is complete is complete. Whether a Job that fails has Pods that still stop is not awaited
-// here: Kubernetes says Failed when they have ended.
+// Observe reads how a transfer goes. The program is the name of the container that counts (CommandBackup, CommandRestore, CommandDelete);
+// others are not ours. The Pods are those of the Job, in any order. A Pod whose program has succeeded counts at once, before the Job says
+// so, and also if the Job then fails for its deadline: what is complete is complete. Whether a Job that fails has Pods that still stop is
+// not awaited here: Kubernetes says Failed when they have ended.
 func Observe(program string, job *batchv1.Job, pods []corev1.Pod) State {
 	attempts := sorted(pods)
 	state := State{Phase: Pending, Attempts: countAttempts(program, job, attempts)}

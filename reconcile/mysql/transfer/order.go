@@ -16,8 +16,8 @@ type BackupOrder struct {
 	// Port is where the cluster's Services answer.
 	Port     int32
 	Location v1.BackupLocation
-	// EncryptionKey is the key of Location's EncryptionSecret that the Pod is given, and no other: KeyRecipient, which is enough to encrypt, or
-	// KeyIdentity where the Secret has no public key. Empty is KeyRecipient.
+	// EncryptionKey is the key of Location's EncryptionSecret that the Pod is given, and no other: KeyRecipient, which is enough to encrypt,
+	// or KeyIdentity where the Secret has no public key. Empty is KeyRecipient.
 	EncryptionKey string `json:",omitempty"`
 	// BandwidthLimit is in bytes per second; 0 is none on a replica and mover.DefaultPrimaryLimit on a primary.
 	BandwidthLimit int64
@@ -76,8 +76,8 @@ type DeleteOrder struct {
 	Image string `json:"-"`
 }
 
-// Hash tells one order from another; Jobs carry it as AnnotationOrder. What is no part of the result (the operator's image, the resources of
-// members) is no part of it either: a change of these does not end a transfer.
+// Hash tells one order from another; Jobs carry it as AnnotationOrder. What is no part of the result (the operator's image, the resources
+// of members) is no part of it either: a change of these does not end a transfer.
 func Hash[Order BackupOrder | RestoreOrder | DeleteOrder | VersionOrder](order Order) string {
 	content, err := json.Marshal(order)
 	if err != nil {

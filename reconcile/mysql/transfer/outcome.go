@@ -46,9 +46,9 @@ type Outcome struct {
 
 // Spent says what an attempt at a backup took its time for, in milliseconds. Together they are the time from its beginning to its end.
 type Spent struct {
-	// Wait is until a member was found whose copy could begin. Copy is what the member took to deliver, Rest how long it was left alone for the
-	// sake of its clients, and Upload how long it had to wait until what it had delivered was compressed, encrypted and stored. Finish is what
-	// came after the copy: the last pieces are stored, and the manifest is written and read back.
+	// Wait is until a member was found whose copy could begin. Copy is what the member took to deliver, Rest how long it was left alone for
+	// the sake of its clients, and Upload how long it had to wait until what it had delivered was compressed, encrypted and stored. Finish is
+	// what came after the copy: the last pieces are stored, and the manifest is written and read back.
 	Wait   int64 `json:"wait"`
 	Copy   int64 `json:"copy"`
 	Rest   int64 `json:"rest"`

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sightings remembers since when this process has seen something of an object. Patience is measured by it, with one clock: the times in objects
-// are those of other clocks, which may be hours away. An operator that takes over counts anew.
+// Sightings remembers since when this process has seen something of an object. Patience is measured by it, with one clock: the times in
+// objects are those of other clocks, which may be hours away. An operator that takes over counts anew.
 type Sightings struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]time.Time

@@ -213,7 +213,8 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	return container
 }
 
-// small requests very little CPU, so that mysqld goes first where CPU is short. It requests some, since a quota may demand that of every container.
+// small requests very little CPU, so that mysqld goes first where CPU is short. It requests some, since a quota may demand that of every
+// container.
 func small() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return corev1ac.ResourceRequirements().
 		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(memoryRequest)}).

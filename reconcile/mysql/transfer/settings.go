@@ -17,9 +17,9 @@ type dataSetting struct {
 }
 
 // dataSettings are those that cannot change once a data directory is made: innodb_page_size and lower_case_table_names (manual, "InnoDB
-// Startup Options and System Variables", "Identifier Case Sensitivity"), and innodb_data_file_path, the files of the system tablespace, which
-// CLONE too wants to be alike on both sides (manual, "Cloning Remote Data"). Where undo and redo logs are is the operator's to say, how large and
-// how many they are may change, and every checksum algorithm reads what another one has written.
+// Startup Options and System Variables", "Identifier Case Sensitivity"), and innodb_data_file_path, the files of the system tablespace,
+// which CLONE too wants to be alike on both sides (manual, "Cloning Remote Data"). Where undo and redo logs are is the operator's to say,
+// how large and how many they are may change, and every checksum algorithm reads what another one has written.
 func dataSettings() []dataSetting {
 	return []dataSetting{
 		{"innodb_data_file_path", "ibdata1:12M:autoextend", meaningOfFiles},
@@ -41,9 +41,9 @@ func DataSettings(config map[string]string) map[string]string {
 	return chosen
 }
 
-// Misfits are the settings under which a backup's data files cannot be started, with the values that they need. made are those of the server
-// that was copied, wanted those of the server that is to start; what is not among these has MySQL's default. What the backup does not
-// tell is not asked.
+// Misfits are the settings under which a backup's data files cannot be started, with the values that they need. made are those of the
+// server that was copied, wanted those of the server that is to start; what is not among these has MySQL's default. What the backup does
+// not tell is not asked.
 func Misfits(made, wanted map[string]string) []Misfit {
 	var found []Misfit
 	for _, known := range dataSettings() {

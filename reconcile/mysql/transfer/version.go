@@ -16,16 +16,17 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// Whoever makes a MySQLCluster chooses its image, and that image runs what its maker wants. So it is asked for its version in a Pod of its own,
-// which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a version or not at
-// all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
+// Whoever makes a MySQLCluster chooses its image, and that image runs what its maker wants. So it is asked for its version in a Pod of its
+// own, which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a
+// version or not at all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
 
 const (
 	// versionRetries is small: what an image does not tell it will hardly tell later.
 	versionRetries = 1
 	// settingsKept is how long a Job that has asked about settings is kept, in seconds: its answer is used at once.
 	settingsKept = 3600
-	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any more.
+	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any
+	// more.
 	settingsDeadline = 900
 )
 
@@ -76,8 +77,8 @@ func versionParts(order VersionOrder) podParts {
 	}
 }
 
-// ObserveVersion reads how asking an image goes, and the version that it told; empty while there is none. A message that is no version is not
-// repeated, nor is anything else that a container of that Pod wrote.
+// ObserveVersion reads how asking an image goes, and the version that it told; empty while there is none. A message that is no version is
+// not repeated, nor is anything else that a container of that Pod wrote.
 func ObserveVersion(job *batchv1.Job, pods []corev1.Pod) (version string, state State) {
 	report, state := observeReport(job, pods)
 	if version, _ = agent.ReadVersion(report); version == "" && state.Phase == Succeeded {
@@ -86,8 +87,8 @@ func ObserveVersion(job *batchv1.Job, pods []corev1.Pod) (version string, state 
 	return version, state
 }
 
-// ObserveSettings reads how asking an image about settings goes, and its answer; nil while there is none. Of what the image says it repeats the version,
-// and what is among the settings and plugins.
+// ObserveSettings reads how asking an image about settings goes, and its answer; nil while there is none. Of what the image says it repeats
+// the version, and what is among the settings and plugins.
 func ObserveSettings(job *batchv1.Job, pods []corev1.Pod, asked v1.MySQLClusterSpec) (answer *agent.Answer, state State) {
 	report, state := observeReport(job, pods)
 	if read, ok := agent.ReadAnswer(report, asked.Config, asked.Plugins); ok {

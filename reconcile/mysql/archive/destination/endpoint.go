@@ -14,17 +14,17 @@ func (e *EndpointError) Error() string {
 	return fmt.Sprintf("credentials are not sent to endpoint=%s, which is none of the provider's own servers and is not named by the Secret", e.endpoint)
 }
 
-// CheckEndpoint says whether credentials may be sent where a URL says. Whoever writes the URL need not be who owns the credentials: without this
-// the one could have those of the other sent to a server of their own. So they go
+// CheckEndpoint says whether credentials may be sent where a URL says. Whoever writes the URL need not be who owns the credentials: without
+// this the one could have those of the other sent to a server of their own. So they go
 //   - to the provider's own servers, over HTTPS;
 //   - to the endpoint that the Secret names by its key "endpoint". Over plain HTTP only what is signed with them goes, never a token;
 //   - with "endpoints: any" in the Secret to every endpoint, over HTTPS. This does not count for the identity of the Pod.
 //
-// A provider's servers are every customer's. A key only signs, but a shared access signature is shown to the storage account that is asked: of the
-// provider's it goes to the one that the Secret names.
+// A provider's servers are every customer's. A key only signs, but a shared access signature is shown to the storage account that is asked:
+// of the provider's it goes to the one that the Secret names.
 //
-// The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not name the
-// endpoint.
+// The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not
+// name the endpoint.
 func CheckEndpoint(destination string, secret map[string][]byte) error {
 	place, err := Parse(destination)
 	if err != nil {
@@ -64,8 +64,8 @@ func checkSigned(place Place, keys map[string]string) error {
 	return nil
 }
 
-// needsAccount says whether a signature may go to an endpoint for its storage account alone: to one of Azure's, unless the Secret allows the endpoint
-// itself. The others are CheckAudience's business.
+// needsAccount says whether a signature may go to an endpoint for its storage account alone: to one of Azure's, unless the Secret allows
+// the endpoint itself. The others are CheckAudience's business.
 func needsAccount(endpoint string, keys map[string]string) bool {
 	if endpoint == "" {
 		return true
@@ -105,8 +105,8 @@ func CheckAudience(place Place, keys map[string]string) error {
 	return &EndpointError{endpoint: endpoint}
 }
 
-// credentialsOf says of the credentials for a kind of store whether they are the Secret's own or the identity of the Pod, and whether they are
-// shown to the server. A key stays here, and only signs what is sent.
+// credentialsOf says of the credentials for a kind of store whether they are the Secret's own or the identity of the Pod, and whether they
+// are shown to the server. A key stays here, and only signs what is sent.
 func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
 	switch scheme {
 	case "s3":

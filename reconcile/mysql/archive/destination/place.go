@@ -97,8 +97,8 @@ func normalHost(endpoint string) string {
 	return host + strings.TrimRight(parsed.Path, "/")
 }
 
-// lower is the small letter of an ASCII one. Others stay: of the small letters of Unicode some are ASCII though their capitals are not, and a name
-// with such a capital is that of another host.
+// lower is the small letter of an ASCII one. Others stay: of the small letters of Unicode some are ASCII though their capitals are not, and
+// a name with such a capital is that of another host.
 func lower(letter rune) rune {
 	if 'A' <= letter && letter <= 'Z' {
 		return letter - 'A' + 'a'
@@ -106,11 +106,11 @@ func lower(letter rune) rune {
 	return letter
 }
 
-// isProviders says whether a host, as normalHost returns it, serves the storage of the provider that a scheme belongs to. A host that merely is
-// in the provider's domain is not enough: customers' machines and load balancers have names there, too.
+// isProviders says whether a host, as normalHost returns it, serves the storage of the provider that a scheme belongs to. A host that
+// merely is in the provider's domain is not enough: customers' machines and load balancers have names there, too.
 //
-// The names are those of "Amazon Simple Storage Service endpoints and quotas", "AWS PrivateLink for Amazon S3", Google's "Cloud Storage request
-// endpoints", and Azure's "Storage account overview".
+// The names are those of "Amazon Simple Storage Service endpoints and quotas", "AWS PrivateLink for Amazon S3", Google's "Cloud Storage
+// request endpoints", and Azure's "Storage account overview".
 func isProviders(scheme, host string) bool {
 	const label = `[a-z0-9-]+`
 	var pattern string

@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only what was
-// never finished: then that there is a manifest is refused.
+// RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only
+// what was never finished: then that there is a manifest is refused.
 func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	store, err := env.open(ctx)
 	if err != nil {
@@ -30,8 +30,8 @@ func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	return transfer.Outcome{Message: "the data is deleted"}, nil
 }
 
-// repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may be made
-// another time; nobody looks for data that was left.
+// repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may
+// be made another time; nobody looks for data that was left.
 func repeated(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(transfer.ReasonDestinationRefused, "%w", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// TestDeleteWaitsForASecretThatIsPutRight: half a pair of keys, say, is what somebody is about to complete. The data is given up when no attempt is
-// left, not at the first.
+// TestDeleteWaitsForASecretThatIsPutRight: half a pair of keys, say, is what somebody is about to complete. The data is given up when no
+// attempt is left, not at the first.
 func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

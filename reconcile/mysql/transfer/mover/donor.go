@@ -53,8 +53,8 @@ func (s source) name() string {
 	return name
 }
 
-// choose finds the member to copy, at the last moment: the Service for reading leads to a replica that serves, or to the primary where there
-// is none, and whoever answers there says its own name. From then on that member is spoken to, not the Service.
+// choose finds the member to copy, at the last moment: the Service for reading leads to a replica that serves, or to the primary where
+// there is none, and whoever answers there says its own name. From then on that member is spoken to, not the Service.
 func (m members) choose(ctx context.Context, service string) (source, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.wait)
 	defer cancel()

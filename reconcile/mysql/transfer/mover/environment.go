@@ -45,7 +45,8 @@ type Environment struct {
 	Layout agent.Layout
 	// Into is the data directory to make by hand: it must not exist, or be empty.
 	Into string
-	// ServerSettings are those of the mysqld that is to start a member's volume, as far as DataSettings tells them; what is not among them has MySQL's default.
+	// ServerSettings are those of the mysqld that is to start a member's volume, as far as DataSettings tells them; what is not among them has
+	// MySQL's default.
 	ServerSettings map[string]string
 	// ProgressPort is where to answer the operator, which is asked for its certificate; 0 is nowhere.
 	ProgressPort int

@@ -66,8 +66,8 @@ func judge(err error, otherwise string) (reason string, final bool) {
 	return otherwise, false
 }
 
-// judgeStore is about destinations. Refused credentials and certificates that are not trusted are tried again: Secrets are mounted anew each
-// time, and permissions that were just given take minutes to be in force.
+// judgeStore is about destinations. Refused credentials and certificates that are not trusted are tried again: Secrets are mounted anew
+// each time, and permissions that were just given take minutes to be in force.
 func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
 		return transfer.ReasonDestinationOccupied, true

@@ -18,8 +18,8 @@ import (
 // abortTimeout bounds removing what a failed attempt has stored; it has to be done before kubelet loses patience (abortGrace).
 const abortTimeout = 45 * time.Second
 
-// RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what the
-// next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
+// RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what
+// the next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
 // not say so any more, that backup is the result.
 func RunBackup(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
@@ -226,7 +226,8 @@ func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
 	}
 }
 
-// spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it anew.
+// spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it
+// anew.
 func spoiled(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)

@@ -12,9 +12,9 @@ const (
 	// busyAbove is how many statements and commits a second make a member one that has clients at work: several times what the operator
 	// itself asks.
 	busyAbove = 100
-	// restOnOneCPU, divided by the node's CPUs, is how many times as long as it has worked a donor with clients at work may rest. A copy keeps about
-	// two CPUs at work while it is made: on a node of two it works an eighth of the time, on one of fourteen half of it, and so takes about
-	// the same share of either. The CPUs counted are those of the backup's own node, which the donor's is taken to resemble.
+	// restOnOneCPU, divided by the node's CPUs, is how many times as long as it has worked a donor with clients at work may rest. A copy keeps
+	// about two CPUs at work while it is made: on a node of two it works an eighth of the time, on one of fourteen half of it, and so takes
+	// about the same share of either. The CPUs counted are those of the backup's own node, which the donor's is taken to resemble.
 	restOnOneCPU = 14.0
 	// shortestRest makes pauses few, longestRest keeps them from being taken for a broken connection.
 	shortestRest = 20 * time.Millisecond

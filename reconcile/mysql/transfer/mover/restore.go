@@ -14,8 +14,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// RunRestore puts a backup on a member's volume, or into a folder by hand. What is there is looked at first: this very backup is success, and
-// the destination need not even exist any more; other data is never touched. Then everything that could speak against the backup is
+// RunRestore puts a backup on a member's volume, or into a folder by hand. What is there is looked at first: this very backup is success,
+// and the destination need not even exist any more; other data is never touched. Then everything that could speak against the backup is
 // asked before the first byte is written. Killed at any point, it carries on or begins again when it is run again.
 func RunRestore(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	outcome, err := restoring{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
@@ -159,8 +159,8 @@ func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	return nil
 }
 
-// leastSpace is less than what the data takes, for certain: file systems may compress a little, or keep holes as holes. What does not fit after
-// all ends with the volume full, and harms nothing either.
+// leastSpace is less than what the data takes, for certain: file systems may compress a little, or keep holes as holes. What does not fit
+// after all ends with the volume full, and harms nothing either.
 func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Size / 10 * 9 }
 
 // restore writes the data beside its place, and puts it there when all of it is checked and flushed.

@@ -135,7 +135,8 @@ func useRestored(t *testing.T, env Environment) {
 	}
 }
 
-// A volume that began as the backup and that a cluster has used since is left as it is, and the outcome says so: it is not what the backup holds.
+// A volume that began as the backup and that a cluster has used since is left as it is, and the outcome says so: it is not what the backup
+// holds.
 func TestDataThatWasUsedSinceIsNotToldAsTheBackup(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Environment){

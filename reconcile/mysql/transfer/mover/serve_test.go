@@ -110,8 +110,8 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	}
 }
 
-// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little. A new one ends the oldest, so that the operator
-// gets through.
+// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little. A new one ends the oldest, so that the
+// operator gets through.
 func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	t.Parallel()
 	authority := someAuthority(t)
