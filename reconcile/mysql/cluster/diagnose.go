@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
@@ -123,7 +124,7 @@ func withRemedy(says, log string) string {
 func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.ContainerStateTerminated) *problem {
 	says := lastLines(ended.Message)
 	if ended.Reason == "StartError" || ended.Reason == "ContainerCannotRun" {
-		return &problem{reasonImageUnusable, fmt.Sprintf("spec.image %s cannot run mysqld in %s: %s; the image must have mysqld on its PATH", cluster.Spec.Image, pod, says), true}
+		return diagnoseStart(cluster, pod, container, says)
 	}
 	switch container {
 	case containerPrepare:
@@ -143,6 +144,20 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 		return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s ended: %s", pod, withRemedy(says, ended.Message)), false}
 	}
 	return nil
+}
+
+// diagnoseStart says why a program cannot be started in a container.
+func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *problem {
+	switch {
+	case container == containerPrepare || container == containerAgent:
+		return &problem{reasonPrepareFailed, fmt.Sprintf("the operator's image cannot run container %s of %s: %s; --agent-image must name an image of "+
+			"the operator's release", container, pod, says), true}
+	case strings.Contains(says, agent.PID1Path):
+		return &problem{reasonPrepareFailed, fmt.Sprintf("mysqld of %s cannot be started: %s; the node must allow programs in emptyDir volumes: "+
+			"kubelet's folder must not be mounted with noexec", pod, says), true}
+	}
+	return &problem{reasonImageUnusable, fmt.Sprintf("spec.image %s cannot run mysqld in %s: %s; the image must have mysqld on its PATH",
+		cluster.Spec.Image, pod, says), true}
 }
 
 // longestQuote bounds how much of a log a message repeats.

@@ -96,6 +96,16 @@ func TestDiagnose(t *testing.T) {
 			podWith(one(waiting(containerPrepare, "ErrImageNeverPull", "")), nil), reasonImagePull, "the operator's image", true},
 		"an image without mysqld": {
 			podWith(one(looping(containerInitialize, "StartError", `failed to create containerd task: exec: "mysqld": executable file not found in $PATH`, 128)), nil), reasonImageUnusable, "PATH", true},
+		"an agent image of another release": {
+			podWith(one(looping(containerPrepare, "StartError", `failed to create containerd task: exec: "/mysql-operator-member": stat /mysql-operator-member: no such file or directory`, 128)), nil),
+			reasonPrepareFailed, "--agent-image must name an image of the operator's release", true},
+		"an agent image of another release, later": {
+			podWith(nil, one(looping(containerAgent, "StartError", `exec: "/mysql-operator-member": no such file or directory`, 128))), reasonPrepareFailed, "container agent of db-0", true},
+		"a node that runs no program of an emptyDir": {
+			podWith(nil, one(looping(containerMysqld, "StartError", `exec: "/opt/mysql-operator/mysql-operator-pid1": permission denied`, 128))), reasonPrepareFailed, "noexec", true},
+		"mysqld cannot be started by process 1": {
+			podWith(nil, one(looping(containerMysqld, "Error", "mysql-operator-pid1: [ERROR] start the program: fork/exec /usr/sbin/mysqld: resource temporarily unavailable\n", 127))),
+			reasonServerFailed, "resource temporarily unavailable", false},
 		"a Secret that is gone": {
 			podWith(one(waiting(containerPrepare, "CreateContainerConfigError", `secret "db-accounts" not found`)), nil), reasonPrepareFailed, "db-accounts", true},
 		"a volume whose data is gone": {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,6 +149,26 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 	changed := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"max_connections": "5"} })
 	if cmp.Equal(spec, renderSet(t, changed).Spec.Template.Spec) {
 		t.Error("another setting makes no new Pods")
+	}
+}
+
+// TestMysqldIsNotProcessOne: it would lose a SIGTERM of its first second (docs/adr/0015).
+func TestMysqldIsNotProcessOne(t *testing.T) {
+	t.Parallel()
+	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
+	if command := container(t, spec, containerMysqld).Command; len(command) < 2 || command[0] != agent.PID1Path || command[1] != "mysqld" {
+		t.Errorf("mysqld is started by %v", command)
+	}
+	mounts := map[string]bool{} // whether they are read-only
+	for _, one := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, mount := range one.VolumeMounts {
+			if mount.MountPath == agent.ProgramDir {
+				mounts[one.Name] = mount.ReadOnly
+			}
+		}
+	}
+	if want := map[string]bool{containerPrepare: false, containerMysqld: true}; !maps.Equal(mounts, want) {
+		t.Errorf("the program is mounted by %v, want %v", mounts, want)
 	}
 }
 
