@@ -23,7 +23,7 @@ const (
 func main() {
 	status, err := run(os.Args[1:])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mysql-operator-pid1: "+err.Error())
+		fmt.Fprintln(os.Stderr, "mysql-operator-pid1: [ERROR] "+err.Error()) // as mysqld marks its own
 	}
 	os.Exit(status)
 }
@@ -37,7 +37,7 @@ func run(command []string) (int, error) {
 	if err != nil {
 		return statusNotFound, fmt.Errorf("start the program: %w", err)
 	}
-	// Before the program starts: no signal is lost.
+	// Before the program starts: a signal that comes meanwhile waits for it.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
 	program, err := os.StartProcess(path, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,14 @@ func TestMembersComeBack(t *testing.T) {
 		{"the primary's mysqld is killed", func() { kill(t, primary, "mysqld") }},
 		{"the replica's Pod is deleted", func() { p.run("delete", "pod", replica, "-n", p.namespace, "--wait=false") }},
 		{"the primary's Pod is deleted", func() { p.run("delete", "pod", primary, "-n", p.namespace, "--wait=false") }},
+		{"the replica's Pod is deleted while its mysqld starts", func() {
+			p.run("delete", "pod", replica, "-n", p.namespace)
+			p.wait("mysqld to be started", changeLimit, func(ctx context.Context) (bool, string) {
+				started, err := p.objects.Field(ctx, core("pods"), p.namespace, replica, `{.status.containerStatuses[?(@.name=="mysqld")].state.running.startedAt}`)
+				return err == nil && started != "", fmt.Sprint(started, err)
+			})
+			p.run("delete", "pod", replica, "-n", p.namespace, "--timeout=120s") // its grace period is longer
+		}},
 		{"the primary's Pod is deleted without grace", func() {
 			p.run("delete", "pod", primary, "-n", p.namespace, "--force", "--grace-period=0", "--wait=false")
 		}},

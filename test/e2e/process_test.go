@@ -11,7 +11,6 @@ import (
 )
 
 // kill sends SIGKILL to the processes of a Pod that run a program, as the kernel's out-of-memory killer or a fault would.
-// Inside its container it could not be killed so: there it is process 1.
 func kill(t *testing.T, pod, program string) {
 	t.Helper()
 	killed := 0

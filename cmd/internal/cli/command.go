@@ -1,4 +1,5 @@
-// Package cli is what the programs of the image have in common: subcommands, flags and their environment, exit statuses, logs and memory.
+// Package cli is what the operator, the members' program and that of backups have in common: subcommands, flags and their environment, exit
+// statuses, logs and memory.
 package cli
 
 import (
