@@ -40,7 +40,7 @@ func run(command []string) (int, error) {
 	// Before the program starts: a signal that comes meanwhile waits for it.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
-	program, err := os.StartProcess(path, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	program, err := os.StartProcess(path, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}}) //nolint:gosec // it is there to start what it is told
 	if err != nil {
 		return statusNotFound, fmt.Errorf("start the program: %w", err)
 	}

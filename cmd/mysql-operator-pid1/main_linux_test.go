@@ -129,8 +129,7 @@ func start(t *testing.T, command *exec.Cmd) {
 }
 
 func exitStatus(err error) int {
-	var ended *exec.ExitError
-	if errors.As(err, &ended) {
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
 		return ended.ExitCode()
 	}
 	if err != nil {

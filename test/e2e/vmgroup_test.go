@@ -86,11 +86,11 @@ func TestVmGroupWalkThrough(t *testing.T) {
 	t.Parallel()
 	sample.Rotate(t, 4)
 	f := newFleet(t)
-	sample, err := os.ReadFile("deploy/samples/vmgroup.yaml")
+	group, err := os.ReadFile("deploy/samples/vmgroup.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.mustApply(string(sample))
+	f.mustApply(string(group))
 	f.says("ERROR 3 2 1 vm-operator-template") // kubectl prints nothing for a number that is not known
 
 	t.Log("a vCenter with a certificate of its own is not trusted until its authority is in the Secret")

@@ -18,11 +18,11 @@ import (
 const variable = "MYSQLD_ROOTFS"
 
 // Need returns the root file system, and skips the test if there is none.
-func Need(t testing.TB) string {
-	t.Helper()
+func Need(tb testing.TB) string {
+	tb.Helper()
 	folder := os.Getenv(variable)
 	if folder == "" {
-		t.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", variable)
+		tb.Skipf("needs a real mysqld: set %s to the root file system of a MySQL image", variable)
 	}
 	return folder
 }
@@ -40,18 +40,18 @@ func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *
 
 // NewData makes a data directory as mysqld --initialize-insecure does, with a server of its own. It is a copy: to initialize one takes
 // several seconds of processor time, so that is done once for each image.
-func NewData(t testing.TB, rootfs, data string) {
-	t.Helper()
-	template, err := template(t.Context(), rootfs)
+func NewData(tb testing.TB, rootfs, data string) {
+	tb.Helper()
+	template, err := template(tb.Context(), rootfs)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	if output, err := exec.CommandContext(t.Context(), "cp", "-aT", "--sparse=always", template, data).CombinedOutput(); err != nil {
-		t.Fatalf("copy %s: %v\n%s", template, err, output)
+	if output, err := exec.CommandContext(tb.Context(), "cp", "-aT", "--sparse=always", template, data).CombinedOutput(); err != nil {
+		tb.Fatalf("copy %s: %v\n%s", template, err, output)
 	}
 	// The next start makes another UUID.
 	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

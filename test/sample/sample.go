@@ -18,10 +18,10 @@ func New(t *testing.T) Sample {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("SAMPLE_SEED"), 10, 31)
 	if err != nil {
-		seed = uint64(rand.Uint32() >> 1) //nolint:gosec // which cases run is no secret
+		seed = uint64(rand.Uint32() >> 1)
 	}
 	t.Logf("to run the same sample: SAMPLE_STRIDE=%d SAMPLE_SEED=%d", stride(), seed)
-	return Sample{stride(), int(seed) % stride()} //nolint:gosec // 31 bits
+	return Sample{stride(), int(seed) % stride()}
 }
 
 // Takes reports whether the case with this number runs.

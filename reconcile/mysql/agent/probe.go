@@ -40,7 +40,7 @@ func InstallProbe(folder, settings string) error {
 }
 
 func copyProgram(from, to string) (err error) {
-	in, err := os.Open(from) //nolint:gosec // the callers name programs of this image
+	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
