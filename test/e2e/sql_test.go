@@ -150,7 +150,7 @@ func (w *writer) run(ctx context.Context) {
 		if err == nil {
 			w.acknowledge(id)
 		}
-		pause := 5 * time.Millisecond
+		pause := 20 * time.Millisecond
 		if err != nil {
 			pause = 50 * time.Millisecond
 		}
