@@ -35,7 +35,10 @@ func reserve(file string, size int64) error {
 	if err != nil {
 		return err
 	}
-	err = unix.Fallocate(int(made.Fd()), 0, 0, size)
+	err = unix.EINTR
+	for errors.Is(err, unix.EINTR) { // the Go runtime's own signals do that, too
+		err = unix.Fallocate(int(made.Fd()), 0, 0, size)
+	}
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		err = fill(made, size)
 	}

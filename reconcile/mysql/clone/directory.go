@@ -107,7 +107,7 @@ func (d *Directory) Write(file File, offset int64, data []byte) error {
 		return err
 	}
 	if offset > d.size {
-		if err := d.open.Truncate(offset); err != nil {
+		if err := grow(d.open, d.size, offset); err != nil {
 			return err
 		}
 		d.size = offset
@@ -158,7 +158,7 @@ func (d *Directory) create(file File) error {
 	if err != nil {
 		return err
 	}
-	if err := created.Truncate(file.Size); err != nil {
+	if err := grow(created, 0, file.Size); err != nil {
 		return errors.Join(err, created.Close())
 	}
 	d.name, d.open, d.size = file.Name, created, file.Size

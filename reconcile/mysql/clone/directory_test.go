@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -88,5 +89,25 @@ func TestDirectoryRefuses(t *testing.T) {
 	}
 	if _, err := NewDirectory(root); err == nil {
 		t.Error("a second copy begins in the same place")
+	}
+}
+
+// TestFilesHaveNoHoles: mysqld crashes when it fills one on a full volume.
+func TestFilesHaveNoHoles(t *testing.T) {
+	t.Parallel()
+	const size, grown = 1 << 20, 3 << 20
+	directory, root := newDirectory(t)
+	if err := errors.Join(
+		directory.Write(File{Name: "undo_001", Size: size}, size/2, []byte("x")),
+		directory.Write(File{Name: "undo_001", Size: size}, grown, nil),
+	); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(root, "undo_001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken := info.Sys().(*syscall.Stat_t).Blocks * 512; info.Size() != grown || taken < grown {
+		t.Errorf("it is %d bytes long and takes %d, want %d", info.Size(), taken, grown)
 	}
 }
