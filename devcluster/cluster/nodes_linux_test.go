@@ -22,13 +22,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestNodes is the life of a cluster with two nodes, from up to down. The end-to-end tests have one node: a change of the nodes needs make
-// test-long.
+// TestNodes is the life of a cluster with two nodes, from up to down.
 //
 //nolint:paralleltest // its steps build on each other
 func TestNodes(t *testing.T) {
 	notInShortMode(t)
-	sample.OnlyWhole(t)
+	sample.Rotate(t, 0)
 	if os.Geteuid() != 0 {
 		t.Skip("nodes need root")
 	}

@@ -11,6 +11,7 @@ func TestOperatorIsKilled(t *testing.T) { //nolint:paralleltest // all tests use
 	p, robbed := newPlace(t), newPlace(t)
 	p.start(2)
 	robbed.start(2)
+	robbed.exec(robbed.open(robbed.cluster, robbed.password), "CREATE DATABASE kept")
 	db := p.open(p.cluster, p.password)
 	p.seed(db, 40)
 	want := p.checksums(db)
@@ -39,9 +40,15 @@ func TestOperatorIsKilled(t *testing.T) { //nolint:paralleltest // all tests use
 	again.restored()
 	again.settled(1)
 	again.sameTables(again.open(again.cluster, again.password), want)
+	p.settled(2)
 	p.goesOn(w)
 	w.end()
 	p.nothingLost(w, db)
+	ctx, cancel := p.context(answerLimit)
+	defer cancel()
+	if got := p.field(ctx, "{.status.primary} {.status.epoch}"); got != p.cluster+"-0 1" {
+		t.Errorf("the primary stays the primary: %s", got)
+	}
 }
 
 // operatorStarts changes whenever the operator's container restarts.

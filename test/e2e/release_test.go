@@ -39,6 +39,8 @@ func (p *place) deploy(replicas int) release {
 	for _, part := range []string{"rbac", "operator"} {
 		r.apply(part)
 	}
+	// The images of releases have the operator's program alone: members that somebody has on this cluster keep their agents.
+	r.run("set", "env", "deployment/mysql-operator", "MYSQL_OPERATOR_AGENT_IMAGE="+r.operator.Image, "--namespace", r.operator.Namespace)
 	r.run("scale", "deployment/mysql-operator", "--namespace", r.operator.Namespace, fmt.Sprintf("--replicas=%d", replicas))
 	r.rolledOut()
 	return r

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func (p *place) deleteOwnSecrets() {
 }
 
 // ownSecretsReturn waits until these Secrets are there again, with another CA and other passwords, and the running members of a cluster of
-// two have taken them over. Nobody is locked out, also not after a restart of mysqld.
+// two have taken them over. Nobody is locked out, also not after a restart of mysqld. The database kept is there before.
 func (p *place) ownSecretsReturn(before string) {
 	p.t.Helper()
 	p.wait("the Secrets to be made again", changeLimit, func(context.Context) (bool, string) {
@@ -48,8 +49,12 @@ func (p *place) ownSecretsReturn(before string) {
 		})
 		p.settled(2)
 	}
-	p.exec(p.open(p.cluster, p.password), "CREATE DATABASE after")
-	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'after'", "1", answerLimit)
+	db := p.open(p.cluster, p.password)
+	p.wait("a write to be taken", answerLimit, func(ctx context.Context) (bool, string) {
+		_, err := db.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS after")
+		return err == nil, fmt.Sprint(err)
+	})
+	p.waitValue(p.open(p.cluster+"-read", p.password), "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name IN ('kept', 'after')", "2", answerLimit)
 }
 
 // TestCAIsReplacedWhileClientsVerify asks for a new CA, with no more time for clients than this one needs: it reads the ConfigMap for each

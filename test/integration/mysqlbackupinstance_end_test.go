@@ -352,24 +352,3 @@ func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
 	d.gone(t, "mysqlbackupinstances", "saved")
 	says(t, d.told(t, "saved", "Warning BackupDataLeft"), "the volume is read-only", "/"+d.namespace+"/db/saved")
 }
-
-// TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data would have to be deleted first, one while it is made: an
-// instance's finalizer holds no namespace up, and data that nobody can delete is left.
-func TestBackupInstanceNamespaceGoes(t *testing.T) {
-	t.Parallel()
-	d := newDepot(t)
-	d.cluster(t, "db")
-	// An operator for all namespaces, since its rights in one go with that.
-	d.operate(t, d.omnipotent)
-	for _, name := range []string{"done", "removing", "running"} {
-		d.back(t, name, "cluster: db, deletionPolicy: Delete")
-	}
-	d.succeeds(t, "done")
-	d.succeeds(t, "removing")
-	d.remove(t, "mysqlbackupinstances", "removing")
-	d.pod(t, "removing", "delete")
-	d.runs(t, d.pod(t, "running", "backup"), "")
-	d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
-
-	d.emptied(t)
-}

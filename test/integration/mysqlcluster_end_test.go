@@ -228,23 +228,6 @@ func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
 	sideBySide(t, 2, stories)
 }
 
-// TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
-func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.grantBeyond(t)
-	o := s.operate(t, nil)
-	s.apply(t, "db", "secret: root")
-	s.apply(t, "waits", "secret: nowhere")
-	s.settled(t, "db")
-	s.until(t, "waits", "SecretNotFound")
-
-	s.emptied(t)
-	if errors := o.log.all(); len(errors) > 0 {
-		t.Errorf("a namespace that ends is no error: %v", errors)
-	}
-}
-
 // grantBeyond gives the operator its rights in the whole cluster, so that they outlive the namespace.
 func (s *site) grantBeyond(t *testing.T) {
 	t.Helper()

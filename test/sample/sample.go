@@ -35,14 +35,6 @@ func Rotate(t *testing.T, number int) {
 	}
 }
 
-// OnlyWhole skips a test unless all cases run.
-func OnlyWhole(t *testing.T) {
-	t.Helper()
-	if stride() != 1 {
-		t.Skip("runs with SAMPLE_STRIDE=1, as in make test-long")
-	}
-}
-
 func stride() int {
 	stride, err := strconv.Atoi(os.Getenv("SAMPLE_STRIDE"))
 	if err != nil || stride < 1 {

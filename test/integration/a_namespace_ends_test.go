@@ -1,0 +1,49 @@
+package integration
+
+import (
+	"testing"
+
+	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
+	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
+)
+
+// These tests wait for minutes until kube-controller-manager has looked at a namespace again. Parallel tests start in the order of files' names:
+// in the first file, these wait while others run.
+
+// TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
+func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.grantBeyond(t)
+	o := s.operate(t, nil)
+	s.apply(t, "db", "secret: root")
+	s.apply(t, "waits", "secret: nowhere")
+	s.settled(t, "db")
+	s.until(t, "waits", "SecretNotFound")
+
+	s.emptied(t)
+	if errors := o.log.all(); len(errors) > 0 {
+		t.Errorf("a namespace that ends is no error: %v", errors)
+	}
+}
+
+// TestBackupInstanceNamespaceGoes deletes the namespace of backups whose data would have to be deleted first, one while it is made: an
+// instance's finalizer holds no namespace up, and data that nobody can delete is left.
+func TestBackupInstanceNamespaceGoes(t *testing.T) {
+	t.Parallel()
+	d := newDepot(t)
+	d.cluster(t, "db")
+	// An operator for all namespaces, since its rights in one go with that.
+	d.operate(t, d.omnipotent)
+	for _, name := range []string{"done", "removing", "running"} {
+		d.back(t, name, "cluster: db, deletionPolicy: Delete")
+	}
+	d.succeeds(t, "done")
+	d.succeeds(t, "removing")
+	d.remove(t, "mysqlbackupinstances", "removing")
+	d.pod(t, "removing", "delete")
+	d.runs(t, d.pod(t, "running", "backup"), "")
+	d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonCopying)
+
+	d.emptied(t)
+}
