@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// grow makes a file longer, all zeros, and reserves its room on the volume. On a full volume mysqld waits when it makes a file longer, but it
-// crashes when it fills a hole of one (MySQL 9.7, fil0fil.cc).
+// grow makes a file longer, all zeros, and reserves its room on the volume. On a full volume mysqld waits when it makes a file longer, but
+// it crashes when it fills a hole of one (MySQL 9.7, fil0fil.cc).
 func grow(file *os.File, from, to int64) error {
 	if from == to {
 		return nil
