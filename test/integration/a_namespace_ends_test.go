@@ -7,8 +7,8 @@ import (
 	mysqlv1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// These tests wait for minutes until kube-controller-manager has looked at a namespace again. Parallel tests start in the order of files' names:
-// in the first file, these wait while others run.
+// These tests wait for minutes until kube-controller-manager has looked at a namespace again. Parallel tests start in the order of files'
+// names: in the first file, these wait while others run.
 
 // TestMySQLClusterInANamespaceThatEnds ends with it, and nobody complains.
 func TestMySQLClusterInANamespaceThatEnds(t *testing.T) {
