@@ -78,7 +78,9 @@ spec:
   - port: 80
 `
 	// labAvailable is what a Deployment needs so that nobody notices a restart.
-	labAvailable = `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","readinessProbe":{"httpGet":{"path":"/","port":80},"periodSeconds":1}}]}}}}`
+	labAvailable = `{"spec":{"replicas":2,"template":{"spec":{"containers":[{"name":"app","readinessProbe":` + labReadiness + `}]}}}}`
+	// labReadiness makes a Pod ready when the application answers, not as soon as its program runs.
+	labReadiness = `{"httpGet":{"path":"/","port":80},"periodSeconds":1}`
 )
 
 // labImage is the name that the lab gives its application. The dev cluster has the small one of these tests under it.
@@ -131,7 +133,7 @@ func TestConfigMonitorLab(t *testing.T) {
 	t.Log("a change of metadata restarts nothing, and a Pod of nobody's is left alone")
 	p.run("patch", "deployment", "frontend", "-n", p.namespace, "--patch", labAvailable)
 	p.run("rollout", "status", "deployment/frontend", "-n", p.namespace, "--timeout=60s")
-	p.run("run", "alone", "-n", p.namespace, "--image="+labImage, "--labels=app=frontend,alone=yes", `--overrides={"spec":{"containers":[{"name":"alone","image":"`+labImage+`","volumeMounts":[{"name":"c","mountPath":"/config"}]}],"volumes":[{"name":"c","configMap":{"name":"flaskapp-config"}}]}}`)
+	p.run("run", "alone", "-n", p.namespace, "--image="+labImage, "--labels=app=frontend,alone=yes", `--overrides={"spec":{"containers":[{"name":"alone","image":"`+labImage+`","readinessProbe":`+labReadiness+`,"volumeMounts":[{"name":"c","mountPath":"/config"}]}],"volumes":[{"name":"c","configMap":{"name":"flaskapp-config"}}]}}`)
 	p.run("wait", "pod", "alone", "-n", p.namespace, "--for=condition=Ready", "--timeout=60s")
 	p.run("annotate", "configmap", "flaskapp-config", "-n", p.namespace, "note=nothing in the data")
 	before = p.frontends()
