@@ -21,7 +21,7 @@ const (
 	// workers read and write; the other connections wait.
 	workers = 8
 	// startLimit bounds a start, loadLimit the loading of data.
-	startLimit, loadLimit = time.Minute, 20 * time.Minute
+	startLimit, loadLimit = 3*time.Minute, 20 * time.Minute
 	// purgeEvery is how often binary logs are purged that no member needs, as the agent does where the volume has little room.
 	purgeEvery = 2 * time.Second
 )
