@@ -115,8 +115,11 @@ func dataFor(tuned sizing.Settings, volume int64) int64 {
 // before are the settings that followed from the memory limit until members were sized. As many clients connect as now.
 func before(memory int64, tuned sizing.Settings) sizing.Settings {
 	former := sizing.Settings{connectionsName: tuned[connectionsName]}
-	if memory/2 > 128<<20 {
-		former[poolName] = fmt.Sprint(memory / 2)
+	if memory/2 > poolChunk {
+		former[poolName] = fmt.Sprint((memory/2 + poolChunk - 1) / poolChunk * poolChunk)
 	}
 	return former
 }
+
+// poolChunk is the default of innodb_buffer_pool_chunk_size, in bytes. mysqld rounds a pool up to whole chunks.
+const poolChunk = 128 << 20
