@@ -8,12 +8,12 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Claim returns nil if owner may treat object as its child: it controls it, or object is an orphan that carries the labels which owner
-// gives its children. Else it returns a *ForeignError.
+// Claim returns nil if owner may treat object as its child. That is so if owner controls it, or if it is an orphan with the labels that
+// owner gives its children. Otherwise Claim returns a *ForeignError.
 //
-// An orphan is what `kubectl delete --cascade=orphan` leaves behind: garbage collection takes the deleted owner's reference off, so that
-// nobody controls the object, and leaves everything else, the entry of ManagerChildren in managedFields included (Kubernetes
-// documentation, "Garbage Collection"). What merely looks like a child, a copied manifest for example, lacks that entry.
+// `kubectl delete --cascade=orphan` leaves orphans. Garbage collection removes the deleted owner's reference, so that no controller owns
+// the object. It leaves everything else, including the entry of ManagerChildren in managedFields (Kubernetes documentation, "Garbage
+// Collection"). An object that only looks like a child, for example a copied manifest, does not have that entry.
 func Claim(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource, labels map[string]string) error {
 	foreign := foreignness(owner, object, resource)
 	if foreign != nil && isOrphan(object, labels) {
@@ -35,8 +35,8 @@ func isOrphan(object *unstructured.Unstructured, labels map[string]string) bool 
 	return madeHere(object)
 }
 
-// madeHere says whether the operator has written the object itself: by Client.Apply, or by Client.Create, which is an update in the
-// words of managedFields.
+// madeHere reports whether the operator wrote the object itself, by Client.Apply or by Client.Create. Create appears as an update in
+// managedFields.
 func madeHere(object *unstructured.Unstructured) bool {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	entries, _ := metadata[managedFieldsField].([]any)
@@ -50,8 +50,8 @@ func madeHere(object *unstructured.Unstructured) bool {
 	return false
 }
 
-// Adopt makes owner the controller of an object that Claim allows it, exactly as it was read: if it was changed or replaced since, the
-// API server's Conflict error is returned. Client.Apply does the same by itself; this is for what is made by Client.Create.
+// Adopt makes owner the controller of an object that Claim allows it to take. If the object was changed or replaced since it was read,
+// Adopt returns the API server's Conflict error. Client.Apply adopts without this call; Adopt is for objects made by Client.Create.
 func (c *Client) Adopt(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if metav1.IsControlledBy(object, owner) {
 		return object, nil

@@ -12,22 +12,24 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Apply makes a child of owner as desired: an unstructured object or an apply configuration that says what its owner wants said, and
-// nothing else (an API type would also say its zero values). It is a server-side apply by ManagerChildren; the child gets owner as
-// its controller. No request is sent if the API server's object says it all already, however much the API server has defaulted.
+// Apply makes a child of owner as desired. desired is an unstructured object or an apply configuration with only the fields that the owner
+// wants to set. An API type would also set its zero values. Apply is a server-side apply by ManagerChildren, and makes owner the controller
+// of the child. It sends no request if the API server's object already has all desired values, even if the API server defaulted other
+// fields.
 //
-// A child that someone changed is healed, a field no longer desired is removed, and an orphan with the desired labels is adopted (see
-// Claim). Any other object that exists and is not controlled by owner is left alone: *ForeignError. Secrets, what is not in the
-// Controller's Watches, and what is watched with MetadataOnly are read live for the comparison. What a cache lacks is created without a
-// look, once: the API server refuses that where something exists. A resourceVersion in desired is a precondition of changing the child:
-// apierrors.IsConflict if it is another version by now; a child that is gone is made all the same.
+// Apply reverts changes that others made, removes fields that are no longer desired, and adopts an orphan with the desired labels (see
+// Claim). It leaves any other existing object that owner does not control as it is, and returns *ForeignError. To compare, it reads from
+// the API server: Secrets, resources not in the Controller's Watches, and resources watched with MetadataOnly. If a cache does not have the
+// object, Apply tries once to create it without reading first; the API server refuses that if the object exists. A resourceVersion in
+// desired is a precondition for changing the child: if the child has another version by then, the error satisfies apierrors.IsConflict. If
+// the child is gone, Apply creates it anyway.
 func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (Change, error) {
 	child, resource, err := c.child(owner, desired)
 	if err != nil {
 		return Unchanged, err
 	}
 	seen := child.GetResourceVersion()
-	child.SetResourceVersion("") // it is nothing that is wanted of the child
+	child.SetResourceVersion("") // not a desired value of the child
 	mark(child)
 	live, change, err := c.findOrCreate(ctx, owner, resource, child)
 	if live == nil {
@@ -54,7 +56,7 @@ func (c *Client) Apply(ctx context.Context, owner *unstructured.Unstructured, de
 	return c.applyAdopting(ctx, owner, resource, live, application{manager: ManagerChildren, desired: child, seen: seen, isDigested: isDigested})
 }
 
-// IsApplied reports whether Apply would leave a child as it is. It asks the API server only where a cache does not show that.
+// IsApplied reports whether Apply would leave a child as it is. It asks the API server only if a cache does not show that.
 func (c *Client) IsApplied(ctx context.Context, owner *unstructured.Unstructured, desired any) (bool, error) {
 	child, resource, err := c.child(owner, desired)
 	if err != nil {
@@ -82,7 +84,7 @@ func (c *Client) IsApplied(ctx context.Context, owner *unstructured.Unstructured
 	return metav1.IsControlledBy(live, owner) && c.whatDiffers(ctx, appliedTo{manager: what.manager, child: nameOf(resource, live)}, live, what) == "", nil
 }
 
-// findOrCreate returns the object that exists under a child's name. If there is none, it makes the child and returns nil.
+// findOrCreate returns the object that exists under a child's name. If there is none, it creates the child and returns nil.
 func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (*unstructured.Unstructured, Change, error) {
 	var refused error
 	if c.isProbablyNew(ctx, resource, child) {
@@ -107,14 +109,14 @@ func (c *Client) findOrCreate(ctx context.Context, owner *unstructured.Unstructu
 		return live, Unchanged, nil
 	}
 	c.journal.noteTaken(ctx, nameOf(resource, child), true)
-	c.journal.wrote(ctx, resource, live) // a cache that was to show it is behind
+	c.journal.wrote(ctx, resource, live) // the cache that should show the object is behind
 	if !apierrors.IsConflict(refused) && metav1.IsControlledBy(live, owner) {
-		return nil, Unchanged, refused // it may have taken effect all the same: the next pass sees what there is
+		return nil, Unchanged, refused // the create may have succeeded anyway: the next pass observes what exists
 	}
 	return live, Unchanged, nil
 }
 
-// applyAdopting applies to a child that Claim allows owner.
+// applyAdopting applies to a child that Claim allows owner to take.
 func (c *Client) applyAdopting(ctx context.Context, owner *unstructured.Unstructured, resource apischema.GroupVersionResource, live *unstructured.Unstructured, what application) (Change, error) {
 	if !metav1.IsControlledBy(live, owner) {
 		if err := c.mayAdopt(ctx, owner); err != nil {
@@ -124,9 +126,9 @@ func (c *Client) applyAdopting(ctx context.Context, owner *unstructured.Unstruct
 	return c.applyTo(ctx, resource, live, what)
 }
 
-// ApplyFields sets fields of an existing object that belongs to someone else, such as labels of a Pod that a StatefulSet made, as a
-// field manager of their own, which must be named ManagerChildren plus a suffix ("mysql-operator-role"). Fields the manager set
-// earlier and does not name now are removed. The object is never created: the API server's NotFound error is returned.
+// ApplyFields sets fields of an existing object that another controller owns, such as labels of a Pod that a StatefulSet made. It uses a
+// field manager of its own, which must be named ManagerChildren plus a suffix ("mysql-operator-role"). Fields that the manager set earlier
+// and that desired does not contain are removed. ApplyFields never creates the object: it returns the API server's NotFound error.
 func (c *Client) ApplyFields(ctx context.Context, manager string, desired any) (Change, error) {
 	if !isOwnManager(manager) || manager == ManagerChildren || manager == ManagerStatus {
 		return Unchanged, fmt.Errorf("apply as field manager %q: the name must be %s- and a suffix, and not %s", manager, ManagerChildren, ManagerStatus)
@@ -143,13 +145,13 @@ func (c *Client) ApplyFields(ctx context.Context, manager string, desired any) (
 	return c.applyTo(ctx, resource, live, application{manager: manager, desired: fields})
 }
 
-// application is what to apply, and as whom.
+// application is what to apply, and with which field manager.
 type application struct {
 	manager string
 	desired *unstructured.Unstructured
 	// seen is the resourceVersion that the object must still have; empty for any.
 	seen string
-	// isDigested says that the cache has only a digest of the object.
+	// isDigested is true if the cache has only a digest of the object.
 	isDigested bool
 }
 
@@ -167,7 +169,7 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	}
 
 	wanted := wantedDigest(what.desired)
-	// With the UID the apply can neither create the object anew nor hit another that took its place.
+	// With the UID, the apply can neither create the object again nor change another object of the same name.
 	what.desired.SetUID(live.GetUID())
 	if what.seen != "" {
 		what.desired.SetResourceVersion(what.seen)
@@ -187,14 +189,14 @@ func (c *Client) applyTo(ctx context.Context, resource apischema.GroupVersionRes
 	return Updated, nil
 }
 
-// fits remembers that an object fits though its digest in the cache is another than that of what is desired.
+// fits remembers that an object is as desired although its digest in the cache differs from the digest of the desired object.
 func (c *Client) fits(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) {
 	if owned, ok := ownedBy(live, what.manager); ok && what.isDigested {
 		c.journal.remember(ctx, child, appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)))
 	}
 }
 
-// whatDiffers returns the path of a field that an apply would change; empty if none.
+// whatDiffers returns the path of a field that an apply would change; empty if there is none.
 func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstructured.Unstructured, what application) string {
 	owned, ok := ownedBy(live, what.manager)
 	if !ok {
@@ -204,8 +206,8 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	if where == "" {
 		return ""
 	}
-	// The API server may store something else than was applied and have it owned all the same: defaults within an atomic field, the
-	// work of an admission plugin. Applying it again would bring nothing.
+	// The API server may store a value that differs from the applied one, and still list the manager as its owner. Defaults within an
+	// atomic field and admission plugins do this. Applying again would change nothing.
 	last, ok := c.journal.lastApplied(ctx, child)
 	if ok && last == appliedAs(live.GetUID(), wantedDigest(what.desired), digestOf(live.Object, owned)) {
 		return ""
@@ -213,7 +215,7 @@ func (c *Client) whatDiffers(ctx context.Context, child appliedTo, live *unstruc
 	return where
 }
 
-// fitsDigest says whether an apply would change nothing in an object of which the cache has a digest.
+// fitsDigest reports whether an apply would change nothing in an object of which the cache has a digest.
 func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersionResource, live, desired *unstructured.Unstructured) bool {
 	canonicalise(desired)
 	present, _ := digestIn(live, ManagerChildren)
@@ -225,11 +227,12 @@ func (c *Client) fitsDigest(ctx context.Context, resource apischema.GroupVersion
 	return ok && present != "" && last == appliedAs(live.GetUID(), wanted, present)
 }
 
-// neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, from a first one that is empty.
+// neverVersion is a resourceVersion that no object has: etcd counts the versions of all objects together, and its first version is empty.
 const neverVersion = "1"
 
-// create applies an object that does not exist as far as is known. A resourceVersion in an apply is a precondition of changing an object,
-// and not of creating one: whatever exists all the same, the API server answers with a conflict and leaves it as it is.
+// create applies an object that, as far as the operator knows, does not exist. A resourceVersion in an apply is a precondition only for
+// changing an object, not for creating one. So if the object exists after all, the API server answers with a conflict and leaves it as it
+// is.
 func (c *Client) create(ctx context.Context, resource apischema.GroupVersionResource, child *unstructured.Unstructured) (Change, error) {
 	canonicalise(child)
 	wanted := wantedDigest(child)
@@ -246,8 +249,8 @@ func (c *Client) create(ctx context.Context, resource apischema.GroupVersionReso
 	return Created, nil
 }
 
-// isProbablyNew reports whether a cache that is to be trusted lacks the desired object, and no pass has met it. It may exist all the same:
-// it may lack the label the watch selects by.
+// isProbablyNew reports whether a trusted cache does not have the desired object, and no pass found it on the API server. The object may
+// exist anyway, without the label that the watch selects by.
 func (c *Client) isProbablyNew(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) bool {
 	cached, ok := c.trusted(ctx, resource)
 	return ok && versionOf(cached.item(desired.GetNamespace(), desired.GetName())) == "" && !c.journal.isTaken(ctx, nameOf(resource, desired))
@@ -257,16 +260,16 @@ func nameOf(resource apischema.GroupVersionResource, child *unstructured.Unstruc
 	return childName{resource, child.GetNamespace(), child.GetName()}
 }
 
-// trusted returns the cache of a resource if it shows whole objects and, as far as is known, this object's own writes.
+// trusted returns the cache of a resource if it has whole objects and, as far as is known, shows the pass's object's own writes.
 func (c *Client) trusted(ctx context.Context, resource apischema.GroupVersionResource) (*view, bool) {
 	cached, ok := c.caches[resource]
 	current, _ := passFrom(ctx)
 	return cached, ok && !cached.metadataOnly && !current.live
 }
 
-// current returns the object that exists under the desired one's name: from the cache if it is there and the cache is to be trusted,
-// else from the API server. A cache that lacks it proves nothing: the object may lack the label the watch selects by. One of metadata
-// cannot tell whether anything would change.
+// current returns the object that exists under the desired one's name: from a trusted cache if it is there, else from the API server. An
+// object that is not in the cache may still exist, without the label that the watch selects by. A cache of metadata cannot show whether an
+// apply would change anything.
 func (c *Client) current(ctx context.Context, resource apischema.GroupVersionResource, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if cached, ok := c.trusted(ctx, resource); ok {
 		if object, found := cached.Get(desired.GetNamespace(), desired.GetName()); found {
@@ -276,7 +279,7 @@ func (c *Client) current(ctx context.Context, resource apischema.GroupVersionRes
 	return c.Get(ctx, resource, desired.GetNamespace(), desired.GetName())
 }
 
-// foreignness returns what is wrong with taking object for owner's child; nil if it is.
+// foreignness returns nil if owner controls object, else the reason why object is not owner's child.
 func foreignness(owner, object *unstructured.Unstructured, resource apischema.GroupVersionResource) error {
 	controller := metav1.GetControllerOfNoCopy(object)
 	if controller != nil && controller.UID == owner.GetUID() {

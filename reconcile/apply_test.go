@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// creating is an API server with one ConfigMap at most, which no cache shows.
+// creating is an API server with at most one ConfigMap, which no cache shows.
 type creating struct {
 	live     *unstructured.Unstructured
 	requests []string
-	// refuse answers applies that would create; effective says that they create all the same.
+	// refuse answers applies that would create. If effective is true, they create the object anyway.
 	refuse    *apierrors.StatusError
 	effective bool
 }
 
-// ServeHTTP is the API server.
+// ServeHTTP answers as the API server.
 func (c *creating) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	c.requests = append(c.requests, request.Method)
 	answer.Header().Set("Content-Type", "application/json")
@@ -69,28 +69,28 @@ func TestApplyOfWhatNoCacheShows(t *testing.T) {
 	foreign.SetResourceVersion("4")
 	for name, test := range map[string]struct {
 		server creating
-		// requests are those of two passes, and wants says what their errors have to be.
+		// first and second are the requests of two passes; wantsFirst and wantsSecond check their errors.
 		first, second           []string
 		wantsFirst, wantsSecond func(error) bool
 	}{
-		"nothing is there: it is made with one request": {
+		"no object exists: one request creates it": {
 			server: creating{}, first: []string{"PATCH"}, wantsFirst: isNil, second: []string{"PATCH", "GET", "PATCH"}, wantsSecond: isNil,
 		},
-		"somebody's is there: it stays, and is tried once": {
+		"a foreign object exists: it stays, and one create is tried": {
 			server: creating{live: foreign}, first: []string{"PATCH", "GET"}, wantsFirst: isForeign, second: []string{"GET"}, wantsSecond: isForeign,
 		},
-		"its own is there: it is brought up to date": {
+		"the owner's own child exists: it is updated": {
 			server: creating{live: own}, first: []string{"PATCH", "GET", "PATCH"}, wantsFirst: isNil, second: []string{"GET", "PATCH"}, wantsSecond: isNil,
 		},
-		"a quota refuses it: nothing hides that": {
+		"a quota refuses it: the error says so": {
 			server: creating{refuse: apierrors.NewForbidden(configMaps().GroupResource(), "db-config", errors.New("exceeded quota"))},
 			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsForbidden, second: []string{"PATCH", "GET"}, wantsSecond: apierrors.IsForbidden,
 		},
-		"somebody's was there for a moment: nothing is made over what comes next": {
+		"a foreign object existed for a moment: a later object is not overwritten": {
 			server: creating{refuse: apierrors.NewConflict(configMaps().GroupResource(), "db-config", errors.New("the object has been modified"))},
 			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsConflict, second: []string{"PATCH", "GET"}, wantsSecond: apierrors.IsConflict,
 		},
-		"it was made, and the answer was lost: the pass does not go on as if nothing had changed": {
+		"it was created, and the answer was lost: the pass does not continue as if nothing had changed": {
 			server: creating{refuse: apierrors.NewTimeoutError("the write took effect", 0), effective: true},
 			first:  []string{"PATCH", "GET"}, wantsFirst: apierrors.IsTimeout, second: []string{"GET", "PATCH"}, wantsSecond: isNil,
 		},

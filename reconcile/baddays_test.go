@@ -31,7 +31,7 @@ func (b *badWatch) has(object *unstructured.Unstructured) {
 	b.object = object
 }
 
-// ServeHTTP is the API server.
+// ServeHTTP answers as the API server.
 func (b *badWatch) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	b.requests.Add(1)
 	if b.unserved.Load() > 0 {
@@ -44,7 +44,7 @@ func (b *badWatch) ServeHTTP(answer http.ResponseWriter, request *http.Request) 
 	case request.URL.Query().Get("sendInitialEvents") != "":
 		answer.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = answer.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
-	case request.URL.Query().Get(verbWatch) == "true": // and that is all
+	case request.URL.Query().Get(verbWatch) == "true": // the watch ends without events
 	default:
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -82,13 +82,13 @@ func TestAWatchThatEndsAtOnceMakesNoStormOfRequests(t *testing.T) {
 	b := &badWatch{}
 	b.has(ownerAt("1", "10"))
 	cacheOf(t, b)
-	<-time.After(3 * time.Second) // there is nothing to wait for: it must stay quiet
+	<-time.After(3 * time.Second) // there is no event to wait for: the watch must stay quiet
 	if requests := b.requests.Load(); requests > 15 {
 		t.Errorf("%d requests in three seconds", requests)
 	}
 }
 
-// While the API server does not serve a kind, what was known of its objects stays; afterwards the cache catches up by itself.
+// While the API server does not serve a kind, the cache keeps the kind's objects; afterwards the cache catches up without help.
 func TestAWatchOutlivesAResourceThatIsNotServed(t *testing.T) {
 	t.Parallel()
 	b := &badWatch{}

@@ -18,24 +18,25 @@ import (
 // ownerIndex is the name of the index by controller UID.
 const ownerIndex = "controller"
 
-// view is one resource's cache as a kind sees it: one store for the whole cluster, or one for each watched namespace.
+// view is one kind's view of a resource's cache: one store for all namespaces, or one for each watched namespace.
 type view struct {
 	resource apischema.GroupVersionResource
 	selector labels.Selector
-	// kind is whose view it is: it names the kind's indices.
+	// kind is the kind that uses this view: it prefixes the names of the kind's indices.
 	kind string
-	// metadataOnly says that the objects have nothing but metadata.
+	// metadataOnly is true if the objects have only metadata.
 	metadataOnly bool
 	// stores has the key metav1.NamespaceAll, or one key for each namespace.
 	stores map[string]cache.Indexer
 
-	// list reads what the API server has.
+	// list lists the resource on the API server.
 	list liveList
 	mu   sync.RWMutex
-	// snapshots are those of the namespaces that were listed live because a watch is behind, and lists when that was.
+	// snapshots are live lists, by namespace, that replace the cache while its watch is behind. lists records when each namespace was
+	// listed.
 	snapshots map[string]*snapshot
 	lists     map[string]*listing
-	// tidied is when both were looked through for what nobody needs any more.
+	// tidied is when tidy last removed unneeded entries from snapshots and lists.
 	tidied time.Time
 }
 
@@ -60,7 +61,8 @@ func (v *view) item(namespace, name string) any {
 	return item
 }
 
-// versionOf returns UID and resourceVersion of what a cache holds: no other state has both. It is empty for what is no object.
+// versionOf returns UID and resourceVersion of an item in a cache: no two states of objects share both. It is empty if the item is not an
+// object.
 func versionOf(item any) string {
 	uid, version, ok := identityOf(item)
 	if !ok {
@@ -69,7 +71,7 @@ func versionOf(item any) string {
 	return string(uid) + "@" + version
 }
 
-// identityOf returns UID and resourceVersion of what a cache holds, and whether that is an object.
+// identityOf returns UID and resourceVersion of an item in a cache, and whether the item is an object.
 func identityOf(item any) (uid types.UID, version string, ok bool) {
 	switch object := item.(type) {
 	case *packed:
@@ -89,7 +91,7 @@ func (v *view) List(namespace string) []*unstructured.Unstructured {
 	return sorted(objects(found))
 }
 
-// any says whether there is an object at all.
+// any reports whether the cache has an object.
 func (v *view) any() bool {
 	for _, store := range v.stores {
 		if len(store.ListKeys()) > 0 {
@@ -110,13 +112,13 @@ func (v *view) Owned(owner types.UID) []*unstructured.Unstructured {
 	})))
 }
 
-// selects says whether an object with these labels, in this namespace, is one that the cache holds.
+// selects reports whether the cache holds objects with this object's labels in its namespace.
 func (v *view) selects(object *unstructured.Unstructured) bool {
 	_, ok := v.store(object.GetNamespace())
 	return ok && v.selector.Matches(labels.Set(object.GetLabels()))
 }
 
-// reached says whether what the view shows of a namespace includes everything up to a resourceVersion. What cannot be compared counts as
+// reached reports whether the view of a namespace includes all changes up to a resourceVersion. Versions that cannot be compared count as
 // not included.
 func (v *view) reached(namespace, version string) bool {
 	if v.storeReached(namespace, version) {

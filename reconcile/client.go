@@ -17,15 +17,16 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// listPage is how many objects one request of a live List asks for: few enough to keep both ends' memory flat.
+// listPage is how many objects one request of a live List asks for. It is small enough to keep memory use low in the operator and the API
+// server.
 const listPage = 250
 
-// Client is a Reconciler's only door to the API server. Every write made with a pass's context is remembered, and the object's next
-// pass begins only when the caches have seen it.
+// Client is how a Reconciler accesses the API server. The client remembers every write made with a pass's context. The object's next pass
+// begins only when the caches show these writes.
 type Client struct {
 	api   dynamic.Interface
 	names resourceNames
-	// namespaces are those that the operator works in; none means all.
+	// namespaces are those that the operator works in; empty means all.
 	namespaces []string
 	caches     map[apischema.GroupVersionResource]*view
 	server     *serverClock
@@ -33,7 +34,7 @@ type Client struct {
 	teller     *teller
 }
 
-// Get reads an object from the API server itself, for decisions that cannot tolerate a cache.
+// Get reads an object from the API server, for decisions that must not rely on a cache.
 func (c *Client) Get(ctx context.Context, resource apischema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	object, err := c.api.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -42,8 +43,7 @@ func (c *Client) Get(ctx context.Context, resource apischema.GroupVersionResourc
 	return object, nil
 }
 
-// List reads, from the API server itself and page by page, the objects of a namespace that a label selector (kubectl's form; empty
-// for all) selects.
+// List reads from the API server, page by page, the objects of a namespace that a label selector selects (kubectl's form; empty for all).
 func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResource, namespace, selector string) ([]*unstructured.Unstructured, error) {
 	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 		return c.api.Resource(resource).Namespace(namespace).List(ctx, options)
@@ -65,9 +65,9 @@ func (c *Client) List(ctx context.Context, resource apischema.GroupVersionResour
 	return found, nil
 }
 
-// Cached reads the cache of a resource: the kind's own or one of the Controller's Watches. Any other resource is a mistake in the
-// program, and panics: an empty answer could be taken for "does not exist". In a live pass, one whose caches lack the object's own writes
-// for longer than barrierPatience, it shows what was listed from the API server for that pass.
+// Cached reads the cache of a resource: the kind's own or one of the Controller's Watches. For any other resource it panics, because that
+// is a bug, and an empty answer could be mistaken for "does not exist". In a live pass, Cached shows what the pass listed from the API
+// server. A pass is live if its caches did not show the object's own writes within barrierPatience.
 func (c *Client) Cached(resource apischema.GroupVersionResource) Lister { return c.view(resource) }
 
 // CachedVersion returns UID and resourceVersion of an object as Cached shows it, without decoding it; "" if there is none.
@@ -75,7 +75,7 @@ func (c *Client) CachedVersion(resource apischema.GroupVersionResource, namespac
 	return versionOf(c.view(resource).item(namespace, name))
 }
 
-// CachedVersions returns the CachedVersion of each object that Indexed returns, in an order of their own.
+// CachedVersions returns the CachedVersion of each object that Indexed returns, sorted by these versions.
 func (c *Client) CachedVersions(resource apischema.GroupVersionResource, index, key string) []string {
 	cached := c.view(resource)
 	items := cached.items(cached.byIndex(index, key))
@@ -95,33 +95,33 @@ func (c *Client) view(resource apischema.GroupVersionResource) *view {
 	return cached
 }
 
-// WorksIn says whether the caches hold what there is in a namespace; false if the operator was told to work in others only. The empty
-// string asks for all namespaces.
+// WorksIn reports whether the caches include a namespace. It is false if the operator was configured to work in other namespaces only. The
+// empty string stands for all namespaces.
 func (c *Client) WorksIn(namespace string) bool {
 	return len(c.namespaces) == 0 || slices.Contains(c.namespaces, namespace)
 }
 
-// ServerTime returns what the API server's clock says, by its latest answer and the time that has passed since; zero while no answer has
-// told. What can never be undone must not rest on this machine's clock alone: where the two differ, one of them is wrong.
+// ServerTime returns the API server's time: the time in its latest answer plus the time that has passed since. It is zero until an answer
+// contains a time. Irreversible actions must not rely on this machine's clock alone: if the two clocks differ, one of them is wrong.
 func (c *Client) ServerTime() time.Time {
 	return c.server.read()
 }
 
-// Tell writes an event about an object and returns when the API server has it: for what people must be able to learn before something is
-// given up for good, such as a finalizer. Where the API server does not accept it for about three seconds, an error is returned and the
-// caller must not go on. An event that the object's last pass told already, word for word, is not written again. Outcome.Events are for
-// all other events.
+// Tell writes an event about an object, and returns when the API server has stored it. Use it for what users must learn before the operator
+// gives something up for good, such as a finalizer. If the API server does not accept the event for about three seconds, Tell returns an
+// error and the caller must not continue. It does not write again an identical event of the object's last pass. Use Outcome.Events for all
+// other events.
 func (c *Client) Tell(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	if err := c.teller.tellNow(ctx, object, event); err != nil {
-		return fmt.Errorf("tell of %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+		return fmt.Errorf("send event about %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
 
-// Create makes a new object controlled by owner. Whatever exists under the name is left as it is, and the API server's AlreadyExists
-// error is returned (apierrors.IsAlreadyExists): this is for what must never be overwritten, such as generated passwords. object may
-// be unstructured, an apply configuration, or any API type. With a nil owner it belongs to nobody, and outlives whatever it was made for:
-// volumes, backups.
+// Create makes a new object controlled by owner. If an object of that name exists, Create leaves it as it is and returns the API server's
+// AlreadyExists error (apierrors.IsAlreadyExists). Use it for what must never be overwritten, such as generated passwords. object may be
+// unstructured, an apply configuration, or any API type. If owner is nil, the object has no owner and outlives the resource that it was
+// made for: volumes, backups.
 func (c *Client) Create(ctx context.Context, owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, error) {
 	desired, resource, err := c.child(owner, object)
 	if err != nil {
@@ -135,8 +135,8 @@ func (c *Client) Create(ctx context.Context, owner *unstructured.Unstructured, o
 	return created, nil
 }
 
-// Delete deletes exactly the object given, as it was read: if it was changed or replaced since, nothing is deleted and the API
-// server's Conflict error is returned. An object that is gone already is no error. Dependents are deleted in the background.
+// Delete deletes exactly the given object as it was read. If it was changed or replaced since, Delete deletes nothing and returns the API
+// server's Conflict error. An object that is already gone is no error. Dependents are deleted in the background.
 func (c *Client) Delete(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) error {
 	uid, version, propagation := object.GetUID(), object.GetResourceVersion(), metav1.DeletePropagationBackground
 	err := c.resource(resource, object).Delete(ctx, object.GetName(), metav1.DeleteOptions{
@@ -153,8 +153,8 @@ func (c *Client) Delete(ctx context.Context, resource apischema.GroupVersionReso
 	return nil
 }
 
-// Patch changes fields of exactly the object given, as it was read, by a JSON merge patch (RFC 7386: null removes): if the object was
-// changed or replaced since, nothing is changed and the API server's Conflict error is returned. changes is not modified.
+// Patch changes fields of exactly the given object as it was read, by a JSON merge patch (RFC 7386: null removes). If the object was
+// changed or replaced since, Patch changes nothing and returns the API server's Conflict error. changes is not modified.
 func (c *Client) Patch(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured, changes map[string]any) (*unstructured.Unstructured, error) {
 	document, err := json.Marshal(withPreconditions(changes, object))
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *Client) Patch(ctx context.Context, resource apischema.GroupVersionResou
 }
 
 // Evict deletes a Pod through the Eviction API (policy/v1), which refuses with TooManyRequests (apierrors.IsTooManyRequests) while a
-// PodDisruptionBudget forbids it. The Pod is only evicted if it is the very one given; one that is gone already is no error.
+// PodDisruptionBudget forbids it. Evict deletes only the given Pod, not another of the same name. A Pod that is already gone is no error.
 func (c *Client) Evict(ctx context.Context, pod *unstructured.Unstructured) error {
 	pods := apischema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	eviction := newObject("policy/v1", "Eviction", keyOf(pod))
@@ -190,7 +190,7 @@ func (c *Client) resource(resource apischema.GroupVersionResource, object *unstr
 	return c.api.Resource(resource).Namespace(object.GetNamespace())
 }
 
-// withPreconditions returns changes with the UID and resourceVersion the patched object must have.
+// withPreconditions returns changes with the UID and resourceVersion that the patched object must have.
 func withPreconditions(changes map[string]any, object *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{}
 	if given, ok := changes[metadataField].(map[string]any); ok {

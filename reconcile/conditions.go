@@ -11,17 +11,17 @@ import (
 
 // The conditions that every kind has, with the meaning that kstatus (sigs.k8s.io/cli-utils), Helm and Flux give them.
 const (
-	// ConditionReady is True when the object is as its spec says and serves its purpose.
+	// ConditionReady is True if the object is as its spec says and serves its purpose.
 	ConditionReady = "Ready"
-	// ConditionReconciling is True while the operator is on the way to what the spec says; absent or False when it is there.
+	// ConditionReconciling is True while the operator works towards the spec; absent or False when the object is as the spec says.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when the operator cannot go on without a person's help; absent or False otherwise.
+	// ConditionStalled is True if the operator cannot continue without a user's help; absent or False otherwise.
 	ConditionStalled = "Stalled"
 )
 
-// SetCondition puts a condition into a list, in place of one of its type. lastTransitionTime stays what it was unless the condition's
-// status changes; then it is the one given, or the current time if none is given. The list stays ordered by type. So equal input gives
-// an equal list, and a status is only written when it says something new.
+// SetCondition adds a condition to a list, or replaces the condition of its type. If the condition's status does not change,
+// lastTransitionTime keeps its value. If it changes, lastTransitionTime is the given time, or the current time if none is given. The list
+// stays ordered by type. So equal input gives an equal list, and the operator writes a status only if it changed.
 func SetCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = metav1.Now()

@@ -19,7 +19,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// The back-off of an object whose passes fail: doubled with every failure.
+// The back-off of an object whose passes fail: it doubles with every failure.
 const (
 	backoffFirst = 5 * time.Millisecond
 	backoffCap   = time.Minute
@@ -27,7 +27,7 @@ const (
 
 type queue = workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-// controller is a kind at work: its caches, and the queue of its objects while this process is the leader.
+// controller runs a kind: it has the kind's caches and, while this process is the leader, the queue of its objects.
 type controller struct {
 	Controller
 	logger logr.Logger
@@ -37,13 +37,13 @@ type controller struct {
 	mu sync.RWMutex
 	// queue is nil while this process is a standby.
 	queue queue
-	// meet is told of the objects that there are in a term, or were a moment ago.
+	// meet is called with each object that exists in a term, or was deleted a moment ago.
 	meet func(types.NamespacedName)
 }
 
 var errSecretsWatched = errors.New("secrets are never cached: read them live")
 
-// newController checks a kind's description and begins its watches.
+// newController checks a kind's Controller and adds its watches.
 func newController(spec Controller, caches *informers, logger logr.Logger) (*controller, error) {
 	c := &controller{
 		Controller: spec,
@@ -79,7 +79,7 @@ func newController(spec Controller, caches *informers, logger logr.Logger) (*con
 	return c, nil
 }
 
-// client makes a Reconciler's client for a new term.
+// client makes the client of a Reconciler for a new term.
 func (c *controller) client(m *Manager) *Client {
 	return &Client{
 		api: m.api, names: m.names, namespaces: m.config.Namespaces, caches: c.caches, server: m.server,
@@ -87,8 +87,8 @@ func (c *controller) client(m *Manager) *Client {
 	}
 }
 
-// itself returns the key of an object of the kind that changed, after the term has heard of it: what the caches show of it later may be
-// nothing.
+// itself returns the key of a changed object of the kind, after it reported the key to the term. The object may be gone from the caches
+// later.
 func (c *controller) itself(object *unstructured.Unstructured) []types.NamespacedName {
 	key := keyOf(object)
 	c.mu.RLock()
@@ -103,13 +103,13 @@ func (c *controller) itself(object *unstructured.Unstructured) []types.Namespace
 func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.NamespacedName) cache.ResourceEventHandler {
 	notice := func(items ...any) {
 		for _, object := range objects(items) {
-			// A mistake in a kind's mapping must not end the watch that all kinds share.
+			// A bug in a kind's mapping must not stop the watch that all kinds share.
 			err := contained(func() error {
 				c.enqueue(concerned(object)...)
 				return nil
 			})
 			if err != nil {
-				c.logger.Error(err, "change not noticed", "child", object.GetKind()+"/"+object.GetName(), logNamespace, object.GetNamespace())
+				c.logger.Error(err, "failed to map a change to objects of the kind", "child", object.GetKind()+"/"+object.GetName(), logNamespace, object.GetNamespace())
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (c *controller) handler(concerned func(*unstructured.Unstructured) []types.
 	}
 }
 
-// enqueue queues objects for a pass. As long as this process is a standby nothing is queued: a term begins with all objects.
+// enqueue queues objects for a pass. While this process is a standby, it queues nothing: a term begins with all objects.
 func (c *controller) enqueue(keys ...types.NamespacedName) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -141,8 +141,8 @@ func (c *controller) enqueue(keys ...types.NamespacedName) {
 	}
 }
 
-// open begins to queue, all objects first, and returns the queue. order says who comes next; nil means who waits longest. meet is told of
-// each object before it is queued for its own sake.
+// open starts the queue with all objects, and returns it. order chooses the next object; nil means first come, first served. meet is called
+// with each object of the kind before the object is queued because it exists or has changed.
 func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Queue[types.NamespacedName], meet func(types.NamespacedName)) queue {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](backoffFirst, backoffCap)
 	name := c.Kind.Kind
@@ -164,7 +164,7 @@ func (c *controller) open(provider workqueue.MetricsProvider, order workqueue.Qu
 	return opened
 }
 
-// close ends queueing: objects that wait are dropped, those in a pass are let go.
+// close stops the queue: waiting objects are dropped, running passes finish.
 func (c *controller) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 		"all is well, look again later":             {outcome: Outcome{Again: time.Minute}, want: verdict{result: resultDone, again: time.Minute}},
 		"the object is gone":                        {found: state{gone: true}, want: verdict{result: resultGone}},
 		"the cache is behind":                       {found: state{behind: true}, want: verdict{result: resultBehind, again: againForCache}},
-		"someone changed it meanwhile":              {err: apierrors.NewConflict(maps, "a", errors.New("changed")), want: verdict{result: resultConflict}},
+		"another client changed it meanwhile":       {err: apierrors.NewConflict(maps, "a", errors.New("changed")), want: verdict{result: resultConflict}},
 		"the API server is down":                    {err: fmt.Errorf("get x: %w", refused), want: verdict{result: resultUnavailable, again: againForServer}},
 		"the API server is overloaded":              {err: apierrors.NewTooManyRequests("slow down", 1), want: verdict{result: resultUnavailable, again: againForServer}},
 		"a disruption budget forbids eviction":      {err: guarded, want: verdict{result: resultFailed}},
@@ -57,8 +57,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestWhatKeepsFailingIsTold: an error of the API server's that no kind can explain, such as a full range of service addresses, would only
-// be in the log.
+// TestWhatKeepsFailingIsTold: without the event, an API server error that no kind can explain, such as an exhausted range of service
+// addresses, would only be in the log.
 func TestWhatKeepsFailingIsTold(t *testing.T) {
 	t.Parallel()
 	full := apierrors.NewInternalError(errors.New("failed to allocate a serviceIP: range is full"))
@@ -67,12 +67,12 @@ func TestWhatKeepsFailingIsTold(t *testing.T) {
 		failures int
 		want     bool
 	}{
-		"it fails for a moment":         {full, failuresUntilTold - 1, false},
-		"it keeps failing":              {full, failuresUntilTold, true},
-		"all is well again":             {nil, failuresUntilTold, false},
-		"somebody changes it all along": {apierrors.NewConflict(apischema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), failuresUntilTold, false},
-		"the API server is down":        {apierrors.NewTooManyRequests("slow down", 1), failuresUntilTold, false},
-		"it panics, which is told":      {&panicError{value: "nil map"}, failuresUntilTold, false},
+		"it fails for a moment":              {full, failuresUntilTold - 1, false},
+		"it keeps failing":                   {full, failuresUntilTold, true},
+		"all is well again":                  {nil, failuresUntilTold, false},
+		"another client keeps changing it":   {apierrors.NewConflict(apischema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed")), failuresUntilTold, false},
+		"the API server is down":             {apierrors.NewTooManyRequests("slow down", 1), failuresUntilTold, false},
+		"it panics, which has its own event": {&panicError{value: "nil map"}, failuresUntilTold, false},
 	} {
 		events := keepsFailing(test.err, test.failures)
 		if told := len(events) == 1 && strings.Contains(events[0].Note, "range is full"); told != test.want || len(events) > 1 {
@@ -94,7 +94,7 @@ func TestIsNamespaceTerminating(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(apischema.GroupResource{Resource: "services"}, "a", errors.New("no"))
 	if IsNamespaceTerminating(forbidden) {
-		t.Error("a plain refusal was taken for a namespace that ends")
+		t.Error("a plain refusal was taken for a terminating namespace")
 	}
 	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	if !IsNamespaceTerminating(fmt.Errorf("create services shop/a: %w", forbidden)) {
@@ -114,8 +114,8 @@ func TestForeignness(t *testing.T) {
 		want    ForeignError
 	}{
 		"ours":                           {owners: reference("Probe", "owner", "new")},
-		"nobody's":                       {foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a"}},
-		"someone else's":                 {owners: reference("Deployment", "web", "x"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Deployment/web"}},
+		"without a controller":           {foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a"}},
+		"another controller's":           {owners: reference("Deployment", "web", "x"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Deployment/web"}},
 		"another object's of our kind":   {owners: reference("Probe", "other", "x"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/other"}},
 		"our deleted predecessor's":      {owners: reference("Probe", "owner", "old"), foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/owner", Predecessor: true}},
 		"a namesake's, of another group": {owners: []metav1.OwnerReference{{APIVersion: "other/v1", Kind: "Probe", Name: "owner", UID: "x", Controller: &yes}}, foreign: true, want: ForeignError{Resource: configMaps(), Namespace: "shop", Name: "a", Controller: "Probe/owner"}},
@@ -155,18 +155,18 @@ func TestClaim(t *testing.T) {
 		owners  []metav1.OwnerReference
 		foreign bool
 	}{
-		"the owner's own": {labels: ours, fields: applied, owners: of("owner", "new", &yes)},
-		"the owner's own, whatever somebody did to it": {owners: of("owner", "new", &yes)},
-		"an orphan":                                   {labels: ours, fields: applied},
-		"an orphan with one more label":               {labels: map[string]string{"managed-by": "us", "instance": "owner", "team": "a"}, fields: applied},
-		"an orphan that was created, not applied":     {labels: ours, fields: madeBy(ManagerChildren, metav1.ManagedFieldsOperationUpdate)},
-		"an orphan that somebody else's object uses":  {labels: ours, fields: applied, owners: of("other", "x", nil)},
-		"another owner's orphan":                      {labels: map[string]string{"managed-by": "us", "instance": "other"}, fields: applied, foreign: true},
-		"an orphan whose labels somebody took off":    {fields: applied, foreign: true},
-		"a copy of a manifest":                        {labels: ours, fields: madeBy("kubectl", metav1.ManagedFieldsOperationApply), foreign: true},
-		"what we only labelled":                       {labels: ours, fields: madeBy(ManagerChildren+"-role", metav1.ManagedFieldsOperationApply), foreign: true},
-		"what garbage collection still has to remove": {labels: ours, fields: applied, owners: of("owner", "old", &yes), foreign: true},
-		"what somebody adopted before us":             {labels: ours, fields: applied, owners: of("other", "x", &yes), foreign: true},
+		"the owner's own":                                    {labels: ours, fields: applied, owners: of("owner", "new", &yes)},
+		"the owner's own, after a user changed it":           {owners: of("owner", "new", &yes)},
+		"an orphan":                                          {labels: ours, fields: applied},
+		"an orphan with one more label":                      {labels: map[string]string{"managed-by": "us", "instance": "owner", "team": "a"}, fields: applied},
+		"an orphan that was created, not applied":            {labels: ours, fields: madeBy(ManagerChildren, metav1.ManagedFieldsOperationUpdate)},
+		"an orphan with another owner that is no controller": {labels: ours, fields: applied, owners: of("other", "x", nil)},
+		"another owner's orphan":                             {labels: map[string]string{"managed-by": "us", "instance": "other"}, fields: applied, foreign: true},
+		"an orphan whose labels a user removed":              {fields: applied, foreign: true},
+		"a copy of a manifest":                               {labels: ours, fields: madeBy("kubectl", metav1.ManagedFieldsOperationApply), foreign: true},
+		"what we only labelled":                              {labels: ours, fields: madeBy(ManagerChildren+"-role", metav1.ManagedFieldsOperationApply), foreign: true},
+		"an object that garbage collection will delete":      {labels: ours, fields: applied, owners: of("owner", "old", &yes), foreign: true},
+		"an orphan that another object has adopted":          {labels: ours, fields: applied, owners: of("other", "x", &yes), foreign: true},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +179,7 @@ func TestClaim(t *testing.T) {
 				t.Errorf("got %v, want it foreign: %t", err, test.foreign)
 			}
 			if err := Claim(us, object, configMaps(), nil); err == nil && !metav1.IsControlledBy(object, us) {
-				t.Error("without labels that tell whose it was, it was taken over")
+				t.Error("it was adopted without labels that identify its owner")
 			}
 		})
 	}
@@ -304,7 +304,7 @@ func TestTrimMetadata(t *testing.T) {
 		same(t, managers, []string{ManagerChildren, "mysql-operator-role"})
 	}
 	if got, err := TrimMetadata("not an object"); err != nil || got != "not an object" {
-		t.Errorf("something else was not handed back as it is: %v, %v", got, err)
+		t.Errorf("another type was not returned unchanged: %v, %v", got, err)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestRulesCoverWhatTheEngineDoesForAKind(t *testing.T) {
 	}
 }
 
-// Who owns nothing needs no right to be an owner.
+// A kind that owns nothing needs no permission on finalizers.
 func TestRulesOfAKindWithoutChildren(t *testing.T) {
 	t.Parallel()
 	childless := Controller{Kind: schema.Kind{Group: "test.example.com", Version: "v1", Kind: "Probe", Plural: "probes"}, Childless: true}
@@ -332,7 +332,7 @@ func TestRulesOfAKindWithoutChildren(t *testing.T) {
 	}
 }
 
-// grantedBy are the rules as "VERB RESOURCE.GROUP".
+// grantedBy returns the rules as "VERB RESOURCE.GROUP".
 func grantedBy(controller Controller) map[string]bool {
 	granted := map[string]bool{}
 	for _, rule := range Rules(controller) {

@@ -10,13 +10,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// digestsField is where an object that KeepDigest has transformed has the digest of what each of the operator's field managers applied. No
-// object of Kubernetes has such a field.
+// digestsField is the field in which KeepDigest stores digests of what each of the operator's field managers applied. No Kubernetes object
+// has such a field.
 const digestsField = "mysql-operator/digests"
 
-// KeepDigest returns a Transform for objects of which only Client.Apply reads the content: it keeps the identity, the labels, the
-// controller, the given fields ("spec.replicas", see Keep), and for everything that the operator applied a digest. The size of what is kept
-// does not depend on the content, whoever wrote it.
+// KeepDigest returns a Transform for objects whose content only Client.Apply reads. It keeps the identity, the labels, the controller, the
+// given fields ("spec.replicas", see Keep), and a digest of everything that the operator applied. The size of the result does not depend on
+// the content, whoever wrote it.
 func KeepDigest(paths ...string) cache.TransformFunc {
 	wanted := fieldTreeOf(paths)
 	return func(item any) (any, error) {
@@ -41,7 +41,7 @@ func KeepDigest(paths ...string) cache.TransformFunc {
 	}
 }
 
-// keepDigests keeps which of the operator's managers applied something, and the digest of it.
+// keepDigests keeps the names of the operator's field managers that applied something, each with the digest of what it applied.
 func keepDigests(kept, object *unstructured.Unstructured) {
 	digests, entries := map[string]any{}, []any{}
 	for _, entry := range ownEntries(object) {
@@ -57,20 +57,19 @@ func keepDigests(kept, object *unstructured.Unstructured) {
 	}
 }
 
-// digestIn returns the digest that KeepDigest left of what a manager applied, and whether the object is one that KeepDigest has
-// transformed.
+// digestIn returns the digest that KeepDigest stored for a manager, and whether KeepDigest has transformed the object.
 func digestIn(object *unstructured.Unstructured, manager string) (digest string, isDigested bool) {
 	digests, isDigested := object.Object[digestsField].(map[string]any)
 	digest, _ = digests[manager].(string)
 	return digest, isDigested
 }
 
-// digestOf returns a digest of what a manager owns of an object.
+// digestOf returns a digest of the fields that a manager owns in an object.
 func digestOf(object map[string]any, owned ownership) string {
 	return digest(owning(object, owned))
 }
 
-// wantedDigest returns what digestOf returns of an object in which an apply of the desired one would change nothing.
+// wantedDigest returns the digest that digestOf returns for an object in which an apply of desired would change nothing.
 func wantedDigest(desired *unstructured.Unstructured) string {
 	wanted := maps.Clone(desired.Object)
 	for _, field := range []string{versionField, "kind", metadataField} {
@@ -83,7 +82,7 @@ func wantedDigest(desired *unstructured.Unstructured) string {
 	return digest(withoutNil(wanted))
 }
 
-// digest is safe against content that somebody makes to fit: one that is equal is never repaired.
+// digest must resist content that an attacker crafts to collide: the operator never repairs content with an equal digest.
 func digest(content any) string {
 	document, err := json.Marshal(content)
 	if err != nil {
@@ -93,7 +92,7 @@ func digest(content any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// owning returns the part of a value that is owned.
+// owning returns the owned part of a value.
 func owning(value any, owned ownership) any {
 	if len(owned) == 0 {
 		return value
@@ -120,7 +119,7 @@ func owning(value any, owned ownership) any {
 	}
 }
 
-// withoutNil leaves out fields that are desired to be nothing: an apply does not speak of them.
+// withoutNil removes fields whose desired value is nil: an apply does not contain them.
 func withoutNil(content any) any {
 	switch value := content.(type) {
 	case map[string]any:

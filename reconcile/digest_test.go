@@ -24,7 +24,7 @@ metadata: {name: db-config, namespace: shop, labels: {app.kubernetes.io/instance
 data: {my.cnf: "[mysqld]"}
 `
 
-// digesting is a Client whose cache of ConfigMaps keeps digests, and an API server that counts its requests.
+// digesting returns a Client whose cache of ConfigMaps keeps digests, and the methods of the requests to its API server.
 func digesting(t *testing.T, live *unstructured.Unstructured) (client *Client, requests *[]string) {
 	t.Helper()
 	requests = &[]string{}
@@ -41,7 +41,7 @@ func digesting(t *testing.T, live *unstructured.Unstructured) (client *Client, r
 	return client, requests
 }
 
-// clientOf is a Client of an API server, with a cache of ConfigMaps that holds these.
+// clientOf returns a Client of an API server, with a cache that holds the given ConfigMaps.
 func clientOf(t *testing.T, answers http.HandlerFunc, cached ...any) *Client {
 	t.Helper()
 	server := httptest.NewServer(answers)
@@ -75,9 +75,9 @@ func TestApplyByDigest(t *testing.T) {
 		others func(*testing.T, *unstructured.Unstructured)
 		want   []string
 	}{
-		"nothing changed: nothing is sent":  {want: []string{}},
-		"somebody changed it: it is healed": {others: edit, want: []string{"GET", "PATCH"}},
-		"somebody added what is no field of ours": {others: func(t *testing.T, live *unstructured.Unstructured) {
+		"nothing changed: nothing is sent":             {want: []string{}},
+		"a user changed it: the operator reverts that": {others: edit, want: []string{"GET", "PATCH"}},
+		"a user added a field that the operator does not own": {others: func(t *testing.T, live *unstructured.Unstructured) {
 			t.Helper()
 			put(t, live.Object, "x", "data", "other")
 		}, want: []string{}},
@@ -98,7 +98,7 @@ func TestApplyByDigest(t *testing.T) {
 	}
 }
 
-// TestIsApplied asks what an apply would do, and changes nothing.
+// TestIsApplied: IsApplied reports what an apply would do, and changes nothing.
 func TestIsApplied(t *testing.T) {
 	t.Parallel()
 	holder := ownerAt("1", "1")
@@ -144,7 +144,7 @@ func TestNothingIsAppliedWhereNothingIs(t *testing.T) {
 	}
 }
 
-// What the API server stores in another form than it was applied is applied once, and not with every pass.
+// If the API server stores an object in another form than the applied one, the operator applies it once, and not with every pass.
 func TestApplyByDigestRemembersWhatIsStored(t *testing.T) {
 	t.Parallel()
 	holder := ownerAt("1", "1")
@@ -164,7 +164,8 @@ func TestApplyByDigestRemembersWhatIsStored(t *testing.T) {
 	same(t, *requests, []string{"GET", "PATCH"})
 }
 
-// One tenant's objects do not fill the memory of all: 250 KB of annotations on 1,000 objects, 1 MiB in each of 250 labelled ConfigMaps.
+// One tenant's objects do not fill the memory of all: 250 KB of annotations on 1,000 objects, 1 MiB in each of 250 ConfigMaps with the
+// operator's labels.
 func TestCachesStaySmallWhateverTenantsWrite(t *testing.T) { //nolint:paralleltest // it measures memory
 	note, data := strings.Repeat("n", 250_000), strings.Repeat("d", 1<<20)
 	keepDigest := KeepDigest()
@@ -225,5 +226,5 @@ func TestKeepDigestKeepsWhatIsAskedFor(t *testing.T) {
 	same(t, object.GetLabels(), live.GetLabels())
 	same(t, object.GetOwnerReferences(), live.GetOwnerReferences())
 	same(t, madeHere(object), true)
-	object.DeepCopy() // what is not JSON panics
+	object.DeepCopy() // panics if the content is not JSON
 }

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// leftPatience is the longest time between two attempts to learn what was left before a term.
+// leftPatience is the longest time between two attempts to find objects that were deleted before a term.
 const leftPatience = time.Minute
 
-// lookForLeft queues the objects that may have ended before the term.
+// lookForLeft queues the objects that may have been deleted before the term.
 func (t *term) lookForLeft(work context.Context) {
 	ender, ok := t.reconciler.(Ender)
 	if !ok {
@@ -31,7 +31,7 @@ func (t *term) lookForLeft(work context.Context) {
 			t.queueGone(left)
 			return
 		}
-		t.logger.V(1).Info("cannot look for what was left before, tries again", logError, err.Error())
+		t.logger.V(1).Info("failed to find objects that were deleted before this term, retrying", logError, err.Error())
 		timer := time.NewTimer(backoff.Step())
 		select {
 		case <-timer.C:
@@ -41,7 +41,7 @@ func (t *term) lookForLeft(work context.Context) {
 	}
 }
 
-// queueGone queues those of the objects that the cache does not have; all others have passes.
+// queueGone queues those objects that the cache does not have; all others get passes anyway.
 func (t *term) queueGone(keys []types.NamespacedName) {
 	for _, key := range keys {
 		if _, found := t.controller.own.Get(key.Namespace, key.Name); !found {
@@ -51,7 +51,7 @@ func (t *term) queueGone(keys []types.NamespacedName) {
 	}
 }
 
-// owe notes an object of which the Reconciler has to be told when it is gone.
+// owe notes an object for which the engine must call Ender.End when it is gone.
 func (t *term) owe(key types.NamespacedName) {
 	if _, ok := t.reconciler.(Ender); !ok {
 		return
@@ -61,7 +61,7 @@ func (t *term) owe(key types.NamespacedName) {
 	t.owed.Insert(key)
 }
 
-// endOf tells the Reconciler of an object that was found to be gone, unless it has heard of it. err is that of looking for the object.
+// endOf calls Ender.End for an object that is gone, unless End already succeeded. err is the error of observing the object.
 func (t *term) endOf(work context.Context, key types.NamespacedName, found state, err error) error {
 	ender, ok := t.reconciler.(Ender)
 	if err != nil || !found.gone || !ok || !t.owes(key) {

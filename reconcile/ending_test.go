@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ending notes of which ends it was told; it fails as long as it has failures.
+// ending records the calls of End; End fails as long as failures is positive.
 type ending struct {
 	watching
 	ended    []types.NamespacedName
@@ -32,7 +32,7 @@ func (e *ending) End(_ context.Context, key types.NamespacedName) error {
 // Left implements Ender.
 func (e *ending) Left(context.Context) ([]types.NamespacedName, error) { return e.left, nil }
 
-// TestAnEndIsToldOnce: it is tried again until it succeeds, and not repeated for what garbage collection does later.
+// TestAnEndIsToldOnce: End is called again until it succeeds, and not again after that.
 func TestAnEndIsToldOnce(t *testing.T) {
 	t.Parallel()
 	e := &ending{failures: 1}
@@ -51,7 +51,8 @@ func TestAnEndIsToldOnce(t *testing.T) {
 	same(t, e.ended, []types.NamespacedName{owner()})
 }
 
-// TestAnEndOfWhichNobodyWasTold: the object went while no operator worked. Of one that never had a pass, and is not left, nobody is told.
+// TestAnEndOfWhichNobodyWasTold: the object was deleted while no operator ran. End is not called for an object that never had a pass and
+// that Left does not return.
 func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 	t.Parallel()
 	stranger := types.NamespacedName{Namespace: "elsewhere", Name: "never-seen"}
@@ -69,7 +70,7 @@ func TestAnEndOfWhichNobodyWasTold(t *testing.T) {
 	same(t, e.ended, []types.NamespacedName{owner()})
 }
 
-// TestAnEndBeforeTheFirstPass: the object is gone when its first pass in the term begins. It may have had passes in an earlier one.
+// TestAnEndBeforeTheFirstPass: the object is gone when its first pass in the term begins. It may have had passes in an earlier term.
 func TestAnEndBeforeTheFirstPass(t *testing.T) {
 	t.Parallel()
 	begun := func(s *stage) { s.queue = s.controller.open(s.metrics.queue, s.line, s.owe) }

@@ -14,24 +14,24 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// IsNamespaceTerminating says whether an object could not be created because its namespace is being deleted. Nothing is wrong then,
-// and nothing is to be done: the owner will be deleted as well.
+// IsNamespaceTerminating reports whether an object could not be created because its namespace is being deleted. This needs no action: the
+// owner will be deleted as well.
 func IsNamespaceTerminating(err error) bool {
 	return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
-// RightsRemedy is for the messages of kinds that are served when asked for: it names the command that prints the rights which an operator
-// needs. Without the operator's own --kinds that would print those of the default kinds.
-const RightsRemedy = "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"
+// RightsRemedy is for messages of kinds that only run if --kinds names them. It names the command that prints the permissions that an
+// operator needs. Without the operator's own --kinds, the command would print those of the default kinds.
+const RightsRemedy = "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"
 
-// IsGone says whether the API server answered that the object does not exist. An API server that does not serve the resource, because it
-// is being upgraded for example, also answers with the code 404, but its answer names no object: nothing is known of the object then.
+// IsGone reports whether the API server answered that the object does not exist. An API server that does not serve the resource, for
+// example during an upgrade, also answers with code 404, but its answer names no object. It says nothing about the object.
 func IsGone(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// unservedError replaces the error of an API server that does not serve the resource. It is no NotFound error for apierrors.IsNotFound, so
-// that no caller of Client can take it for "the object does not exist".
+// unservedError replaces the error of an API server that does not serve the resource. apierrors.IsNotFound is false for it, so no caller of
+// Client can mistake it for "the object does not exist".
 type unservedError struct {
 	answer string
 }
@@ -40,7 +40,7 @@ func (e *unservedError) Error() string {
 	return "the API server does not serve this resource: " + e.answer + "; its definition is missing, or the API server is starting or being upgraded"
 }
 
-// served returns the error of a request as callers of Client get it.
+// served returns a request's error in the form that callers of Client get.
 func served(err error) error {
 	if apierrors.IsNotFound(err) && !IsGone(err) {
 		return &unservedError{answer: err.Error()}
@@ -48,14 +48,14 @@ func served(err error) error {
 	return err
 }
 
-// IsUnavailable says whether the API server could not be reached or was not able to answer: a matter of the cluster, not of the
-// object that happened to ask. The end of the pass's own time is not that.
+// IsUnavailable reports whether the API server could not be reached or could not answer. This is a problem of the Kubernetes cluster, not
+// of one object. It is false if the pass's own time ended.
 func IsUnavailable(err error) bool {
 	if apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) {
 		return true
 	}
 	if apierrors.IsTooManyRequests(err) {
-		// The Eviction API says the same of a Pod that must not go now.
+		// The Eviction API answers with the same code if a PodDisruptionBudget forbids the eviction.
 		return !apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause)
 	}
 	var request *url.Error
@@ -77,5 +77,5 @@ func (e *panicError) Error() string {
 }
 
 func panicNote(panicked *panicError) string {
-	return fmt.Sprintf("A mistake in the operator stopped its work on this object: %v. It will be tried again; other objects are not affected. The operator's log has the details.", panicked.value)
+	return fmt.Sprintf("A bug in the operator stopped a pass over this object: %v. The operator will retry; other objects are not affected. The operator's log has the details.", panicked.value)
 }

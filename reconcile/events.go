@@ -30,27 +30,27 @@ const (
 	maxResourceName = 253
 )
 
-// An object may tell eventBurst events at once and one more each eventRefill: a kind that flips between two states with every pass
+// An object may write eventBurst events at once, and one more each eventRefill. A kind that switches between two states with every pass
 // must not flood the API server.
 const (
 	eventBurst  = 25
 	eventRefill = time.Minute
 )
 
-// An event that could not be sent is tried again in the object's next passes, which then begin after againForEvents at the latest. It is
-// given up after tellTries.
+// If an event could not be sent, the object's next passes retry it. The next pass then begins within againForEvents. The operator drops the
+// event after tellTries.
 const (
 	tellTries      = 5
 	againForEvents = 15 * time.Second
 )
 
-// tellAtOnce is how Client.Tell repeats an event that was not accepted: for about three seconds.
+// tellAtOnce is the back-off with which Client.Tell retries an event that the API server did not accept: for about three seconds.
 func tellAtOnce() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 5}
 }
 
-// teller writes the events that passes tell, one events.k8s.io/v1 Event each. It does not fold events with the same reason into a
-// series as client-go's recorder does: that loses every note but the first, and writes again minutes later, when nothing happens.
+// teller writes the events of passes, one events.k8s.io/v1 Event each. Unlike client-go's recorder, it does not combine events with the
+// same reason into a series. A series keeps only the first note, and is written again minutes later, when nothing happens.
 type teller struct {
 	api      dynamic.Interface
 	instance string
@@ -60,16 +60,16 @@ type teller struct {
 	spoken map[types.NamespacedName]*speech
 }
 
-// speech is what an object has told.
+// speech is what is remembered of an object's events.
 type speech struct {
 	// last are the events of the object's last pass, early those that Client.Tell has sent since then; true if the API server has them.
 	last, early map[Event]bool
-	// unsent are those that the API server did not accept yet.
+	// unsent are those that the API server has not accepted yet.
 	unsent []letter
 	limit  *rate.Limiter
 }
 
-// letter is an event on its way. Its name stays the same however often it is sent, so that it exists once even if an answer is lost.
+// letter is an event to send. Retries use the same name, so that the event exists once even if an answer is lost.
 type letter struct {
 	event    Event
 	document *unstructured.Unstructured
@@ -80,7 +80,8 @@ func newTeller(api dynamic.Interface, instance string, now func() time.Time) *te
 	return &teller{api: api, instance: instance, now: now, spoken: map[types.NamespacedName]*speech{}}
 }
 
-// tell writes the pass's events but those that the object's previous pass told as well, and those that earlier passes could not write.
+// tell writes the events of a pass, except those that the object's previous pass wrote as well. It also retries events that earlier passes
+// could not write.
 func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, events []Event) error {
 	key := keyOf(object)
 	letters := t.takeUnsent(key)
@@ -103,8 +104,8 @@ func (t *teller) tell(ctx context.Context, object *unstructured.Unstructured, ev
 	return errors.Join(failures...)
 }
 
-// tellNow writes an event and returns when the API server has it. One that it has of the object's last pass, or of tellNow since, is not
-// written again.
+// tellNow writes an event, and returns when the API server has stored it. It skips an event that the API server has from the object's last
+// pass or from an earlier tellNow since.
 func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured, event Event) error {
 	key := keyOf(object)
 	if !t.hasTold(key, event) {
@@ -122,7 +123,7 @@ func (t *teller) tellNow(ctx context.Context, object *unstructured.Unstructured,
 	return nil
 }
 
-// isPassing says whether a request may succeed when it is repeated.
+// isPassing reports whether a request may succeed if it is repeated.
 func isPassing(err error) bool {
 	return IsUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err)
 }
@@ -133,10 +134,10 @@ func (t *teller) send(ctx context.Context, document *unstructured.Unstructured) 
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return fmt.Errorf("tell event %v: %w", document.Object["reason"], served(err))
+	return fmt.Errorf("create event %v: %w", document.Object["reason"], served(err))
 }
 
-// news returns the events the object has to tell now, and remembers the pass's events.
+// news returns the events of a pass that must be written now, and remembers the pass's events.
 func (t *teller) news(key types.NamespacedName, events []Event) []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +180,7 @@ func (t *teller) hasTold(key types.NamespacedName, event Event) bool {
 	return ok && (told.last[event] || told.early[event])
 }
 
-// speech returns what is remembered of an object. The caller holds mu.
+// speech returns what is remembered of an object's events. The caller holds mu.
 func (t *teller) speech(key types.NamespacedName) *speech {
 	told, ok := t.spoken[key]
 	if !ok {
@@ -189,7 +190,7 @@ func (t *teller) speech(key types.NamespacedName) *speech {
 	return told
 }
 
-// owes says whether the object has events that could not be sent yet.
+// owes reports whether the object has events that could not be sent yet.
 func (t *teller) owes(key types.NamespacedName) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -209,7 +210,7 @@ func (t *teller) takeUnsent(key types.NamespacedName) []letter {
 	return letters
 }
 
-// keepUnsent keeps an event for the next pass; of too many the newest are dropped.
+// keepUnsent keeps an event for the next pass. If there are too many, it drops the newest.
 func (t *teller) keepUnsent(key types.NamespacedName, one letter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,7 +219,7 @@ func (t *teller) keepUnsent(key types.NamespacedName, one letter) {
 	}
 }
 
-// forget forgets an object that is gone.
+// forget removes what is remembered of an object that is gone.
 func (t *teller) forget(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -251,7 +252,7 @@ func (t *teller) document(object *unstructured.Unstructured, event Event) *unstr
 	return document
 }
 
-// cut shortens text to at most limit bytes, never within a character.
+// cut shortens text to at most limit bytes, and never splits a character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// mailbox is an API server that takes events, and refuses some first.
+// mailbox is an API server that accepts events, and refuses some first.
 type mailbox struct {
 	mu     sync.Mutex
 	refuse int
 	code   int
-	// lost says that what is refused takes effect all the same.
+	// lost is true if refused events are stored anyway.
 	lost  bool
 	names []string
 }
@@ -75,7 +75,7 @@ func TestAnEventThatWasNotAcceptedIsToldByTheNextPass(t *testing.T) {
 			speaker, object := b.teller(t), ownerAt("1", "1")
 			once := Event{Type: Normal, Reason: "RestoreCompleted"}
 			if err := speaker.tell(t.Context(), object, []Event{once}); err == nil || !speaker.owes(owner()) {
-				t.Fatal("the event that was refused counts as told")
+				t.Fatal("a refused event counts as written")
 			}
 			_ = speaker.tell(t.Context(), object, []Event{once}) // refused again
 			if err := speaker.tell(t.Context(), object, nil); err != nil {
@@ -87,7 +87,7 @@ func TestAnEventThatWasNotAcceptedIsToldByTheNextPass(t *testing.T) {
 	}
 }
 
-// TestWhatWasToldAtOnceIsToldOnce: every pass tells the same, since the status that would say so cannot be written.
+// TestWhatWasToldAtOnceIsToldOnce: every pass writes the same event, because the status that would prevent this cannot be written.
 func TestWhatWasToldAtOnceIsToldOnce(t *testing.T) {
 	t.Parallel()
 	b := &mailbox{}
@@ -137,16 +137,16 @@ func TestTell(t *testing.T) {
 		wantError bool
 		want      int
 	}{
-		"at once":              {box: &mailbox{}, want: 1},
-		"after two failures":   {box: &mailbox{refuse: 2, code: http.StatusInternalServerError}, want: 1},
-		"a lost answer":        {box: &mailbox{refuse: 1, code: http.StatusInternalServerError, lost: true}, want: 1},
-		"the right is missing": {box: &mailbox{refuse: 1000, code: http.StatusForbidden}, wantError: true},
+		"at once":                   {box: &mailbox{}, want: 1},
+		"after two failures":        {box: &mailbox{refuse: 2, code: http.StatusInternalServerError}, want: 1},
+		"a lost answer":             {box: &mailbox{refuse: 1, code: http.StatusInternalServerError, lost: true}, want: 1},
+		"the permission is missing": {box: &mailbox{refuse: 1000, code: http.StatusForbidden}, wantError: true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := &Client{teller: test.box.teller(t)}
-			for range 2 { // the next pass of the object, which could not go on
+			for range 2 { // the second one stands for the next pass of an object whose pass could not continue
 				err := client.Tell(t.Context(), ownerAt("1", "1"), left)
 				same(t, err != nil, test.wantError)
 			}
@@ -162,7 +162,7 @@ func TestTellEndsWithItsContext(t *testing.T) {
 	client := &Client{teller: b.teller(t)}
 	cancel()
 	if err := client.Tell(ctx, ownerAt("1", "1"), Event{Reason: "Left"}); err == nil {
-		t.Error("an event that was not sent counts as told")
+		t.Error("an event that was not sent counts as written")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestWhatTellSaidIsNotToldAgainByThePass(t *testing.T) {
 	same(t, b.has(), 1)
 }
 
-// What Tell promises to have told is what the API server has, not what a pass wanted told.
+// Tell returns without an error only if the API server has the event, not if a pass only tried to write it.
 func TestTellSendsWhatThePassCouldNot(t *testing.T) {
 	t.Parallel()
 	left := Event{Type: Warning, Reason: "BackupDataLeft", Note: "s3://bucket/nightly"}
@@ -190,8 +190,8 @@ func TestTellSendsWhatThePassCouldNot(t *testing.T) {
 		refuse int
 		before []Event
 	}{
-		"it was refused":                   {refuse: 1, before: []Event{left}},
-		"the object told too many at once": {before: append(manyEvents(eventBurst), left)},
+		"it was refused":                    {refuse: 1, before: []Event{left}},
+		"the object wrote too many at once": {before: append(manyEvents(eventBurst), left)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestTellSendsWhatThePassCouldNot(t *testing.T) {
 			b := &mailbox{refuse: test.refuse, code: http.StatusForbidden}
 			speaker := b.teller(t)
 			now := time.Now()
-			speaker.now = func() time.Time { // too slow for another event to be allowed
+			speaker.now = func() time.Time { // too slow for the rate limit to allow another event
 				now = now.Add(time.Microsecond)
 				return now
 			}

@@ -13,7 +13,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// unseenAt is an object as its definition makes it.
+// unseenAt returns an object with the status that its definition defaults.
 func unseenAt(version string) *unstructured.Unstructured {
 	object := ownerAt("1", version)
 	object.SetGeneration(4)
@@ -31,7 +31,7 @@ func TestWhoIsUnseen(t *testing.T) {
 		"as its definition makes it": {func(*unstructured.Unstructured) {}, true},
 		"being deleted":              {func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) }, false},
 		"accepted":                   {func(o *unstructured.Unstructured) { o.Object["status"] = accepted(t, o) }, false},
-		"somebody reset the generation of a status that says more": {func(o *unstructured.Unstructured) {
+		"a user reset the generation of a status with other fields": {func(o *unstructured.Unstructured) {
 			o.Object["status"] = map[string]any{"observedGeneration": int64(unseenGeneration), "primary": "db-0"}
 		}, false},
 		"of a kind without a default": {func(o *unstructured.Unstructured) { delete(o.Object, "status") }, false},
@@ -45,7 +45,7 @@ func TestWhoIsUnseen(t *testing.T) {
 	}
 }
 
-// accepted is the first status as the API server keeps it.
+// accepted returns the first status as the API server stores it.
 func accepted(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	t.Helper()
 	document, err := json.Marshal(accept(object).Status)
@@ -59,8 +59,8 @@ func accepted(t *testing.T, object *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// A new object has its first status before anything is made for it. The next pass is a full one, over what the API server answered to that:
-// the object is not read again.
+// A new object gets its first status before the operator makes anything for it. The next pass is a full one, with the API server's answer
+// to that write: the object is not read again.
 func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
 	t.Parallel()
 	w := &watching{}
@@ -86,14 +86,14 @@ func TestTheFirstPassOverANewObjectWritesItsFirstStatus(t *testing.T) {
 	same(t, status["observedGeneration"], any(4.0))
 	same(t, stateOf(live), "NotReady")
 
-	same(t, s.attempt(t.Context(), owner()).result, resultBehind) // the cache has not heard of it
+	same(t, s.attempt(t.Context(), owner()).result, resultBehind) // the cache does not show it yet
 	s.shows(t, live)
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, w.saw, []string{"1@11"})
 	same(t, len(requests), 1)
 }
 
-// Another operator has written the status, which the cache does not show yet: it stays.
+// Another operator has written the status, which the cache does not show yet: the status stays.
 func TestTheFirstStatusReplacesNoOther(t *testing.T) {
 	t.Parallel()
 	w := &watching{}
@@ -108,7 +108,7 @@ func TestTheFirstStatusReplacesNoOther(t *testing.T) {
 	same(t, w.saw, []string{"1@20"})
 }
 
-// Somebody changed a new object, and its watch is stuck: after the conflict the object is read live, and gets its first status.
+// A user changed a new object, and its watch is stuck: after the conflict the operator reads the object live, and writes its first status.
 func TestTheFirstStatusNeedsNoWatch(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, &watching{})

@@ -26,19 +26,19 @@ func TestTellerTellsNewsOnly(t *testing.T) {
 		passes [][]Event
 		want   [][]Event
 	}{
-		"the same in every pass is told once": {
+		"the same event in every pass is written once": {
 			passes: [][]Event{{ready}, {ready}, {ready}},
 			want:   [][]Event{{ready}, {}, {}},
 		},
-		"what happens again after a pass without it is told again": {
+		"an event that recurs after a pass without it is written again": {
 			passes: [][]Event{{lost}, {}, {lost}},
 			want:   [][]Event{{lost}, {}, {lost}},
 		},
-		"the same reason for something else is news": {
+		"the same reason with another note is written": {
 			passes: [][]Event{{lost}, {lost, other}, {other}},
 			want:   [][]Event{{lost}, {other}, {}},
 		},
-		"twice in a pass is once": {
+		"the same event twice in a pass is written once": {
 			passes: [][]Event{{lost, lost}},
 			want:   [][]Event{{lost}},
 		},
@@ -65,11 +65,11 @@ func TestTellerBoundsAFlappingObject(t *testing.T) {
 		told += len(speaker.news(owner(), []Event{{Reason: "Flipped", Note: fmt.Sprint(flip)}}))
 	}
 	if told != eventBurst {
-		t.Errorf("%d events were told at once, want %d", told, eventBurst)
+		t.Errorf("%d events were written at once, want %d", told, eventBurst)
 	}
 	clock = clock.Add(eventRefill)
 	if more := speaker.news(owner(), []Event{{Reason: "Flipped", Note: "later"}}); len(more) != 1 {
-		t.Errorf("%d events were told a minute later, want 1", len(more))
+		t.Errorf("%d events were written a minute later, want 1", len(more))
 	}
 }
 
@@ -164,7 +164,7 @@ func TestTransportBoundsRequestsButNotWatches(t *testing.T) {
 	same(t, testutil.ToFloat64(measured.requests.WithLabelValues("get", "pods", "200")), 2.0)
 }
 
-// flaky is an API server that answers some requests and refuses connections for the others.
+// flaky is an API server that answers some requests and refuses the connections of the others.
 type flaky struct{ answers []bool }
 
 // RoundTrip implements http.RoundTripper.
@@ -186,8 +186,8 @@ func TestTransportHoldsWatchesWhileTheAPIServerIsGone(t *testing.T) {
 		want   []bool
 	}{
 		"a watch waits until it is back":      {server: []bool{true, false, false, true}, ask: []string{watch, watch}, want: []bool{true, true}},
-		"other requests are told at once":     {server: []bool{true, false}, ask: []string{get, get}, want: []bool{true, false}},
-		"it was never there: a watch is told": {server: []bool{false}, ask: []string{watch}, want: []bool{false}},
+		"other requests fail at once":         {server: []bool{true, false}, ask: []string{get, get}, want: []bool{true, false}},
+		"it was never reached: a watch fails": {server: []bool{false}, ask: []string{watch}, want: []bool{false}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -231,7 +231,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("not ready yet: got %d %q", code, body)
 	}
 	if code, _ := ask("/healthz"); code != http.StatusOK {
-		t.Errorf("a process that is not ready yet is healthy all the same: got %d", code)
+		t.Errorf("a process that is not ready yet must be healthy: got %d", code)
 	}
 	missing = nil
 	if code, body := ask("/readyz"); code != http.StatusOK || body != "ok\n" {

@@ -13,21 +13,22 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// StillWanted reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass goes by. A pass
-// calls it before it deletes anything because of that spec: the cache may be late. If the object was changed, replaced or deleted since,
-// the error is a Conflict (apierrors.IsConflict), and the object's next pass begins when the cache shows what was found here.
+// StillWanted reads the pass's own object from the API server, and returns nil if its spec is still the one that the pass uses. A pass
+// calls it before it deletes anything because of that spec: the cache may be behind. If the object was changed, replaced or deleted since,
+// the error is a Conflict (apierrors.IsConflict). The object's next pass then begins when the cache shows what StillWanted read.
 func (c *Client) StillWanted(ctx context.Context, object *unstructured.Unstructured) error {
-	return c.unchanged(ctx, object, "delete nothing for a spec that may be out of date")
+	return c.unchanged(ctx, object, "deleted nothing, because the spec may be out of date")
 }
 
-// mayAdopt reads the owner from the API server before it is made the controller of an orphan. One that is gone, or being deleted, must
-// adopt nothing: garbage collection deletes what an owner controls that does not exist, and "kubectl delete --cascade=orphan" is what makes
-// orphans. Kubernetes' own controllers look in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
+// mayAdopt reads the owner from the API server before it becomes the controller of an orphan. An owner that is gone or being deleted must
+// adopt nothing: garbage collection deletes the objects of an owner that does not exist, and "kubectl delete --cascade=orphan" makes
+// orphans. Kubernetes' own controllers check in the same way (pkg/controller/controller_ref_manager.go, RecheckDeletionTimestamp).
 func (c *Client) mayAdopt(ctx context.Context, owner *unstructured.Unstructured) error {
-	return c.unchanged(ctx, owner, "adopt nothing for an owner that may be out of date")
+	return c.unchanged(ctx, owner, "adopted nothing, because the owner may be out of date")
 }
 
-// unchanged returns a Conflict that begins with what is not done if an object is another by now than the pass goes by.
+// unchanged returns a Conflict if an object differs from the one that the pass uses. The error begins with undone, which says what the
+// operator did not do.
 func (c *Client) unchanged(ctx context.Context, object *unstructured.Unstructured, undone string) error {
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	live, err := c.Get(ctx, resource, object.GetNamespace(), object.GetName())
@@ -44,24 +45,24 @@ func (c *Client) unchanged(ctx context.Context, object *unstructured.Unstructure
 	return fmt.Errorf("%s: %w", undone, apierrors.NewConflict(resource.GroupResource(), object.GetName(), errors.New(why)))
 }
 
-// changeSince says in what an object, as the API server has it, differs from the one that a pass goes by; live is nil if it is gone. The
-// generation counts the changes of a spec.
+// changeSince describes how an object on the API server differs from the one that a pass uses; live is nil if it is gone. The generation
+// counts the changes of a spec.
 func changeSince(object, live *unstructured.Unstructured) string {
 	switch {
 	case live == nil:
-		return "it is gone"
+		return "it no longer exists"
 	case live.GetUID() != object.GetUID():
-		return "it was deleted and made anew"
+		return "it was deleted and created again"
 	case live.GetDeletionTimestamp() != nil && object.GetDeletionTimestamp() == nil:
 		return "it is being deleted"
 	case live.GetGeneration() != object.GetGeneration():
-		return fmt.Sprintf("its generation is %d by now, and not %d", live.GetGeneration(), object.GetGeneration())
+		return fmt.Sprintf("its generation is now %d, not %d", live.GetGeneration(), object.GetGeneration())
 	}
 	return ""
 }
 
-// EachEverywhere reads, from the API server itself and page by page, all objects of a resource in the namespaces that the operator works
-// in. It keeps no more than two pages in memory. An object may come twice.
+// EachEverywhere reads from the API server, page by page, all objects of a resource in the namespaces that the operator works in. It keeps
+// at most two pages in memory. An object may come twice.
 func (c *Client) EachEverywhere(ctx context.Context, resource apischema.GroupVersionResource, do func(*unstructured.Unstructured) error) error {
 	namespaces := c.namespaces
 	if len(namespaces) == 0 {

@@ -40,8 +40,8 @@ func TestOnlyTheSpecThatIsStillWantedDeletes(t *testing.T) {
 		}), ""},
 		"its spec changed":       {changed(func(o *unstructured.Unstructured) { o.SetGeneration(4) }), "its generation is 4"},
 		"it is being deleted":    {changed(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(&now) }), "it is being deleted"},
-		"another took its place": {changed(func(o *unstructured.Unstructured) { o.SetUID("2") }), "it was deleted and made anew"},
-		"it is gone":             {nil, "it is gone"},
+		"another took its place": {changed(func(o *unstructured.Unstructured) { o.SetUID("2") }), "it was deleted and created again"},
+		"it is gone":             {nil, "it no longer exists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,20 +14,20 @@ import (
 	"github.com/mysql-operator/mysql-operator/listen"
 )
 
-// Health answers the kubelet's probes: /healthz says that the process serves requests, /readyz that every check passes. With ?verbose
-// both list what was checked.
+// Health answers the kubelet's probes. /healthz reports that the process serves requests, /readyz that every check passes. With ?verbose
+// both list the checks.
 type Health struct {
 	mu     sync.Mutex
 	checks []check
 }
 
-// check is a named condition for being ready.
+// check is a named condition for readiness.
 type check struct {
 	name string
 	test func() error
 }
 
-// Add adds a condition for being ready. test must return at once; its error says what is missing.
+// Add adds a condition for readiness. test must return at once; its error says what is missing.
 func (h *Health) Add(name string, test func() error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *Health) Handler() http.Handler {
 	return mux
 }
 
-// report runs checks and answers 200 if all pass, else 503 with what is missing.
+// report runs checks. It answers 200 if all pass, else 503 with the failed checks.
 func report(answer http.ResponseWriter, request *http.Request, checks []check) {
 	var lines strings.Builder
 	failed := false
@@ -73,16 +73,16 @@ func report(answer http.ResponseWriter, request *http.Request, checks []check) {
 	_, _ = answer.Write([]byte("ok\n"))
 }
 
-// Server serves HTTP on an address until it is told to stop: the metrics, the probes.
+// Server serves HTTP on an address until its context ends: the metrics, the probes.
 type Server struct {
-	// Address is where to listen, as net.Listen has it (":8080").
+	// Address is where to listen, in net.Listen's form (":8080").
 	Address string
 	Handler http.Handler
-	// Log receives why connections ended, for those who ask for detail.
+	// Log receives, at a detailed level, why connections ended.
 	Log logr.Logger
 }
 
-// Listen claims the address, so that a wrong or taken one is an error before anything else is begun.
+// Listen opens the address, so that a wrong or used address is an error before anything else starts.
 func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.Address)
@@ -92,7 +92,7 @@ func (s Server) Listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-// Serve answers requests until ctx ends; those under way then get a few seconds more.
+// Serve answers requests until ctx ends. Running requests then get a few more seconds.
 func (s Server) Serve(ctx context.Context, listener net.Listener) error {
 	return listen.Server{Handler: s.Handler, Log: s.Log}.Serve(ctx, listener)
 }

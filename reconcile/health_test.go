@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestStrangersDoNotStopTheOperator: 300 connections with large headers take less than half of the memory that the operator's container may
-// use, and kubelet is answered meanwhile.
+// TestStrangersDoNotStopTheOperator: 300 connections with large headers take less than half of the memory limit of the operator's
+// container, and kubelet gets its answers meanwhile.
 func TestStrangersDoNotStopTheOperator(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	const strangers, limit = 300, 256
 	health := &Health{}
@@ -48,7 +48,7 @@ func TestStrangersDoNotStopTheOperator(t *testing.T) { //nolint:paralleltest // 
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
 		if peak := stats.HeapInuse >> 20; peak > limit/2 {
-			t.Errorf("%d MiB of heap are in use, the container is ended at %d MiB", peak, limit)
+			t.Errorf("%d MiB of heap are in use, the container's limit is %d MiB", peak, limit)
 		}
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// IndexFunc returns the keys by which an object is to be found in a cache (Lister.Indexed); none if it is not to be. It is asked at every
-// change of the object, with what the Transform has left of it: it must be quick, depend on nothing else, and not change the object.
+// IndexFunc returns the keys under which a cache indexes an object (Lister.Indexed); none if it does not index the object. It is called at
+// every change of the object, with the object that the Transform returned. It must be quick, depend on nothing else, and not change the
+// object.
 type IndexFunc func(object *unstructured.Unstructured) []string
 
-// indexName tells the indices of kinds that share a cache from each other, and from the engine's own.
+// indexName distinguishes the indices of kinds that share a cache from each other, and from the engine's own.
 func indexName(kind, name string) string {
 	return kind + "/" + name
 }
 
-// indexers turns a kind's indices into those of a cache.
+// indexers returns a kind's indices in the form that a cache takes.
 func (s *informers) indexers(kind string, indices map[string]IndexFunc) cache.Indexers {
 	named := cache.Indexers{}
 	for name, keys := range indices {
@@ -25,7 +26,7 @@ func (s *informers) indexers(kind string, indices map[string]IndexFunc) cache.In
 	return named
 }
 
-// keysOf keeps a mistake in a kind's index from ending the process: such an object is not found by it.
+// keysOf prevents a bug in a kind's index function from ending the process. The index then does not contain the object.
 func (s *informers) keysOf(kind, name string, keys IndexFunc) cache.IndexFunc {
 	return func(item any) ([]string, error) {
 		object, ok := objectOf(item)
@@ -38,7 +39,7 @@ func (s *informers) keysOf(kind, name string, keys IndexFunc) cache.IndexFunc {
 			return nil
 		})
 		if err != nil {
-			s.logger.Error(err, "object not indexed, it will not be found by this index", logKind, kind, "index", name, "child", object.GetName(), logNamespace, object.GetNamespace())
+			s.logger.Error(err, "failed to index object, lookups by this index will not find it", logKind, kind, "index", name, "child", object.GetName(), logNamespace, object.GetNamespace())
 			return nil, nil
 		}
 		return found, nil

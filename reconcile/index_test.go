@@ -14,7 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// seeker is a kind whose objects look for Pods by name.
+// seeker returns a kind whose objects look for Pods by name.
 func seeker(name string) Controller {
 	return Controller{
 		Kind:    schema.Kind{Group: "test.example.com", Version: "v1", Kind: name, Plural: name + "s"},
@@ -40,7 +40,7 @@ func seekersOf(pod *unstructured.Unstructured, seekers Lister) []types.Namespace
 	return concerned
 }
 
-// hall is a kind at work whose caches a test fills.
+// hall is a running kind whose caches a test fills.
 type hall struct {
 	*controller
 	pods    cache.Indexer
@@ -69,7 +69,7 @@ func newHall(tb testing.TB, seekers int) *hall {
 	return h
 }
 
-// fill makes so many Pods that nobody looks for.
+// fill adds Pods that no object looks for.
 func (h *hall) fill(tb testing.TB, pods int) {
 	tb.Helper()
 	for i := range pods {
@@ -88,8 +88,8 @@ func identity(tb testing.TB, pod *metav1.PartialObjectMetadata) any {
 	return kept
 }
 
-// event is one Pod's life as a watch tells it: it comes, something of it changes that is no news, it goes; and after its coming and its
-// going, what a pass asks the cache.
+// event is one Pod's life in a watch: it is created, something changes that the cache does not keep, and it is deleted. After its creation
+// and its deletion, a pass reads the cache.
 func (h *hall) event(tb testing.TB, name string, concerns int) {
 	tb.Helper()
 	came, changed := identity(tb, podMetadata("shop", name, "5")), identity(tb, podMetadata("shop", name, "6"))
@@ -104,7 +104,7 @@ func (h *hall) event(tb testing.TB, name string, concerns int) {
 	must(h.pods.Update(changed))
 	h.handler.OnUpdate(came, changed)
 	if h.queue.Len() != 0 {
-		tb.Fatal("a change of what nobody watches was noticed")
+		tb.Fatal("a change outside the watched fields queued an object")
 	}
 	must(h.pods.Delete(changed))
 	h.handler.OnDelete(changed)
@@ -125,7 +125,7 @@ func (h *hall) pass(tb testing.TB, name string, concerns, pods int) {
 	}
 }
 
-// TestAnEventCostsNoMoreAmongManyObjects measures what is allocated, which is the same on every machine: to list a cache allocates for
+// TestAnEventCostsNoMoreAmongManyObjects measures allocations, which are the same on every machine: listing a cache allocates memory for
 // every object in it.
 func TestAnEventCostsNoMoreAmongManyObjects(t *testing.T) { //nolint:paralleltest // it counts what all allocate
 	cost := func(pods, seekers int) uint64 {
@@ -149,8 +149,8 @@ func TestAnEventCostsNoMoreAmongManyObjects(t *testing.T) { //nolint:paralleltes
 	}
 }
 
-// BenchmarkEvent is the life of a Pod that somebody looks for, with its two passes. What it costs does not grow with the Pods, nor with
-// those that look for others.
+// BenchmarkEvent is the life of a Pod that an object looks for, with its two passes. The cost grows neither with the number of Pods nor
+// with the number of objects that look for others.
 func BenchmarkEvent(b *testing.B) {
 	for _, pods := range []int{1000, 10000, 100000} {
 		for _, seekers := range []int{10, 1000} {
@@ -166,7 +166,7 @@ func BenchmarkEvent(b *testing.B) {
 	}
 }
 
-// BenchmarkMetadataCache says what a Pod takes in a cache of identities, its two indices included.
+// BenchmarkMetadataCache reports how much memory a Pod takes in a cache of identities, including its two indices.
 func BenchmarkMetadataCache(b *testing.B) {
 	const pods = 100000
 	for b.Loop() {
@@ -198,11 +198,11 @@ func TestIndexed(t *testing.T) {
 		return nil
 	})
 	if err == nil {
-		t.Error("an index that nobody asked for was answered")
+		t.Error("an index that no kind declared was answered")
 	}
 }
 
-// Kinds that share a watch have indices of their own, under the same name too.
+// Kinds that share a watch have separate indices, even under the same name.
 func TestIndicesOfKindsThatShareAWatch(t *testing.T) {
 	t.Parallel()
 	watches := newInformers(nil, nil, nil, logr.Discard())

@@ -24,13 +24,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchErrorEvery is how often one watch's lasting trouble is logged.
+// watchErrorEvery is how often the persistent failure of one watch is logged.
 const watchErrorEvery = time.Minute
 
-// informers holds the watches of all kinds. Kinds that watch the same resource in the same way share one.
+// informers holds the watches of all kinds. Kinds that watch the same resource in the same way share one watch.
 type informers struct {
 	api dynamic.Interface
-	// metadata is for watches of metadata alone.
+	// metadata is for watches of metadata only.
 	metadata   metadata.Interface
 	namespaces []string
 	logger     logr.Logger
@@ -40,14 +40,14 @@ type informers struct {
 	running sync.WaitGroup
 }
 
-// informerKey is what makes two watches the same.
+// informerKey identifies a watch: two watches with equal keys are the same.
 type informerKey struct {
 	resource  apischema.GroupVersionResource
 	selector  string
 	namespace string
-	// metadataOnly watches keep less.
+	// metadataOnly watches receive and keep only metadata.
 	metadataOnly bool
-	// kind is empty for a watch that kinds can share, and names the kind if it brings a transform of its own.
+	// kind is empty for a watch that kinds can share. If the kind has its own transform, it is the kind's name.
 	kind string
 }
 
@@ -68,7 +68,7 @@ func (k informerKey) String() string {
 type informer struct {
 	key    informerKey
 	shared cache.SharedIndexInformer
-	// trouble is why an attempt to list or watch failed last; nil pointer if none ever did.
+	// trouble is why the last failed list or watch failed; nil if none ever failed.
 	trouble atomic.Pointer[error]
 	// logged is when trouble was logged last, in Unix nanoseconds.
 	logged atomic.Int64
@@ -81,7 +81,7 @@ func newInformers(api dynamic.Interface, forMetadata metadata.Interface, namespa
 	return &informers{api: api, metadata: forMetadata, namespaces: namespaces, logger: logger, now: time.Now, members: map[informerKey]*informer{}}
 }
 
-// watch returns the cache of a resource for a kind, and has every change handled. It must be called before start.
+// watch returns the cache of a resource for a kind, and passes every change to handler. It must be called before start.
 func (s *informers) watch(kind string, what Watch, handler cache.ResourceEventHandler) (*view, error) {
 	selector, err := labels.Parse(what.Selector)
 	if err != nil {
@@ -142,8 +142,8 @@ func (s *informers) shared(key informerKey) cache.SharedIndexInformer {
 	return metadatainformer.NewFilteredMetadataInformer(s.metadata, key.resource, key.namespace, 0, indexers, selects).Informer()
 }
 
-// contained keeps a mistake in a kind's transform from ending the process, or from keeping the cache empty for the sake of one object:
-// such an object is cached whole.
+// contained prevents a bug in a kind's transform from ending the process, or from leaving the cache empty because of one object. It caches
+// such an object untransformed.
 func (s *informers) contained(key informerKey, transform cache.TransformFunc) cache.TransformFunc {
 	small := &packer{}
 	return func(item any) (any, error) {
@@ -154,14 +154,14 @@ func (s *informers) contained(key informerKey, transform cache.TransformFunc) ca
 			return err
 		})
 		if err != nil {
-			s.logger.Error(err, "object not transformed, caching all of it", "watch", key.String())
+			s.logger.Error(err, "failed to transform object, caching all of it", "watch", key.String())
 			return small.pack(item), nil
 		}
 		return small.pack(kept), nil
 	}
 }
 
-// start begins all watches. They end with ctx; wait waits for that.
+// start starts all watches. They end with ctx; wait waits for their end.
 func (s *informers) start(ctx context.Context) {
 	for _, member := range s.members {
 		s.running.Go(func() { member.shared.RunWithContext(ctx) })
@@ -172,8 +172,8 @@ func (s *informers) wait() {
 	s.running.Wait()
 }
 
-// sync waits until every cache holds what the API server had when it was asked. The error names what it waited for, and why the API
-// server did not give it.
+// sync waits until every cache holds what the API server had when sync was called. The error names the caches that are not filled, and why
+// the API server did not fill them.
 func (s *informers) sync(ctx context.Context, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -187,8 +187,8 @@ func (s *informers) sync(ctx context.Context, patience time.Duration) error {
 	return nil
 }
 
-// unsynced returns, for each cache that is not filled yet, an error that names it and says what is in the way. It is asked all the time,
-// and there is none most of the time.
+// unsynced returns, for each cache that is not filled yet, an error with its name and the reason. It is called often, and most of the time
+// returns none.
 func (s *informers) unsynced() []error {
 	waiting := []*informer{}
 	for _, member := range s.members {
@@ -216,7 +216,7 @@ func inOrder(members []*informer) []*informer {
 	return members
 }
 
-// watchFailed tells people of a watch's trouble: at once, and then once a minute as long as it lasts.
+// watchFailed logs a watch's failure: at once, and then once a minute as long as it lasts.
 func (s *informers) watchFailed(member *informer) cache.WatchErrorHandlerWithContext {
 	return func(ctx context.Context, _ *cache.Reflector, err error) {
 		if ctx.Err() != nil || errors.Is(err, io.EOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
@@ -228,7 +228,7 @@ func (s *informers) watchFailed(member *informer) cache.WatchErrorHandlerWithCon
 		if now-last < watchErrorEvery.Nanoseconds() || !member.logged.CompareAndSwap(last, now) {
 			return
 		}
-		s.logger.Error(err, "watch failed, trying again", "watch", member.key.String(), "remedy", watchRemedy(err))
+		s.logger.Error(err, "watch failed, retrying", "watch", member.key.String(), "remedy", watchRemedy(err))
 	}
 }
 
@@ -239,6 +239,6 @@ func watchRemedy(err error) string {
 	case apierrors.IsNotFound(err):
 		return "the API server does not serve the resource: apply its definition"
 	default:
-		return "none is needed if the API server comes back"
+		return "none, if the API server becomes available again"
 	}
 }

@@ -13,16 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// barrierPatience is how long an object waits for the caches to show its own last writes before its passes list what they need live.
+// barrierPatience is how long an object waits for the caches to show its own last writes. After that, its passes list what they need from
+// the API server.
 const barrierPatience = 30 * time.Second
 
-// journal remembers what each object's passes wrote until the caches show it: the read-your-own-writes barrier. Without it a pass
-// right after a write would read the state before that write and decide twice.
+// journal remembers what each object's passes wrote until the caches show it: the read-your-own-writes barrier. Without it, a pass right
+// after a write could read the state before that write and decide the same again.
 //
-// A write is shown when the store it lands in has reached the written resourceVersion. Resource versions of one resource can be
-// compared (Kubernetes documentation, "Resource Versions"). A deletion is shown when the object is gone or marked as being deleted.
+// A cache shows a write when its store has reached the written resourceVersion. Resource versions of one resource can be compared
+// (Kubernetes documentation, "Resource Versions"). A cache shows a deletion when the object is gone or marked as being deleted.
 //
-// It also remembers what was applied last to each child, see applied.
+// The journal also remembers what was applied last to each child, see applied.
 type journal struct {
 	now    func() time.Time
 	caches map[apischema.GroupVersionResource]*view
@@ -31,43 +32,43 @@ type journal struct {
 	records map[types.NamespacedName]*record
 }
 
-// record is what is remembered of one object of the kind.
+// record is what the journal remembers of one object of the kind.
 type record struct {
 	uid     types.UID
 	writes  []write
 	applied map[appliedTo]applied
-	// taken are names of children under which a pass met something that the caches did not show; nil for none.
+	// taken are names of children under which a pass found an object that the caches did not show; nil for none.
 	taken map[childName]bool
 }
 
-// childName is where a child is.
+// childName identifies a child by resource, namespace and name.
 type childName struct {
 	resource        apischema.GroupVersionResource
 	namespace, name string
 }
 
-// write is one write that a cache has yet to show.
+// write is one write that a cache does not show yet.
 type write struct {
 	resource  apischema.GroupVersionResource
 	namespace string
 	name      string
 	uid       types.UID
-	// version is the resourceVersion the write made; empty for a deletion.
+	// version is the resourceVersion that the write made; empty for a deletion.
 	version string
 	at      time.Time
 }
 
-// appliedTo names a child and the field manager that wrote it. What takes the place of a child takes that of its entry.
+// appliedTo names a child and the field manager that wrote it. A later child of the same name uses the same entry.
 type appliedTo struct {
 	manager string
 	child   childName
 }
 
-// applied stands for what was applied last to the child with a UID, and for what the API server stored for it. While both are the same,
-// nothing of ours changed.
+// applied is a digest of the child's UID, of what was applied last to the child, and of what the API server stored for it. While it stays
+// the same, nothing that the operator applied has changed.
 type applied [sha256.Size]byte
 
-// appliedAs takes the digests of what was desired and of what is stored.
+// appliedAs returns the applied of a child from the digests of the desired and of the stored content.
 func appliedAs(uid types.UID, desired, stored string) applied {
 	return sha256.Sum256([]byte(string(uid) + " " + desired + " " + stored))
 }
@@ -80,7 +81,8 @@ func newJournal(caches map[apischema.GroupVersionResource]*view, now func() time
 type pass struct {
 	key types.NamespacedName
 	uid types.UID
-	// live says that the caches did not catch up in time: what they are behind of was listed live, and Apply compares with live objects.
+	// live is true if the caches did not catch up in time. The pass then lists from the API server what the caches do not show yet, and
+	// Apply compares with live objects.
 	live bool
 }
 
@@ -95,7 +97,7 @@ func passFrom(ctx context.Context) (pass, bool) {
 	return p, ok
 }
 
-// wrote remembers that the pass of ctx wrote object (or read it live) and this is what the API server answered.
+// wrote remembers the API server's answer object, which the pass of ctx wrote or read live.
 func (j *journal) wrote(ctx context.Context, resource apischema.GroupVersionResource, object *unstructured.Unstructured) {
 	cached, ok := j.caches[resource]
 	if !ok || !cached.selects(object) {
@@ -131,7 +133,7 @@ func (j *journal) add(ctx context.Context, written write) {
 	held.writes = append(held.writes, written)
 }
 
-// supersededBy says whether a cache that shows the later write shows this one as well.
+// supersededBy reports whether a cache that shows the later write shows this one as well.
 func (w write) supersededBy(later write) bool {
 	w.version, w.at = later.version, later.at
 	return w == later && later.version != ""
@@ -147,7 +149,7 @@ func (j *journal) pending(key types.NamespacedName, uid types.UID) (write, bool)
 	}
 	held.writes = slices.DeleteFunc(held.writes, j.shown)
 	if len(held.writes) == 0 {
-		held.writes = nil // the slice grew with the object's busiest pass
+		held.writes = nil // the slice grew with the object's largest pass
 		return write{}, false
 	}
 	return held.writes[0], true
@@ -162,12 +164,12 @@ func (j *journal) shown(written write) bool {
 	return !found || object.GetUID() != written.uid || object.GetDeletionTimestamp() != nil
 }
 
-// overdue says whether the object has waited long enough for the write.
+// overdue reports whether the object has waited long enough for the caches to show the write.
 func (j *journal) overdue(written write) bool {
 	return j.now().Sub(written.at) > barrierPatience
 }
 
-// forget forgets all about an object that is gone.
+// forget removes what is remembered of an object that is gone.
 func (j *journal) forget(key types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -186,7 +188,7 @@ func (j *journal) lastApplied(ctx context.Context, child appliedTo) (applied, bo
 	return last, ok
 }
 
-// remember remembers what the pass of ctx applied to a child.
+// remember stores what the pass of ctx applied to a child.
 func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
 	current, ok := passFrom(ctx)
 	if !ok {
@@ -197,7 +199,7 @@ func (j *journal) remember(ctx context.Context, child appliedTo, what applied) {
 	j.record(current).applied[child] = what
 }
 
-// forgetApplied forgets what was applied to a child that the pass of ctx deleted.
+// forgetApplied removes what was applied to a child that the pass of ctx deleted.
 func (j *journal) forgetApplied(ctx context.Context, child childName) {
 	current, ok := passFrom(ctx)
 	if !ok {
@@ -208,7 +210,7 @@ func (j *journal) forgetApplied(ctx context.Context, child childName) {
 	maps.DeleteFunc(j.record(current).applied, func(to appliedTo, _ applied) bool { return to.child == child })
 }
 
-// isTaken reports whether something that the caches do not show was met under a child's name.
+// isTaken reports whether a pass found an object that the caches do not show under a child's name.
 func (j *journal) isTaken(ctx context.Context, child childName) bool {
 	current, ok := passFrom(ctx)
 	if !ok {
@@ -219,7 +221,7 @@ func (j *journal) isTaken(ctx context.Context, child childName) bool {
 	return j.record(current).taken[child]
 }
 
-// noteTaken remembers whether something that the caches do not show is under a child's name.
+// noteTaken remembers whether there is an object that the caches do not show under a child's name.
 func (j *journal) noteTaken(ctx context.Context, child childName, isTaken bool) {
 	current, ok := passFrom(ctx)
 	if !ok {
@@ -238,7 +240,7 @@ func (j *journal) noteTaken(ctx context.Context, child childName, isTaken bool) 
 	}
 }
 
-// record returns the record of the pass's object. One that speaks of an earlier object of the same name is dropped.
+// record returns the record of the pass's object. It drops the record of an earlier object of the same name.
 func (j *journal) record(current pass) *record {
 	held, ok := j.records[current.key]
 	if !ok || held.uid != current.uid {

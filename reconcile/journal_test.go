@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// barrier is a journal over a cache of ConfigMaps that the test fills, and a clock it sets.
+// barrier is a journal over a cache of ConfigMaps, with a cache and a clock that the test controls.
 type barrier struct {
 	*journal
 	store cache.Indexer
@@ -157,7 +157,7 @@ func TestBarrierRemembersAnObjectOnce(t *testing.T) {
 	}
 }
 
-// A member's Pod is made anew again and again: what was applied to the last one is all that counts.
+// A member's Pod is created again and again: only what was applied to the last one counts.
 func TestTheJournalRemembersAChildOnce(t *testing.T) {
 	t.Parallel()
 	b := newBarrier(t, metav1.NamespaceAll, "")

@@ -8,21 +8,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What a cache keeps of an object's content at most: whoever names an image or a container writes what Kubernetes repeats in a status. A
-// length is in bytes.
+// The limits of what a cache keeps of an object's content. Kubernetes repeats in a status what users write as names of images and
+// containers. Lengths are in bytes.
 const (
 	// maxItems is how many items of a list are kept.
 	maxItems = 24
-	// maxText is how much is kept of a text, maxTexts of all texts of an object that are longer than shortText. Kubelet bounds what one
-	// container of a Pod says at its end, and what all say, to as much (Kubernetes documentation, "Determine the Reason for Pod Failure").
+	// maxText limits one text, maxTexts all texts of an object that are longer than shortText. Kubelet limits the termination message of
+	// one container, and those of all containers of a Pod, to the same lengths (Kubernetes documentation, "Determine the Reason for Pod
+	// Failure").
 	maxText   = 4 << 10
 	maxTexts  = 12 << 10
 	shortText = 64
 )
 
-// Keep drops of an object's content all but some fields, and bounds what is left. A path is names with dots between them, and goes through
-// lists into each of their items. Where it ends at an object, nothing is kept but that it is there. What Client.ApplyFields compares must
-// be among them.
+// Keep removes all content of an object except some fields, and limits the size of what remains. A path is field names separated by dots.
+// It descends into each item of a list. If a path ends at an object, only its presence is kept. The paths must include what
+// Client.ApplyFields compares.
 func Keep(object *unstructured.Unstructured, paths ...string) {
 	kept := &unstructured.Unstructured{Object: fieldTreeOf(paths).in(object)}
 	kept.SetAPIVersion(object.GetAPIVersion())
@@ -31,7 +32,7 @@ func Keep(object *unstructured.Unstructured, paths ...string) {
 	object.Object = kept.Object
 }
 
-// KeepPod is a Transform for Pods: it keeps who they are, where they run and how they are.
+// KeepPod is a Transform for Pods: it keeps their identity, node and status.
 func KeepPod(item any) (any, error) {
 	trimmed, err := TrimChild(item)
 	pod, ok := trimmed.(*unstructured.Unstructured)
@@ -54,17 +55,17 @@ func podFields() []string {
 	return fields
 }
 
-// Conditions are the paths of what matters of the conditions in a status.
+// Conditions are the paths of the fields that kinds read of the conditions in a status.
 func Conditions() []string {
 	return []string{"status.conditions.type", "status.conditions.status", "status.conditions.reason", "status.conditions.message"}
 }
 
-// DeploymentStatus are the paths of what matters of a Deployment's status.
+// DeploymentStatus are the paths of the fields that kinds read of a Deployment's status.
 func DeploymentStatus() []string {
 	return append(Conditions(), "status.observedGeneration", "status.replicas", "status.updatedReplicas", "status.readyReplicas", "status.availableReplicas")
 }
 
-// fieldTree is what a cache keeps of an object.
+// fieldTree is the fields of an object that a cache keeps.
 type fieldTree map[string]fieldTree
 
 func fieldTreeOf(paths []string) fieldTree {
@@ -81,19 +82,19 @@ func fieldTreeOf(paths []string) fieldTree {
 	return root
 }
 
-// in returns the fields of an object.
+// in returns the kept fields of an object.
 func (f fieldTree) in(object *unstructured.Unstructured) map[string]any {
 	left := maxTexts
 	kept, _ := f.of(object.Object, &left).(map[string]any)
 	return kept
 }
 
-// of returns the fields of a value; left is how much long text there is room for.
+// of returns the kept fields of a value; left is how many more bytes of long texts may be kept.
 func (f fieldTree) of(value any, left *int) any {
 	switch value := value.(type) {
 	case map[string]any:
 		kept := map[string]any{}
-		for _, name := range slices.Sorted(maps.Keys(f)) { // in order: what room there is must not depend on chance
+		for _, name := range slices.Sorted(maps.Keys(f)) { // in order, so that the same texts are kept each time
 			if content, found := value[name]; found {
 				kept[name] = f[name].of(content, left)
 			}
@@ -112,7 +113,7 @@ func (f fieldTree) of(value any, left *int) any {
 	}
 }
 
-// fit cuts a text that is too long, or for which there is not enough room.
+// fit cuts a text that is longer than maxText or than the remaining bytes in left.
 func fit(text string, left *int) string {
 	if len(text) <= shortText {
 		return text

@@ -49,8 +49,8 @@ func TestKeepPodKeepsHowAPodIs(t *testing.T) {
 	}
 }
 
-// Whoever makes a Pod names its containers and images, which its status repeats: what kubelet says of one container is kept whole, and of
-// many what there is room for. How the Pod is stays whatever they are called.
+// Users name containers and images, and the Pod's status repeats these names. KeepPod keeps kubelet's whole message of one container, and
+// of many containers as much as the limit allows. It always keeps the Pod's state.
 func TestKeepBoundsWhatAStatusRepeats(t *testing.T) {
 	t.Parallel()
 	outcome := strings.Repeat("o", maxText)

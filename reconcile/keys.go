@@ -1,6 +1,6 @@
 package reconcile
 
-// The keys of log lines. Every part of the operator uses these words for these things.
+// The keys of log lines. Every part of the operator uses these keys for the same things.
 const (
 	logKind      = "kind"
 	logNamespace = "namespace"

@@ -18,14 +18,14 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// endingTime is how long passes may take to end once their context is cancelled, where no lease sets a shorter time.
+// endingTime is how long passes may take to end after their context is cancelled, if no Lease requires a shorter time.
 const endingTime = 5 * time.Second
 
-// campaign stands for election, works while elected, and does so again until ctx ends.
+// campaign takes part in leader election, runs passes while this process is the leader, and repeats this until ctx ends.
 //
-// Leader election is no fence: a process that stalls may act after its lease ran out, until it looks at the lease again. So passes never
-// overlap as long as they heed their context and no process stands still, and decisions that must not be made twice carry preconditions
-// of their own. Clocks need not agree: each process only measures how long a lease has not changed (client-go, package leaderelection).
+// Leader election is no fence: a process that stalls may act after its Lease expired, until it reads the Lease again. Passes do not overlap
+// if they respect their context and no process stalls. So decisions that must not be made twice have their own preconditions. Clocks need
+// not agree: each process only measures how long a Lease has not changed (client-go, package leaderelection).
 func (m *Manager) campaign(ctx context.Context) error {
 	lock, err := m.lock()
 	if err != nil {
@@ -39,13 +39,12 @@ func (m *Manager) campaign(ctx context.Context) error {
 	return nil
 }
 
-// stand stands for one election and works for the term it brings. client-go's elector can give up the lease by itself when its
-// context ends, but does so before those who work under the lease have heard of it. Here the order is: end the passes, stop renewing,
-// give up the lease.
+// stand takes part in one election and runs the term that follows. client-go's elector can release the Lease itself when its context ends,
+// but it does so before running passes have ended. Here the order is: end the passes, stop renewing, release the Lease.
 func (m *Manager) stand(ctx context.Context, lock *lease) error {
 	lock.hold = newHold(m.config.RenewDeadline + m.config.RetryPeriod)
 	defer lock.hold.release()
-	// The elector's own log lines would be one for each attempt: the lease tells what matters of them.
+	// The elector would log one line for each attempt. The type lease logs what matters.
 	renewing, stopRenewing := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), logr.Discard()))
 	defer stopRenewing()
 	elected := make(chan struct{})
@@ -86,7 +85,7 @@ func (m *Manager) stand(ctx context.Context, lock *lease) error {
 	return nil
 }
 
-// work runs a term of every kind until ctx ends or the lease is lost, and returns when all passes have ended.
+// work runs a term of every kind until ctx ends or the Lease is lost, and returns when all passes have ended.
 func (m *Manager) work(ctx context.Context, lost <-chan struct{}) error {
 	m.metrics.leader.Set(1)
 	defer m.metrics.leader.Set(0)
@@ -114,7 +113,7 @@ func (m *Manager) work(ctx context.Context, lost <-chan struct{}) error {
 		defer close(ended)
 		running.Wait()
 	}()
-	m.config.Logger.Info("working", "kinds", kindsOf(terms))
+	m.config.Logger.Info("started reconciling", "kinds", kindsOf(terms))
 
 	if m.finished(ctx, ended, lost) {
 		return nil
@@ -124,7 +123,7 @@ func (m *Manager) work(ctx context.Context, lost <-chan struct{}) error {
 	return mustEnd(ended, m.endingTime(lost), terms)
 }
 
-// finished waits for a reason to end the passes. It returns true if they ended by themselves in the time they have after ctx.
+// finished waits until passes must end. It returns true if they ended by themselves within DrainTimeout after ctx ended.
 func (m *Manager) finished(ctx context.Context, ended, lost <-chan struct{}) bool {
 	select {
 	case <-ctx.Done():
@@ -132,7 +131,7 @@ func (m *Manager) finished(ctx context.Context, ended, lost <-chan struct{}) boo
 		m.config.Logger.Info("lost the lease, ending all passes")
 		return false
 	}
-	m.config.Logger.Info("stopping, letting the passes under way finish", "for", m.config.DrainTimeout.String())
+	m.config.Logger.Info("stopping, waiting for running passes", "for", m.config.DrainTimeout.String())
 	timer := time.NewTimer(m.config.DrainTimeout)
 	defer timer.Stop()
 	select {
@@ -145,8 +144,8 @@ func (m *Manager) finished(ctx context.Context, ended, lost <-chan struct{}) boo
 	return false
 }
 
-// endingTime is how long passes may take to end once their context is cancelled. Nobody else is elected for as long as a lease lasts
-// beyond what this process counts on (hold).
+// endingTime returns how long passes may take to end after their context is cancelled. No other process is elected until the Lease expires,
+// which is later than the end of this process's hold.
 func (m *Manager) endingTime(lost <-chan struct{}) time.Duration {
 	if lost == nil {
 		return endingTime
@@ -156,7 +155,7 @@ func (m *Manager) endingTime(lost <-chan struct{}) time.Duration {
 
 var errPassesRunning = errors.New("passes do not end")
 
-// mustEnd waits for the passes whose context was cancelled, and says which do not end.
+// mustEnd waits for the passes whose context was cancelled. Its error names those that do not end.
 func mustEnd(ended <-chan struct{}, patience time.Duration, terms []*term) error {
 	if happens(ended, patience) {
 		return nil
@@ -182,7 +181,8 @@ func happens(event <-chan struct{}, within time.Duration) bool {
 	}
 }
 
-// lock is the Lease, reached past the cap on requests and with a time-out short enough to try twice before it runs out.
+// lock makes the Lease's client. Its requests are not limited by MaxRequests. Its timeout is short enough for two attempts before the Lease
+// expires.
 func (m *Manager) lock() (*lease, error) {
 	config := instrument(m.config.Rest, m.metrics, 0)
 	config.UserAgent = m.rest.UserAgent
@@ -198,11 +198,11 @@ func (m *Manager) lock() (*lease, error) {
 	}}, nil
 }
 
-// release gives up the lease if this process holds it, so that the next leader need not wait until it runs out.
+// release gives up the Lease if this process holds it, so that the next leader need not wait until it expires.
 func (m *Manager) release(ctx context.Context, lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.RenewDeadline)
 	defer cancel()
-	// A renewal that was cancelled may take effect in between.
+	// A cancelled renewal may take effect between Get and Update.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := lock.Get(ctx)
 		if err != nil || record.HolderIdentity != m.config.Identity {
@@ -212,7 +212,7 @@ func (m *Manager) release(ctx context.Context, lock resourcelock.Interface) {
 		return lock.Update(ctx, resourcelock.LeaderElectionRecord{LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now})
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
-		m.config.Logger.Info("could not give up the lease, it runs out by itself", logError, err.Error(), "after", m.config.LeaseDuration.String())
+		m.config.Logger.Info("failed to release the lease, it will expire", logError, err.Error(), "after", m.config.LeaseDuration.String())
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// hold tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or some time
-// after the last renewal was sent, whichever comes first. client-go's elector takes longer for both: it tries to win back a lost Lease
+// hold tracks how long this process may still assume that it is the only leader. It ends when the Lease names another holder, or a fixed
+// time after the last renewal was sent, whichever is first. client-go's elector takes longer for both: it tries to win back a lost Lease
 // until its deadline, and counts the deadline from the answer to a renewal.
 type hold struct {
 	lasts time.Duration
@@ -19,7 +19,7 @@ type hold struct {
 	end   func()
 
 	mu sync.Mutex
-	// expiry ends the hold; nil until the Lease was won.
+	// expiry ends the hold; nil until this process won the Lease.
 	expiry *time.Timer
 }
 
@@ -28,7 +28,7 @@ func newHold(lasts time.Duration) *hold {
 	return &hold{lasts: lasts, ended: ended, end: sync.OnceFunc(func() { close(ended) })}
 }
 
-// renewed prolongs the hold: a renewal that was sent then has succeeded.
+// renewed extends the hold: the renewal sent at that time has succeeded.
 func (h *hold) renewed(sent time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -40,7 +40,7 @@ func (h *hold) renewed(sent time.Time) {
 	h.expiry.Reset(rest)
 }
 
-// taken ends the hold, if the Lease was won at all: another holds it.
+// taken ends the hold, if this process ever won the Lease: another process holds the Lease.
 func (h *hold) taken() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *hold) taken() {
 	}
 }
 
-// release stops the hold's clock.
+// release stops the hold's timer.
 func (h *hold) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,16 +59,17 @@ func (h *hold) release() {
 	h.end()
 }
 
-// lease is the Lease as client-go's elector reads and writes it, which sees more than the elector tells: who holds it, when it was renewed,
-// and whether it can be reached. Only one elector may use it at a time.
+// lease is the Lease as client-go's elector reads and writes it. It observes what the elector does not report: the holder, the time of each
+// renewal, and whether the Lease can be reached. Only one elector may use it at a time.
 type lease struct {
 	resourcelock.Interface
 	logger logr.Logger
 	hold   *hold
 
-	// failing is since when the Lease cannot be read or written; zero while it can.
+	// failing is the time since when the Lease cannot be read or written; zero while it can.
 	failing time.Time
-	// answered says that it was read since. Whether it can be written as well, the next call shows: it is none, or a write that succeeds.
+	// answered is true if the Lease was read since then. The next call shows whether it can also be written: if the elector need not write,
+	// or the write succeeds, the failure is over.
 	answered bool
 }
 
@@ -107,21 +108,21 @@ func (l *lease) write(ctx context.Context, record resourcelock.LeaderElectionRec
 		l.hold.renewed(sent)
 		return nil
 	}
-	// Somebody else was faster: the elector looks again.
+	// Another process was faster; the elector reads the Lease again.
 	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 		l.failed(ctx, err)
 	}
 	return err
 }
 
-// failed tells of the first failure of a row. The elector tries again every few seconds; an outage is worth one line.
+// failed logs the first of successive failures. The elector retries every few seconds; one line for an outage is enough.
 func (l *lease) failed(ctx context.Context, err error) {
 	l.answered = false
 	if ctx.Err() != nil || !l.failing.IsZero() {
 		return
 	}
 	l.failing = time.Now()
-	l.logger.Error(err, "the lease cannot be read or written, trying until it can", "lease", l.Describe(), "remedy", leaseRemedy(err))
+	l.logger.Error(err, "failed to read or write the lease, retrying", "lease", l.Describe(), "remedy", leaseRemedy(err))
 }
 
 func (l *lease) recovered() {
@@ -135,7 +136,7 @@ func (l *lease) recovered() {
 
 func leaseRemedy(err error) string {
 	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-		return "grant the operator get, create and update on the lease (mysql-operator manifests rbac prints what it needs)"
+		return "grant the operator get, create and update on the lease (mysql-operator manifests rbac prints the permissions that the operator needs)"
 	}
-	return "none is needed if the API server comes back"
+	return "none, if the API server becomes available again"
 }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// scriptedLock is a Lease that answers as the test says.
+// scriptedLock is a Lease with the answers that the test sets.
 type scriptedLock struct {
 	holder string
 	err    error
@@ -41,17 +41,17 @@ func TestAnOutageOfTheLeaseIsToldAtItsBeginAndItsEnd(t *testing.T) {
 	leases := apischema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
 	refused := errors.New("connection refused")
 	forbidden := apierrors.NewForbidden(leases, LeaseName, errors.New("no rule"))
-	// What the elector does: a leader writes, and reads if that fails; a standby reads, and writes if nobody holds the Lease.
+	// The elector's calls: a leader writes, and reads if that fails; a standby reads, and writes if no process holds the Lease.
 	tests := map[string]struct {
 		calls []string
 		want  []string
 	}{
-		"a leader through an outage":            {calls: []string{"write", "write:refused", "read:refused", "write:refused", "read:refused", "write", "write"}, want: []string{"cannot", "again"}},
-		"a standby through an outage":           {calls: []string{"read", "read:refused", "read:refused", "read", "read", "read"}, want: []string{"cannot", "again"}},
-		"a leader that comes back as a standby": {calls: []string{"write:refused", "read:refused", "read", "read"}, want: []string{"cannot", "again"}},
-		"the right to write is missing":         {calls: []string{"read", "write:forbidden", "read", "write:forbidden", "read", "write:forbidden"}, want: []string{"cannot"}},
+		"a leader through an outage":            {calls: []string{"write", "write:refused", "read:refused", "write:refused", "read:refused", "write", "write"}, want: []string{"failed to", "written again"}},
+		"a standby through an outage":           {calls: []string{"read", "read:refused", "read:refused", "read", "read", "read"}, want: []string{"failed to", "written again"}},
+		"a leader that comes back as a standby": {calls: []string{"write:refused", "read:refused", "read", "read"}, want: []string{"failed to", "written again"}},
+		"the permission to write is missing":    {calls: []string{"read", "write:forbidden", "read", "write:forbidden", "read", "write:forbidden"}, want: []string{"failed to"}},
 		"two candidates at once":                {calls: []string{"read:absent", "write:taken", "read", "write:conflict", "read"}},
-		"two outages":                           {calls: []string{"read:refused", "read", "read", "read:refused", "write"}, want: []string{"cannot", "again", "cannot", "again"}},
+		"two outages":                           {calls: []string{"read:refused", "read", "read", "read:refused", "write"}, want: []string{"failed to", "written again", "failed to", "written again"}},
 	}
 	answers := map[string]error{
 		"": nil, "refused": refused, "forbidden": forbidden,
@@ -71,7 +71,7 @@ func TestAnOutageOfTheLeaseIsToldAtItsBeginAndItsEnd(t *testing.T) {
 				_ = one.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "us"})
 			}
 			if len(*lines) != len(test.want) {
-				t.Fatalf("told %q, want %q", *lines, test.want)
+				t.Fatalf("logged %q, want %q", *lines, test.want)
 			}
 			for i, word := range test.want {
 				if !strings.Contains((*lines)[i], word) {

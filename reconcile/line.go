@@ -7,68 +7,68 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// slowAfter is when a pass counts as slow.
+// slowAfter is the duration after which a pass counts as slow.
 const slowAfter = 2 * time.Second
 
-// slowPerWorker and firstPerWorker are how many slow passes, and passes over unseen objects, there may be for each worker.
+// slowPerWorker and firstPerWorker are how many slow passes, and passes over unseen objects, may run for each worker.
 const (
 	slowPerWorker  = 16
 	firstPerWorker = 3
 )
 
-// yieldTo is the part of their places that full passes may take while unseen objects wait: a quarter, so that the API server's time goes to
-// first statuses first, and nothing starves. Where a first status hangs, the others wait for that, and full passes yield nothing.
+// yieldTo limits full passes while unseen objects wait: to a quarter of their places. So the API server writes first statuses first, and no
+// object starves. If the pass of an unseen object is slow, the reason is not the API server's load, and full passes are not limited.
 const yieldTo = 4
 
-// The groups that a kind's waiting objects are in.
+// The groups of a kind's waiting objects.
 const (
-	// unseen are new to every operator. Their pass takes one write, and begins in a first place.
+	// unseen objects are new to every operator. Their pass takes one write, and begins in a first place.
 	unseen = iota
 	// newcomers had no pass in this term yet.
 	newcomers
-	// regulars are all others but the sluggish.
+	// regulars are all other objects except the sluggish.
 	regulars
-	// sluggish are those whose last pass was slow. Their next pass begins in a slow place.
+	// sluggish objects had a slow last pass. Their next pass begins in a slow place.
 	sluggish
 	groups
 )
 
-// line is the order in which a kind's objects come to their passes, and the bound of how many there are at once. It is the storage behind
-// the kind's work queue (workqueue.Queue).
+// line decides in which order a kind's objects get their passes, and limits how many passes run at once. It is the storage of the kind's
+// work queue (workqueue.Queue).
 //
-// Within a group the namespaces take turns, and no namespace may have more than three quarters of the places. A pass that turns out slow
-// leaves its place to others and goes on in one of the slow places. So objects whose passes hang, however many they are, delay neither
-// those of other namespaces nor new ones. Objects that nobody has seen yet wait for nothing but each other.
+// Within a group the namespaces take turns, and no namespace may have more than three quarters of the places. A pass that becomes slow
+// leaves its place to others and continues in one of the slow places. So objects whose passes hang, however many there are, delay neither
+// objects of other namespaces nor new ones. Unseen objects wait only for each other.
 type line struct {
 	after time.Duration
 	// isUnseen reports whether an object is new to every operator.
 	isUnseen func(types.NamespacedName) bool
-	// ready has a message when there may be an object to begin with.
+	// ready has a message when there may be an object whose pass can begin.
 	ready chan struct{}
 
 	mu      sync.Mutex
 	waiting [groups]ring
-	// turn is counted up with every object that leaves the line, unseen ones apart.
+	// turn counts the objects that left the line, except unseen ones.
 	turn int
-	// known are the objects that had a pass; true if the last one was slow.
+	// known are the objects that had a pass; true if their last one was slow.
 	known map[types.NamespacedName]bool
-	// left are the objects that Pop returned and use has not begun with, and where each has its place.
+	// left are the objects that Pop returned and use has not started, each with its places.
 	left map[types.NamespacedName]*places
-	// atWork are the objects that have a pass now; true if they were forgotten meanwhile.
+	// atWork are the objects with a running pass; true if forget was called during the pass.
 	atWork             map[types.NamespacedName]bool
 	first, quick, slow places
-	// hanging counts the passes over unseen objects that have turned out slow: what they wait for is not the API server's time.
+	// hanging counts the running passes over unseen objects that have become slow: they do not wait for a busy API server.
 	hanging int
 }
 
-// ring holds objects by namespace.
+// ring holds waiting objects by namespace.
 type ring struct {
 	lanes map[string][]types.NamespacedName
-	// order has the namespaces that wait, the next one first.
+	// order has the namespaces with waiting objects, the next one first.
 	order []string
 }
 
-// places are how many passes may run at once, and those that do.
+// places limits how many passes run at once, and counts the running ones.
 type places struct {
 	limit, share int
 	taken        int
@@ -131,7 +131,7 @@ func (l *line) Push(key types.NamespacedName) {
 	l.wake()
 }
 
-// Touch implements workqueue.Queue: an object that waits keeps its place.
+// Touch implements workqueue.Queue: a waiting object keeps its place.
 func (l *line) Touch(types.NamespacedName) {}
 
 // Len implements workqueue.Queue.
@@ -147,12 +147,12 @@ func (l *line) Len() int {
 	return count
 }
 
-// Pop implements workqueue.Queue. The object has its place from here on; use gives it back.
+// Pop implements workqueue.Queue. The object takes its place here; use gives it back.
 func (l *line) Pop() types.NamespacedName {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	group, position, ok := l.next()
-	if !ok { // the queue is shut down, or the room that there was a moment ago is taken
+	if !ok { // the queue is shut down, or the free place was taken meanwhile
 		for group = range l.waiting {
 			if position = 0; len(l.waiting[group].order) > 0 {
 				break
@@ -163,7 +163,7 @@ func (l *line) Pop() types.NamespacedName {
 	l.left[key] = l.placesOf(group)
 	l.left[key].take(key.Namespace)
 	if group == unseen {
-		return key // its first full pass is still to come
+		return key // its first full pass follows later
 	}
 	l.turn++
 	if _, isKnown := l.known[key]; !isKnown {
@@ -172,7 +172,7 @@ func (l *line) Pop() types.NamespacedName {
 	return key
 }
 
-// placesOf are where the passes of a group begin.
+// placesOf returns the places in which the passes of a group begin.
 func (l *line) placesOf(group int) *places {
 	switch group {
 	case unseen:
@@ -183,7 +183,7 @@ func (l *line) placesOf(group int) *places {
 	return &l.quick
 }
 
-// mayBegin says whether there is an object that waits, and room for its pass.
+// mayBegin reports whether an object waits and there is a place for its pass.
 func (l *line) mayBegin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +191,8 @@ func (l *line) mayBegin() bool {
 	return ok
 }
 
-// next finds the object to begin with: unseen ones and newcomers go first, but each of the other groups has every fourth turn.
+// next finds the next object. Unseen ones and newcomers are first, but each of the other groups is preferred to newcomers in every fourth
+// turn.
 func (l *line) next() (group, position int, ok bool) {
 	order := [groups]int{unseen, newcomers, regulars, sluggish}
 	switch l.turn % 4 {
@@ -218,7 +219,7 @@ func (l *line) next() (group, position int, ok bool) {
 	return 0, 0, false
 }
 
-// leave takes the first object of a namespace out, and sends the namespace to the end.
+// leave removes the first object of a namespace, and moves the namespace to the end.
 func (r *ring) leave(position int) types.NamespacedName {
 	namespace := r.order[position]
 	lane := r.lanes[namespace]
@@ -233,11 +234,12 @@ func (r *ring) leave(position int) types.NamespacedName {
 	return key
 }
 
-// use does the work of an object that Pop returned, moves it to a slow place if it lasts, and gives its place back.
+// use runs the pass of an object that Pop returned. If the pass is slow, use moves it to a slow place. At the end, use gives the place
+// back.
 func (l *line) use(key types.NamespacedName, work func()) {
 	began := time.Now()
 	l.mu.Lock()
-	place := l.left[key] // not what known says by now: the object may have been queued again before its last pass gave its place back
+	place := l.left[key] // known may differ by now: the object may have been queued again before its last pass gave its place back
 	delete(l.left, key)
 	l.atWork[key] = false
 	l.mu.Unlock()
@@ -281,7 +283,7 @@ func (l *line) use(key types.NamespacedName, work func()) {
 	work()
 }
 
-// forget forgets an object that is gone.
+// forget removes what is remembered of an object that is gone.
 func (l *line) forget(key types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

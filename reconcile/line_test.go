@@ -18,7 +18,7 @@ func in(namespace string, number int) types.NamespacedName {
 
 func nobody(types.NamespacedName) bool { return false }
 
-// popAll begins passes as long as there is room, and returns whose.
+// popAll starts passes as long as there are places, and returns their objects.
 func (l *line) popAll() []types.NamespacedName {
 	popped := []types.NamespacedName{}
 	for l.mayBegin() {
@@ -37,7 +37,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	l.Push(in("quiet", 1))
 	popped := l.popAll()
 	same(t, popped[:4], []types.NamespacedName{in("crowded", 0), in("calm", 1), in("quiet", 1), in("crowded", 1)})
-	same(t, len(popped), 77) // three quarters of the places, and the two of others
+	same(t, len(popped), 77) // three quarters of the places, and two of other namespaces
 	same(t, l.Len(), 500-75)
 	l.Push(in("late", 1))
 	same(t, l.popAll(), []types.NamespacedName{in("late", 1)})
@@ -54,7 +54,7 @@ func TestNewObjectsGoFirst(t *testing.T) {
 	same(t, l.Pop(), in("a", 1000))
 }
 
-// However many objects are at work or wait for it, a new one gets its first status at once.
+// However many objects have or wait for a pass, a new one gets its first status at once.
 func TestUnseenObjectsWaitOnlyForEachOther(t *testing.T) {
 	t.Parallel()
 	isNew := map[types.NamespacedName]bool{}
@@ -74,7 +74,7 @@ func TestUnseenObjectsWaitOnlyForEachOther(t *testing.T) {
 	isNew[in("a", 1000)] = false
 	l.use(in("a", 1000), func() { l.Push(in("a", 1000)) })
 	same(t, l.popAll(), []types.NamespacedName{in("a", 1018)})
-	same(t, l.waiting[newcomers].lanes["a"][94], in("a", 1000)) // its first full pass comes with those of others that had none
+	same(t, l.waiting[newcomers].lanes["a"][94], in("a", 1000)) // its first full pass queues with those of other objects that had none
 }
 
 // While new objects wait for their first status, full passes take a quarter of their places, so that neither starves.
@@ -94,10 +94,10 @@ func TestFullPassesYieldToUnseenObjects(t *testing.T) {
 		l.use(in("new", number), func() {})
 		l.popAll()
 	}
-	same(t, l.quick.taken, 6) // nobody waits for a first status any more
+	same(t, l.quick.taken, 6) // no object waits for a first status any more
 }
 
-// Where the first statuses of one namespace hang, no full pass of another yields to them.
+// If the first statuses of one namespace hang, full passes of other namespaces are not limited.
 func TestNobodyYieldsToFirstStatusesThatHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestNobodyYieldsToFirstStatusesThatHang(t *testing.T) {
 	})
 }
 
-// An object whose first status cannot be written takes no first place from others.
+// An object whose first status cannot be written keeps no first place.
 func TestAHangingFirstStatusDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	l := newLine(1, func(types.NamespacedName) bool { return true })
@@ -160,7 +160,7 @@ func TestNoGroupStarves(t *testing.T) {
 	same(t, popped[in("b", 1)] && popped[in("b", 2)], true)
 }
 
-// A pass over an object that is gone may be slow. Nothing is remembered of it afterwards.
+// A pass over an object that is gone may be slow. Nothing is remembered of the object afterwards.
 func TestLineForgetsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestLineGivesAllPlacesBack(t *testing.T) {
 	same(t, len(l.known), 0)
 }
 
-// The queue queues an object that changed during its pass again before the pass gives its place back.
+// An object that changed during its pass is queued again before the pass gives its place back.
 func TestLineGivesBackThePlaceThatWasTaken(t *testing.T) {
 	t.Parallel()
 	key := in("a", 1)
@@ -206,7 +206,7 @@ func TestLineGivesBackThePlaceThatWasTaken(t *testing.T) {
 	}
 }
 
-// Were a place lost each time, an object whose passes are slow would not be looked at any more in the end.
+// If a place were lost each time, objects with slow passes would get no passes any more in the end.
 func TestObjectsThatRecoverLoseNoPlaces(t *testing.T) {
 	t.Parallel()
 	l := newLine(2, nobody)
@@ -222,7 +222,7 @@ func TestObjectsThatRecoverLoseNoPlaces(t *testing.T) {
 	same(t, l.mayBegin(), true)
 }
 
-// hanging makes passes that hang in one namespace and end at once in all others.
+// hanging is a Reconciler whose passes hang in one namespace and end at once in all others.
 type hanging struct {
 	release, began, calm chan struct{}
 }
@@ -241,7 +241,7 @@ func (h *hanging) Reconcile(ctx context.Context, object *unstructured.Unstructur
 	return Outcome{}, nil
 }
 
-// Five hundred objects whose passes hang in one namespace: those of another begin at once, again and again.
+// The passes of five hundred objects hang in one namespace: those of another namespace begin at once, again and again.
 func TestBrokenObjectsDelayNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	h := &hanging{release: make(chan struct{}), began: make(chan struct{}, 500), calm: make(chan struct{})}

@@ -19,44 +19,45 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// LeaseName is the name of the Lease by which operators elect their leader.
+// LeaseName is the name of the Lease with which operators elect their leader.
 const LeaseName = "mysql-operator"
 
-// Config is what the engine needs to know. Only Rest is required, and LeaseNamespace with LeaderElect.
+// Config is the configuration of the engine. Only Rest is required, and LeaseNamespace with LeaderElect.
 type Config struct {
-	// Rest says how to reach the API server. Its throttle (QPS, Burst) is ignored: see MaxRequests.
+	// Rest configures access to the API server. Its throttle (QPS, Burst) is ignored: see MaxRequests.
 	Rest *rest.Config
-	// Namespaces limits the work to these namespaces; Roles in them are all the operator needs then. Empty means all namespaces, which
-	// needs ClusterRoles.
+	// Namespaces limits the operator to these namespaces; it then needs only Roles in them. Empty means all namespaces, which requires
+	// ClusterRoles.
 	Namespaces []string
-	// Workers is how many objects of a kind are worked on at once, slow ones apart. Default 8.
+	// Workers is how many objects of a kind have passes at once, except slow ones. Default 8.
 	Workers int
-	// MaxRequests is how many requests to the API server may run at once, watches and the lease apart. Default 32. The
-	// reads of one resource may be half of them, and so may its writes; all writes may be three quarters.
+	// MaxRequests is how many requests to the API server may run at once, except watches and requests for the Lease. Default 32. The reads
+	// of one resource may be half of them, and so may its writes; all writes may be three quarters.
 	MaxRequests int
-	// PassTimeout bounds one pass over an object. Default 60 s.
+	// PassTimeout limits one pass over an object. Default 60 s.
 	PassTimeout time.Duration
-	// SyncTimeout bounds how long the caches may take to fill at the start. Default 2 min.
+	// SyncTimeout limits how long the caches may take to fill at the start. Default 2 min.
 	SyncTimeout time.Duration
-	// DrainTimeout is how long passes may go on after the operator was told to stop. Default 20 s, within the 30 s that Kubernetes
+	// DrainTimeout is how long running passes may continue after the operator begins to stop. Default 20 s, within the 30 s that Kubernetes
 	// gives a Pod to end.
 	DrainTimeout time.Duration
 
-	// LeaderElect makes several operators agree on one that works, by a Lease in LeaseNamespace. Off means that this one works.
+	// LeaderElect makes several operators elect one that reconciles, with a Lease in LeaseNamespace. If it is off, this process reconciles.
 	LeaderElect    bool
 	LeaseNamespace string
-	// Identity tells this process from all others, in the Lease and in events: two that have the same both take the Lease for theirs.
-	// Default: the host's name and something random, since a Pod that is made again has its predecessor's host name.
+	// Identity distinguishes this process from all others, in the Lease and in events. Two processes with the same Identity would both
+	// assume that they hold the Lease. Default: the host's name and a random suffix, because a recreated Pod has the host name of the old
+	// one.
 	Identity string
-	// Leading is run beside the passes for as long as this process works, and ends with its context. Nil means nothing.
+	// Leading runs concurrently with the passes while this process is the leader; its context ends with them. Nil means nothing.
 	Leading func(ctx context.Context, m *Manager)
-	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Defaults 15 s, 10 s and 2 s. What the first
-	// has more than the other two together is the time that passes have to end when the Lease is lost.
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election. Defaults 15 s, 10 s and 2 s. When the Lease is
+	// lost, passes must end within LeaseDuration minus the sum of the other two.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
-	// Logger gets the engine's log lines, and is handed to reconcilers in their context. Default: none.
+	// Logger gets the engine's log lines; reconcilers get it in their context. Default: none.
 	Logger logr.Logger
-	// Registry gets the metrics. Default: a registry of their own that nobody reads.
+	// Registry gets the metrics. Default: a new registry that is not served.
 	Registry *prometheus.Registry
 	// Version is the operator's version, for the build_info metric and the user agent. Default "unknown".
 	Version string
@@ -179,7 +180,7 @@ func (m *Manager) add(controllers []Controller) error {
 	return nil
 }
 
-// RestConfig returns the client configuration the engine uses: requests made by it are counted in the metrics and bounded.
+// RestConfig returns the client configuration that the engine uses: its requests are counted in the metrics and limited.
 func (m *Manager) RestConfig() *rest.Config {
 	return rest.CopyConfig(m.rest)
 }
@@ -189,7 +190,7 @@ func (m *Manager) CachesSynced() error {
 	return errors.Join(m.informers.unsynced()...)
 }
 
-// InUse says whether the caches hold any object of the kind; false for a kind without a controller.
+// InUse reports whether the caches hold any object of the kind; false for a kind without a controller.
 func (m *Manager) InUse(kind schema.Kind) bool {
 	for _, c := range m.controllers {
 		if c.Kind == kind {
@@ -199,12 +200,12 @@ func (m *Manager) InUse(kind schema.Kind) bool {
 	return false
 }
 
-// Run fills the caches and then works, whenever this process is the leader, until ctx ends. Then it lets the passes under way finish
-// (for Config.DrainTimeout), gives up the lease, and returns nil. An API server that goes away does not end it. Losing the lease does
-// not either: all passes are ended, and the process is a standby again. It returns an error if the caches cannot be filled in time,
-// and if a pass does not end when it must: the process must end then, because the next leader may begin.
+// Run fills the caches. Then, until ctx ends, it reconciles whenever this process is the leader. When ctx ends, Run waits for running
+// passes (Config.DrainTimeout), releases the Lease, and returns nil. Run continues if the API server becomes unavailable. It also continues
+// if it loses the Lease: it ends all passes, and the process is a standby again. Run returns an error if the caches cannot be filled in
+// time, or if a pass does not end in time. The process must end then, because the next leader may begin.
 func (m *Manager) Run(ctx context.Context) error {
-	// The watches go on while the last passes finish.
+	// The watches continue while the last passes finish.
 	watching, stop := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), m.config.Logger))
 	defer m.informers.wait()
 	defer stop()
@@ -223,9 +224,9 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.campaign(ctx)
 }
 
-// serverUnavailable says, at most once a minute, that passes fail because the API server does not answer.
+// serverUnavailable logs, at most once a minute, that passes fail because the API server does not answer.
 func (m *Manager) serverUnavailable(err error) {
 	m.outage.Do(func() {
-		m.config.Logger.Error(err, "the API server does not answer, work goes on when it does")
+		m.config.Logger.Error(err, "the API server does not answer, reconciling continues when it does")
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// mark notes on a desired child a digest of what is desired. An operator that has just started tells by it that nothing else was applied
-// last, and so that it need not ask the API server by applying it again. Only what has a spec has fields for which that matters.
+// mark adds an annotation with a digest of the desired content to a desired child. With it, an operator that has just started knows that
+// the same content was applied last, without applying it again. Only objects with a spec have fields for which that matters.
 func mark(desired *unstructured.Unstructured) {
 	if _, hasSpec := desired.Object["spec"]; !hasSpec {
 		return
@@ -29,7 +29,7 @@ func markOf(object *unstructured.Unstructured) string {
 	return object.GetAnnotations()[schema.AppliedAnnotation]
 }
 
-// isMarkedAlike reports whether a live object has the mark of the desired one, and has it of the manager that owned tells of.
+// isMarkedAlike reports whether a live object has the same mark as the desired one, and the manager of owned owns that mark.
 func isMarkedAlike(desired, live *unstructured.Unstructured, owned ownership) bool {
 	metadata, _ := owned["f:"+metadataField].(map[string]any)
 	annotations, _ := metadata["f:annotations"].(map[string]any)
@@ -37,7 +37,7 @@ func isMarkedAlike(desired, live *unstructured.Unstructured, owned ownership) bo
 	return isOwned && markOf(desired) != "" && markOf(desired) == markOf(live)
 }
 
-// covers reports whether a value has all that is desired of it, and maybe more fields. The API server leaves out what is empty.
+// covers reports whether a value has everything that is desired; it may have more fields. The API server omits empty values.
 func covers(value, desired any) bool {
 	if value == nil && isEmpty(desired) {
 		return true

@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// claiming is a StatefulSet with volumeClaimTemplates, which are owned as a whole, and in which the API server puts defaults.
+// claiming is a StatefulSet with volumeClaimTemplates, which are owned as a whole, and in which the API server sets defaults.
 const claiming = `
 apiVersion: apps/v1
 kind: StatefulSet
@@ -26,30 +26,30 @@ func TestDefaultsWithinWhatIsOwnedAsAWhole(t *testing.T) {
 	t.Parallel()
 	const claims = ".spec.volumeClaimTemplates"
 	tests := map[string]struct {
-		// unmarked says that who applied it last left no mark.
+		// unmarked is true if the last apply left no mark.
 		unmarked bool
-		// others change the object, and desired changes what the operator wants, after it was applied.
+		// others changes the live object, and desired changes the desired one, after it was applied.
 		others  func(t *testing.T, live *unstructured.Unstructured)
 		desired func(t *testing.T, desired *unstructured.Unstructured)
 		want    string
 	}{
-		"the same is desired: defaults are no difference":             {},
-		"who applied it left no mark: nobody knows what are defaults": {unmarked: true, want: ".metadata.annotations or " + claims},
-		"a field is desired no more: it is no default": {
+		"the same is desired: defaults are no difference":               {},
+		"who applied it left no mark: defaults cannot be distinguished": {unmarked: true, want: ".metadata.annotations or " + claims},
+		"a field is no longer desired: it is no default": {
 			desired: func(t *testing.T, desired *unstructured.Unstructured) {
 				t.Helper()
 				unstructured.RemoveNestedField(first(t, desired.Object, "spec", "volumeClaimTemplates"), "spec", "storageClassName")
 			},
 			want: claims,
 		},
-		"somebody added a field: the API server took the list from us": {
+		"a user added a field: the operator no longer owns the list": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				put(t, first(t, live.Object, "spec", "volumeClaimTemplates"), "Block", "spec", "volumeMode")
 			},
 			want: claims,
 		},
-		"somebody forged the mark": {
+		"a user forged the mark": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				live.SetAnnotations(map[string]string{schema.AppliedAnnotation: "forged"})
@@ -73,7 +73,7 @@ func TestDefaultsWithinWhatIsOwnedAsAWhole(t *testing.T) {
 			}
 			live := applyAs(t, desired, test.others)
 			template := first(t, live.Object, "spec", "volumeClaimTemplates")
-			put(t, template, map[string]any{"phase": "Pending"}, "status") // as the API server does, whoever owns it
+			put(t, template, map[string]any{"phase": "Pending"}, "status") // as the API server does, whoever owns the list
 			unstructured.RemoveNestedField(template, "metadata", "namespace")
 			owned, _ := ownedBy(live, ManagerChildren)
 
@@ -82,14 +82,14 @@ func TestDefaultsWithinWhatIsOwnedAsAWhole(t *testing.T) {
 			}
 			mark(desired)
 			got := difference(desired, live, owned)
-			if !slices.Contains(strings.Split(test.want, " or "), got) { // the first that is found
+			if !slices.Contains(strings.Split(test.want, " or "), got) { // the first one found
 				t.Errorf("an apply would change %q, want %q", got, test.want)
 			}
 		})
 	}
 }
 
-// The first apply by an operator that marks what it applies is the last one.
+// An operator that adds marks applies an unchanged child once more, to add the mark.
 func TestAnEqualChildWithoutAMarkIsMarked(t *testing.T) {
 	t.Parallel()
 	desired := parse(t, claiming)

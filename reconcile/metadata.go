@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What comes out of a cache of metadata says that it is no more than that, in the API server's own words.
+// Objects from a cache of metadata have the API server's own apiVersion and kind for such objects.
 const (
 	metadataVersion = "meta.k8s.io/v1"
 	metadataKind    = "PartialObjectMetadata"
 )
 
-// objectOf returns what a cache holds as everybody reads it: a new object each time, since the cache holds it in a form that takes less
-// memory.
+// objectOf returns a cached item as an unstructured object. It decodes a new object at each call, because the cache holds items in a form
+// that needs less memory.
 func objectOf(item any) (*unstructured.Unstructured, bool) {
 	switch item := item.(type) {
 	case *unstructured.Unstructured:
@@ -36,8 +36,8 @@ func objectOf(item any) (*unstructured.Unstructured, bool) {
 	}
 }
 
-// KeepIdentity is a Transform for kinds that need to know of objects no more than whether they exist: namespace, name, UID, version, and
-// whether it is being deleted. Of any other change to such an object a kind with Watch.MetadataOnly hears nothing.
+// KeepIdentity is a Transform for kinds that only need to know whether objects exist. It keeps namespace, name, UID, version, and whether
+// the object is being deleted. A kind with Watch.MetadataOnly gets no pass for any other change to such an object.
 func KeepIdentity(item any) (any, error) {
 	switch item := item.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -63,8 +63,8 @@ func keepIdentity(kept, object metav1.Object) {
 	kept.SetDeletionTimestamp(object.GetDeletionTimestamp())
 }
 
-// isNews says whether an update says anything new: not what a watch repeats after an interruption, nor, where metadata is all that is
-// watched, a change of something else.
+// isNews reports whether an update changed anything. It is false for updates that a watch repeats after an interruption, and, in watches of
+// metadata only, for changes outside the metadata.
 func isNews(before, after any) bool {
 	if was, is := versionOf(before), versionOf(after); was == "" || is == "" || was == is {
 		return false

@@ -18,7 +18,7 @@ func podsResource() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Version: "v1", Resource: "pods"}
 }
 
-// podMetadata is what the API server sends of a Pod when it is asked for metadata.
+// podMetadata is the API server's answer for a Pod to a request for metadata.
 func podMetadata(namespace, name, version string) *metav1.PartialObjectMetadata {
 	pod := &metav1.PartialObjectMetadata{}
 	pod.APIVersion, pod.Kind = metadataVersion, metadataKind
@@ -86,7 +86,7 @@ func TestKeepIdentity(t *testing.T) {
 		same(t, object.Object, map[string]any{"apiVersion": metadataVersion, "kind": metadataKind, "metadata": want})
 	}
 	if got, err := KeepIdentity("not an object"); err != nil || got != "not an object" {
-		t.Errorf("something else was not handed back as it is: %v, %v", got, err)
+		t.Errorf("another type was not returned unchanged: %v, %v", got, err)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestWhatIsNews(t *testing.T) {
 	}
 }
 
-// A cache of metadata cannot tell whether an apply would change anything: the API server is asked.
+// A cache of metadata cannot show whether an apply would change anything: the operator asks the API server.
 func TestApplyOverMetadataReadsLive(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
@@ -169,7 +169,7 @@ func TestMetadataWatchesAreSharedWithTheirLike(t *testing.T) {
 	same(t, names, []string{"metadata of pods.v1 in all namespaces", "pods.v1 in all namespaces"})
 }
 
-// keysOfItems are the objects' namespaces and names.
+// keysOfItems returns the objects' namespaces and names.
 func keysOfItems(found []*unstructured.Unstructured) []string {
 	keys := []string{}
 	for _, object := range found {

@@ -13,7 +13,7 @@ import (
 // MetricsPrefix begins the name of every metric of the operator.
 const MetricsPrefix = "mysql_operator_"
 
-// metrics is what the engine measures.
+// metrics are the engine's metrics.
 type metrics struct {
 	passes    *prometheus.CounterVec
 	durations *prometheus.HistogramVec
@@ -28,18 +28,18 @@ type metrics struct {
 func newMetrics(registry prometheus.Registerer, version string) (*metrics, error) {
 	queue := newQueueMetrics()
 	m := &metrics{
-		passes:    counters("reconcile_total", "Passes over objects, by what became of them.", "kind", "result"),
+		passes:    counters("reconcile_total", "Passes over objects, by result.", "kind", "result"),
 		durations: passHistograms("reconcile_duration_seconds", "How long passes took.", "kind"),
 		panics:    counters("reconcile_panics_total", "Passes that panicked.", "kind"),
 		writes:    counters("reconcile_status_writes_total", "Statuses written.", "kind"),
 		leader:    prometheus.NewGauge(prometheus.GaugeOpts{Name: MetricsPrefix + "leader", Help: "Whether this process is the leader (1) or a standby (0)."}),
-		requests:  counters("api_requests_total", "Requests to the API server, by the code it answered (0: it did not answer).", "verb", "resource", "code"),
-		latencies: histograms("api_request_duration_seconds", "How long the API server took to answer, watches apart.", "verb"),
+		requests:  counters("api_requests_total", "Requests to the API server, by HTTP status code of the answer (0: no answer).", "verb", "resource", "code"),
+		latencies: histograms("api_request_duration_seconds", "How long the API server took to answer requests, except watches.", "verb"),
 		queue:     queue,
 	}
 	info := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        MetricsPrefix + "build_info",
-		Help:        "Always 1; its labels tell the operator's version and the Go release it was built with.",
+		Help:        "Always 1; its labels are the operator's version and the Go release it was built with.",
 		ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 	}, func() float64 { return 1 })
 
@@ -65,7 +65,7 @@ func histograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: MetricsPrefix + name, Help: help, Buckets: buckets}, labels)
 }
 
-// passHistograms are histograms for what takes less than a millisecond where there is nothing to do.
+// passHistograms returns histograms for durations that are below a millisecond if nothing needs to change.
 func passHistograms(name, help string, labels ...string) *prometheus.HistogramVec {
 	buckets := []float64{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: MetricsPrefix + name, Help: help, Buckets: buckets}, labels)
@@ -76,8 +76,8 @@ func (m *metrics) passed(kind, result string, took time.Duration) {
 	m.durations.WithLabelValues(kind).Observe(took.Seconds())
 }
 
-// queueMetrics gives the work queues their metrics without workqueue's process-wide provider. It implements
-// workqueue.MetricsProvider; a queue's name is its kind.
+// queueMetrics provides the work queues' metrics without workqueue's process-wide provider. It implements workqueue.MetricsProvider; a
+// queue's name is its kind.
 type queueMetrics struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
@@ -92,7 +92,7 @@ func newQueueMetrics() *queueMetrics {
 		adds:       counters("queue_adds_total", "Objects queued.", "kind"),
 		retries:    counters("queue_retries_total", "Objects queued again after a failure.", "kind"),
 		latency:    histograms("queue_latency_seconds", "How long objects waited for a pass.", "kind"),
-		work:       histograms("queue_work_seconds", "How long objects were held by a pass.", "kind"),
+		work:       histograms("queue_work_seconds", "How long passes held objects.", "kind"),
 	}
 }
 
@@ -100,7 +100,7 @@ func (q *queueMetrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{q.depth, q.unfinished, q.longest, q.adds, q.retries, q.latency, q.work}
 }
 
-// reset sets the gauges of a queue that was shut down, which leaves them as they were: nothing waits and nothing runs any more.
+// reset sets the gauges of a queue to 0. A queue that is shut down leaves them unchanged, although nothing waits or runs any more.
 func (q *queueMetrics) reset(name string) {
 	for _, gauge := range []*prometheus.GaugeVec{q.depth, q.unfinished, q.longest} {
 		gauge.WithLabelValues(name).Set(0)
@@ -142,14 +142,14 @@ func (q *queueMetrics) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return q.retries.WithLabelValues(name)
 }
 
-// objectStates counts each kind's objects by state whenever the metrics are read, from the caches.
+// objectStates counts each kind's objects by state, from the caches, when the metrics are read.
 type objectStates struct {
 	description *prometheus.Desc
 	caches      map[string]Lister
 }
 
 func newObjectStates(caches map[string]Lister) *objectStates {
-	description := prometheus.NewDesc(MetricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else what their conditions say.", []string{logKind, "state"}, nil)
+	description := prometheus.NewDesc(MetricsPrefix+"objects", "Objects of a kind, by state: their phase if they have one, else a state derived from their conditions.", []string{logKind, "state"}, nil)
 	return &objectStates{description: description, caches: caches}
 }
 
@@ -171,7 +171,7 @@ func (s *objectStates) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-// stateOf is one word for the state of an object of any kind.
+// stateOf returns one word for the state of an object of any kind.
 func stateOf(object *unstructured.Unstructured) string {
 	if object.GetDeletionTimestamp() != nil {
 		return "Deleting"

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// TestKindsMeasureTheirObjects reads a kind's own metric as its objects come and go.
+// TestKindsMeasureTheirObjects reads a kind's own metric while its objects are created and deleted.
 func TestKindsMeasureTheirObjects(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -46,7 +46,7 @@ func TestKindsMeasureTheirObjects(t *testing.T) {
 	measures("0")
 }
 
-// TestKindsCannotMeasureTheSame refuses two kinds' metrics of one name, naming the kind.
+// TestKindsCannotMeasureTheSame: two metrics of one name are refused, and the error names the kind.
 func TestKindsCannotMeasureTheSame(t *testing.T) {
 	t.Parallel()
 	leader := func(Lister) prometheus.Collector {

@@ -16,8 +16,8 @@ import (
 // resourceNames maps kinds whose plural may be irregular to their resources.
 type resourceNames map[apischema.GroupVersionKind]apischema.GroupVersionResource
 
-// resourceFor returns the resource of a kind: from the names given, else by the rule that all of Kubernetes' own kinds follow (lower
-// case, English plural). So no discovery request is needed to write an object.
+// resourceFor returns the resource of a kind: from the given names, else by the rule that all of Kubernetes' own kinds follow (lower case,
+// English plural). So writing an object needs no discovery request.
 func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.GroupVersionResource {
 	if resource, ok := n[kind]; ok {
 		return resource
@@ -26,7 +26,7 @@ func (n resourceNames) resourceFor(kind apischema.GroupVersionKind) apischema.Gr
 	return resource
 }
 
-// child turns a desired object of any form into an unstructured copy that says whose it is, nobody's without an owner, and tells its
+// child returns an unstructured copy of a desired object of any form, with owner as its controller if owner is not nil, and the object's
 // resource.
 func (c *Client) child(owner *unstructured.Unstructured, object any) (*unstructured.Unstructured, apischema.GroupVersionResource, error) {
 	desired, err := toUnstructured(object)
@@ -63,13 +63,13 @@ func toUnstructured(object any) (*unstructured.Unstructured, error) {
 	return desired, nil
 }
 
-// metadataField is where an object of any kind says which it is.
+// metadataField is the field of an object's metadata.
 const metadataField = "metadata"
 
-// versionField is where an object of any kind says of which API version it is.
+// versionField is the field of an object's API version.
 const versionField = "apiVersion"
 
-// newObject makes the beginning of an object.
+// newObject makes an object with only its apiVersion, kind and name.
 func newObject(apiVersion, kind string, key types.NamespacedName) *unstructured.Unstructured {
 	made := &unstructured.Unstructured{Object: map[string]any{}}
 	made.SetAPIVersion(apiVersion)

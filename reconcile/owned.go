@@ -12,12 +12,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// ownership is a managedFields entry as data (Kubernetes documentation, "Server-Side Apply"; the encoding is described in the API
-// reference under FieldsV1): a map whose keys are "f:<field>", "k:<the key fields of a list item, as JSON>", "v:<a set's value, as
-// JSON>" or "." for the item itself, and whose values are such maps again. An empty map marks a field owned as a whole.
+// ownership is a managedFields entry as data (Kubernetes documentation, "Server-Side Apply"; the API reference describes the encoding under
+// FieldsV1). It is a map whose keys are "f:<field>", "k:<the key fields of a list item, as JSON>", "v:<a set's value, as JSON>", or "." for
+// the item itself. Its values are such maps again. An empty map marks a field that is owned as a whole.
 type ownership map[string]any
 
-// ownedBy returns what a field manager applied to the object, and false if it never applied anything in the object's version.
+// ownedBy returns what a field manager applied to the object. It returns false if the manager never applied anything in the object's API
+// version.
 func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool) {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	entries, _ := metadata[managedFieldsField].([]any)
@@ -37,13 +38,13 @@ func ownedBy(object *unstructured.Unstructured, manager string) (ownership, bool
 	return nil, false
 }
 
-// difference compares a desired object with the live one as far as the desired one speaks and its manager owns, and returns the path
-// of the first field in which an apply would change something: a value that differs, a field not owned yet (or taken by another
-// manager), an owned field that is desired no more. Empty means that an apply would change nothing. What the API server defaults, or
-// others write, is not looked at.
+// difference compares a desired object with the live one, and returns the path of the first field that an apply would change. It compares
+// the fields that desired contains and the fields that its manager owns. An apply would change a value that differs, a desired field that
+// the manager does not own (yet, or any more), and an owned field that is no longer desired. Empty means that an apply would change
+// nothing. Defaults of the API server and fields that others write are not compared.
 //
-// Within a field that is owned as a whole nothing tells the API server's defaults from what was applied earlier and is desired no more.
-// There more than is desired counts as a default if the very same was applied last (see mark).
+// In a field that is owned as a whole, nothing distinguishes defaults from values that were applied earlier and are no longer desired.
+// There, additional values count as defaults if an equal object was applied last (see mark).
 func difference(desired, live *unstructured.Unstructured, owned ownership) string {
 	wanted := map[string]any{}
 	for field, value := range desired.Object {
@@ -64,11 +65,11 @@ func difference(desired, live *unstructured.Unstructured, owned ownership) strin
 
 // comparison compares a desired object with a live one.
 type comparison struct {
-	// isAppliedLast says that the live object was last applied from an equal desired one.
+	// isAppliedLast is true if an equal desired object was applied last to the live object.
 	isAppliedLast bool
 }
 
-// withoutIdentity leaves out what names an object: no manager ever owns it.
+// withoutIdentity leaves out the fields that identify an object: no manager ever owns them.
 func withoutIdentity(metadata map[string]any) map[string]any {
 	kept := map[string]any{}
 	for field, value := range metadata {
@@ -127,13 +128,13 @@ func (c comparison) inMap(desired, live map[string]any, owned ownership, path st
 	return ""
 }
 
-// isLeftOut reports whether a desired field asks for nothing that can differ.
+// isLeftOut reports whether a desired field contains nothing that can differ.
 func isLeftOut(field string, value any, path string) bool {
 	isEmptyMetadata := path == "" && field == metadataField && reflect.DeepEqual(value, map[string]any{})
 	return value == nil || field == schema.AppliedAnnotation || isEmptyMetadata
 }
 
-// inList compares lists whose items are told apart by key fields or, in sets, by value. The order counts.
+// inList compares lists whose items are identified by key fields or, in sets, by value. The order counts.
 func (c comparison) inList(desired, live []any, owned ownership, path string) string {
 	if len(desired) != ownedItems(owned) {
 		return path
@@ -167,8 +168,8 @@ func ownedItems(owned ownership) int {
 	return count
 }
 
-// ownedItem finds the one entry of ownership that speaks of a list item, and returns the item's key as a value to look for. A key
-// field that the item leaves out was defaulted by the API server, and matches.
+// ownedItem finds the entry of ownership for a list item, and returns the item's key as a value to search for. The API server defaulted a
+// key field that the item does not set; it matches.
 func ownedItem(item any, owned ownership) (key any, fields ownership, ok bool) {
 	for name, value := range owned {
 		encoded, isKey := strings.CutPrefix(name, "k:")

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// set is a StatefulSet with all that makes the comparison hard: lists by key with several and with defaulted keys, maps, atomic maps,
+// set is a StatefulSet with everything that makes the comparison hard: lists with several and with defaulted key fields, maps, atomic maps,
 // empty structures.
 const set = `
 apiVersion: apps/v1
@@ -48,13 +48,13 @@ spec:
 func TestDifferenceFindsWhatAnApplyWouldChange(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		// applied is what the operator applied last; others is what others changed since; desired is what it wants now.
+		// others changes the object after the operator applied it; desired changes what the operator wants now.
 		others  func(t *testing.T, live *unstructured.Unstructured)
 		desired func(t *testing.T, desired *unstructured.Unstructured)
 		want    string
 	}{
 		"what was applied is still wanted": {want: ""},
-		"the API server's defaults are not ours": {
+		"the API server's defaults are ignored": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				put(t, live.Object, "Parallel", "spec", "podManagementPolicy")
@@ -64,28 +64,28 @@ func TestDifferenceFindsWhatAnApplyWouldChange(t *testing.T) {
 			},
 			want: "",
 		},
-		"someone else's annotation is not ours": {
+		"another client's annotation is ignored": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				live.SetAnnotations(map[string]string{"example.com/seen": "yes"})
 			},
 			want: "",
 		},
-		"someone scaled it by hand": {
+		"a user scaled it by hand": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				put(t, live.Object, int64(7), "spec", "replicas")
 			},
 			want: ".spec.replicas",
 		},
-		"someone removed our label": {
+		"a user removed the operator's label": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				live.SetLabels(nil)
 			},
 			want: ".metadata.labels",
 		},
-		"someone removed a container": {
+		"a user removed a container": {
 			others: func(t *testing.T, live *unstructured.Unstructured) {
 				t.Helper()
 				containers, _, _ := unstructured.NestedSlice(live.Object, "spec", "template", "spec", "containers")
@@ -204,7 +204,7 @@ func TestOwnedByNeedsAnEntryOfTheSameVersion(t *testing.T) {
 	t.Parallel()
 	live := applyAs(t, parse(t, set), nil)
 	if _, ok := ownedBy(live, "mysql-operator-other"); ok {
-		t.Error("another manager's entry was taken for ours")
+		t.Error("another manager's entry was taken for the operator's")
 	}
 	live.SetAPIVersion("apps/v2")
 	if _, ok := ownedBy(live, ManagerChildren); ok {
@@ -232,7 +232,8 @@ spec: {template: {metadata: {annotations: {sizeLimit: 1024Ki}}}, volume: {sizeLi
 	same(t, object.Object, want.Object)
 }
 
-// applyAs applies desired as the operator with the API server's own implementation of server-side apply, and then has others change it.
+// applyAs applies desired as the operator, with the API server's own implementation of server-side apply. Then others changes the object as
+// another client.
 func applyAs(t *testing.T, desired *unstructured.Unstructured, others func(*testing.T, *unstructured.Unstructured)) *unstructured.Unstructured {
 	t.Helper()
 	kind := apischema.FromAPIVersionAndKind(desired.GetAPIVersion(), desired.GetKind())
@@ -280,7 +281,7 @@ func put(t *testing.T, content map[string]any, value any, path ...string) {
 	}
 }
 
-// first returns the first item of a list itself, not a copy.
+// first returns the first item of a list, not a copy.
 func first(t *testing.T, content map[string]any, path ...string) map[string]any {
 	t.Helper()
 	found, _, err := unstructured.NestedFieldNoCopy(content, path...)

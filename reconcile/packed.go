@@ -10,25 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// packer packs the objects of one watch. They are much alike: each is compressed with the first one as the dictionary, which takes a
-// quarter of the memory of its JSON, or less. Decoded, as maps of maps, it would take five times that of JSON.
+// packer packs the objects of one watch. They are very similar: each is compressed with the first one as the dictionary, which takes a
+// quarter of the memory of its JSON, or less. Decoded, as maps of maps, an object would take five times the memory of its JSON.
 type packer struct {
 	once  sync.Once
 	first *s2.Dict
 }
 
-// packed is an object in the form in which a cache holds it. What is asked for most often is beside it.
+// packed is an object in the form in which a cache holds it. Fields that are read often are stored uncompressed in addition.
 type packed struct {
 	namespace, name, version string
 	uid, controller          types.UID
-	// unseen is what isUnseen reports of the object.
+	// unseen is the result of isUnseen for the object.
 	unseen bool
 	// content is JSON, compressed with first unless that is nil.
 	content []byte
 	first   *s2.Dict
 }
 
-// pack returns an object as a cache holds it; anything but an unstructured object as it is.
+// pack returns an object in the form in which a cache holds it. It returns anything but an unstructured object as it is.
 func (p *packer) pack(item any) any {
 	object, ok := item.(*unstructured.Unstructured)
 	if !ok {
@@ -53,7 +53,7 @@ func (p *packer) pack(item any) any {
 	return small
 }
 
-// unpack decodes an object anew: whoever asked may change it.
+// unpack decodes an object at each call: the caller may change it.
 func (p *packed) unpack() (*unstructured.Unstructured, bool) {
 	content := p.content
 	if p.first != nil {
@@ -66,7 +66,7 @@ func (p *packed) unpack() (*unstructured.Unstructured, bool) {
 	return object, json.Unmarshal(content, &object.Object) == nil
 }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor, by which client-go learns an object's key and version.
+// GetObjectMeta implements metav1.ObjectMetaAccessor, through which client-go reads an object's key and version.
 func (p *packed) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, ResourceVersion: p.version, UID: p.uid}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// What a cache holds takes little memory, and is read as it was. Whoever reads it may change what he was given.
+// A cache's items take little memory, and are read unchanged. Readers may change the objects that they get.
 func TestPackedObjectsAreReadAsTheyWere(t *testing.T) {
 	t.Parallel()
 	object := configMap("shop", "db", "7")
@@ -40,12 +40,12 @@ func TestPackedObjectsAreReadAsTheyWere(t *testing.T) {
 	same(t, isNews(item, small.pack(configMap("shop", "db", "8"))), true)
 }
 
-// Objects of one watch are much alike. Whoever made the first of them, the others are read as they were.
+// Objects of one watch are very similar. Whatever the first of them contains, the others are read unchanged.
 func TestObjectsThatAreAlikeTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	source, random := rand.New(rand.NewPCG(1, 2)), make([]byte, 1<<20)
 	for i := range random {
-		random[i] = byte('0' + source.IntN(64)) // what cannot be compressed much
+		random[i] = byte('0' + source.IntN(64)) // content that can hardly be compressed
 	}
 	for name, first := range map[string]*unstructured.Unstructured{
 		"one like it": configMap("shop", "first", "1"), "an empty one": {Object: map[string]any{}},

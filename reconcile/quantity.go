@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// canonicalise writes the quantities in a desired object's spec the way the API server will ("1024Mi" as "1Gi", "1000m" as "1"), so
-// that they can be compared with it. It looks only where the API has quantities, and never into metadata, whose values are text.
+// canonicalise writes the quantities in a desired object's spec as the API server does ("1024Mi" as "1Gi", "1000m" as "1"), so that they
+// can be compared with the stored ones. It looks only at fields where the API has quantities, and never at metadata, whose values are text.
 func canonicalise(desired *unstructured.Unstructured) {
 	if spec, ok := desired.Object["spec"].(map[string]any); ok {
 		canonicaliseIn(spec)
@@ -25,7 +25,7 @@ func canonicaliseIn(content any) {
 		for field, inner := range value {
 			switch field {
 			case metadataField:
-				// Labels and annotations may bear any name.
+				// Labels and annotations may have any name.
 			case "requests", "limits", "hard", "capacity":
 				canonicaliseValues(inner)
 			case "sizeLimit", "divisor":
@@ -47,7 +47,7 @@ func canonicaliseValues(content any) {
 	}
 }
 
-// canonical leaves what is no quantity as it is: the API server will say so better.
+// canonical leaves a value that is no quantity as it is: the API server reports a better error.
 func canonical(value any) any {
 	switch value.(type) {
 	case string, int64, float64:

@@ -10,8 +10,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Regarding reads, from the API server itself, the events that tell of an object: what Kubernetes has to say about it. They are v1
-// Events in no particular order, at most a few hundred. The Controller's Rules have to allow listing events of the core group.
+// Regarding reads from the API server the events about an object that Kubernetes components wrote. They are v1 Events in no particular
+// order, at most a few hundred. The Controller's Rules must allow listing events of the core group.
 func (c *Client) Regarding(ctx context.Context, object *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
 	events := c.api.Resource(apischema.GroupVersionResource{Version: "v1", Resource: "events"}).Namespace(object.GetNamespace())
 	about := fields.OneTermEqualSelector("involvedObject.uid", string(object.GetUID())).String()

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// requestSlots bound how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30 seconds:
-// the reads of one resource may take no more than half of the slots, neither may its writes, and both together, like all writes, no more
-// than three quarters. So one resource that hangs leaves a quarter of the slots to others. If two hang, others wait: in reads for reads
-// that hang, in writes for writes.
+// requestSlots limits how many requests run at once. An admission webhook that hangs holds every write of one resource for up to 30
+// seconds. So the reads of one resource may take at most half of the slots, and so may its writes. Both together, and all writes, may take
+// at most three quarters. If one resource hangs, a quarter of the slots remains for others. If two hang, others wait: reads for hanging
+// reads, writes for hanging writes.
 type requestSlots struct {
 	all, writes chan struct{}
 
@@ -17,13 +17,13 @@ type requestSlots struct {
 	shares map[shareOf]chan struct{}
 }
 
-// shareOf names what has a share of the slots.
+// shareOf names a group of requests that has a share of the slots.
 type shareOf struct {
 	resource string
 	requests requestClass
 }
 
-// requestClass is a part of a resource's requests.
+// requestClass is a class of a resource's requests.
 type requestClass int
 
 const (
@@ -42,7 +42,7 @@ func newRequestSlots(atOnce int) *requestSlots {
 
 func threeQuarters(slots int) int { return max(1, slots*3/4) }
 
-// take waits until a request may run, and returns what ends that.
+// take waits until a request may run, and returns the function that releases its slots.
 func (s *requestSlots) take(ctx context.Context, wanted asked) (give func(), err error) {
 	both := s.of(shareOf{wanted.resource, readsAndWrites})
 	needed := []chan struct{}{s.of(shareOf{wanted.resource, reads}), both, s.all}

@@ -60,7 +60,7 @@ func ask(t *testing.T, client *http.Client, method, url string) {
 	_ = response.Body.Close()
 }
 
-// A webhook that hangs on one resource delays no request for another.
+// A webhook that hangs on one resource does not delay requests for another.
 func TestHangingWritesOfAResourceDelayNoOther(t *testing.T) {
 	t.Parallel()
 	client, address, hang := hangingWrites(t, "deployments")
@@ -76,7 +76,7 @@ func TestHangingWritesOfAResourceDelayNoOther(t *testing.T) {
 	}
 }
 
-// Where all writes hang, what is there can be read.
+// If all writes hang, reads still succeed.
 func TestHangingWritesDelayNoReads(t *testing.T) {
 	t.Parallel()
 	client, address, hang := hangingWrites(t, "deployments", "statefulsets", "services")
@@ -90,7 +90,7 @@ func TestHangingWritesDelayNoReads(t *testing.T) {
 	}
 }
 
-// A webhook that hangs on the writes of a resource delays no read of that resource: a pass reads it live before it decides.
+// A webhook that hangs on the writes of a resource does not delay reads of that resource: a pass reads it live before it decides.
 func TestHangingWritesOfAResourceDelayNoReadsOfIt(t *testing.T) {
 	t.Parallel()
 	client, address, hang := hangingWrites(t, "deployments")
@@ -106,7 +106,7 @@ func TestHangingWritesOfAResourceDelayNoReadsOfIt(t *testing.T) {
 	}
 }
 
-// A resource of which no request is answered, neither reads nor writes, leaves slots to all others.
+// A resource of which the API server answers no request, neither reads nor writes, leaves slots for all others.
 func TestAHangingResourceTakesNotAllSlots(t *testing.T) {
 	t.Parallel()
 	slots := newRequestSlots(32)
@@ -118,7 +118,7 @@ func TestAHangingResourceTakesNotAllSlots(t *testing.T) {
 	}
 	for _, verb := range []string{"get", "apply"} {
 		for try(asked{verb, "tdsets"}) == nil {
-			continue // it hangs, and is never given back
+			continue // the request hangs, and never gives its slots back
 		}
 	}
 	for _, verb := range []string{"get", "apply"} {

@@ -4,8 +4,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// Rules returns the permissions a kind needs in every namespace it is reconciled in: those the engine needs for it, followed by the
-// Controller's own.
+// Rules returns the permissions that a kind needs in every namespace in which it is reconciled: those that the engine needs for it,
+// followed by the Controller's own.
 func Rules(controller Controller) []rbacv1.PolicyRule {
 	kind := controller.Kind
 	rules := []rbacv1.PolicyRule{
@@ -14,8 +14,8 @@ func Rules(controller Controller) []rbacv1.PolicyRule {
 		{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
 	}
 	if !controller.Childless {
-		// Children name their owner with blockOwnerDeletion, which some clusters allow only to who may finalize the owner
-		// (Kubernetes documentation, "Admission Controllers": OwnerReferencesPermissionEnforcement).
+		// Children name their owner with blockOwnerDeletion. Some clusters allow that only to clients with permission to update the owner's
+		// finalizers (Kubernetes documentation, "Admission Controllers": OwnerReferencesPermissionEnforcement).
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural + "/finalizers"}, Verbs: []string{"update"}})
 	}
 	for _, watch := range controller.Watches {
@@ -25,12 +25,12 @@ func Rules(controller Controller) []rbacv1.PolicyRule {
 	return append(rules, controller.Rules...)
 }
 
-// reading returns the verbs of a cache.
+// reading returns the verbs that a cache needs.
 func reading() []string {
 	return []string{"get", "list", verbWatch}
 }
 
-// LeaseRules returns the permissions leader election needs in the operator's own namespace.
+// LeaseRules returns the permissions that leader election needs in the operator's own namespace.
 func LeaseRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"create"}},

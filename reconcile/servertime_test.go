@@ -10,16 +10,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTheAPIServersTimeIsHeard: each answer that was made for the request tells the time; between answers it goes on by the process' own
+// TestTheAPIServersTimeIsHeard: each answer to the request itself sets the clock. Between answers, the clock continues by the process's own
 // measure.
 func TestTheAPIServersTimeIsHeard(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
-		// answers are the headers of the answers, a minute apart, and status is their code.
+		// answers are the headers of the answers, a minute apart; status is their code.
 		answers []http.Header
 		status  int
-		// want is the API server's time a minute after the last of them; empty where nobody knows.
+		// want is the API server's time a minute after the last answer; empty if it is unknown.
 		want string
 	}{
 		"nothing was asked yet":       {},
@@ -67,7 +67,7 @@ func TestTheAPIServersTimeIsHeard(t *testing.T) {
 	}
 }
 
-// dated are the headers of an answer of a time, with an age if it is out of a cache.
+// dated returns the headers of an answer with a date, and with an age if it comes from a cache.
 func dated(at string, age ...string) http.Header {
 	said, err := time.Parse(time.DateTime, at)
 	if err != nil {

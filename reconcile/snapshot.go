@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/tools/pager"
 )
 
-// freshFor is how long a snapshot counts as what the API server has now: passes that begin within this time share it, or the failure to
-// list. What took long counts for longer, listShare times as long as it took: an API server that is slow must not be kept busy by lists. A
-// failure counts half as long again as it took.
+// freshFor is how long a snapshot counts as current: passes that begin within this time share it, or share the failure to list. A slow list
+// counts for longer, listShare times its duration, so that lists do not keep a slow API server busy. A failure counts for one and a half
+// times its duration.
 const (
 	freshFor  = 2 * time.Second
 	listShare = 4
@@ -27,36 +27,36 @@ const (
 // listsAtOnce is how many resources are listed at once for the passes of a namespace.
 const listsAtOnce = 4
 
-// snapshot is a namespace of a resource as a live list found it. As long as the watch is behind the list, the view reads the snapshot.
+// snapshot is a live list of a resource in one namespace. While the watch is behind the list, the view reads the snapshot.
 type snapshot struct {
 	version string
-	// objects is nil if the cache held all that the list found, and nothing else, or holds that by now.
+	// objects is nil if the cache had exactly the listed objects, or has them by now.
 	objects cache.Indexer
 }
 
 // listing is the latest live list of a namespace.
 type listing struct {
-	// turn is held by who lists, and by nobody else.
+	// turn is held by the only pass that lists.
 	turn chan struct{}
-	// at is when the list began, took how long it took, and err why it failed. They are read and written by who has the turn.
+	// at is when the list began, took its duration, and err why it failed. Only the holder of turn reads and writes them.
 	at   time.Time
 	took time.Duration
 	err  error
 }
 
-// isRecent says whether a list answers for one that is asked for now.
+// isRecent reports whether a pass can use this list instead of a new one.
 func (l *listing) isRecent(now time.Time) bool {
 	counts := max(freshFor, listShare*l.took)
 	if l.err != nil {
-		counts = max(freshFor, l.took*3/2) // passes fail meanwhile
+		counts = max(freshFor, l.took*3/2) // passes fail while this failure counts
 	}
 	return !l.at.IsZero() && now.Sub(l.at) < counts
 }
 
-// liveList lists a namespace of a view's resource live. The objects are transformed as those in the cache are.
+// liveList lists a view's resource in a namespace on the API server. It transforms the objects as for the cache.
 type liveList func(ctx context.Context, namespace string) (items []any, version string, err error)
 
-// lister returns what lists a watch's objects live.
+// lister returns the function that lists a watch's objects on the API server.
 func (s *informers) lister(key informerKey, transform cache.TransformFunc) liveList {
 	if transform == nil {
 		transform = TrimMetadata
@@ -114,7 +114,7 @@ func (v *view) snapshotOf(namespace string) *snapshot {
 	return nil
 }
 
-// active returns the snapshots that replace the cache, by namespace; none most of the time.
+// active returns the snapshots that replace the cache, by namespace. Most of the time there is none.
 func (v *view) active() map[string]*snapshot {
 	v.mu.RLock()
 	namespaces := make([]string, 0, len(v.snapshots))
@@ -131,7 +131,8 @@ func (v *view) active() map[string]*snapshot {
 	return active
 }
 
-// items reads all stores, and the snapshots in the place of what they replace. The items are as the caches hold them.
+// items reads all stores, and for namespaces with a snapshot the snapshot instead. It returns the items in the form in which the caches
+// hold them.
 func (v *view) items(read func(cache.Indexer) []any) []any {
 	active := v.active()
 	found := []any{}
@@ -157,7 +158,7 @@ func namespaceOf(item any) string {
 	return object.GetNamespace()
 }
 
-// refresh lists a namespace live, unless that was done or tried a moment ago, and keeps the list if the cache is behind it.
+// refresh lists a namespace on the API server, unless that was done or tried a moment ago. It keeps the list if the cache is behind it.
 func (v *view) refresh(ctx context.Context, namespace string, now time.Time) error {
 	if _, ok := v.store(namespace); !ok {
 		return nil
@@ -175,19 +176,19 @@ func (v *view) refresh(ctx context.Context, namespace string, now time.Time) err
 	began := time.Now()
 	err := v.take(ctx, namespace)
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-		return err // it was given up, for whatever reason, and says nothing of the API server
+		return err // the list was cancelled, for whatever reason, and is no evidence about the API server
 	}
 	last.at, last.took, last.err = now, time.Since(began), err
 	return err
 }
 
-// isNewer says whether a version is certainly newer than another.
+// isNewer reports whether a version is certainly newer than another.
 func isNewer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order > 0
 }
 
-// listingOf returns what is known of the lists of a namespace. Each namespace has its own turns: those of others do not wait for a slow
+// listingOf returns the latest list of a namespace. Each namespace has its own turn: passes of other namespaces do not wait for a slow
 // list.
 func (v *view) listingOf(namespace string) *listing {
 	v.mu.Lock()
@@ -201,8 +202,8 @@ func (v *view) listingOf(namespace string) *listing {
 	return v.lists[namespace]
 }
 
-// tidy forgets the lists that answer for none any more, and the snapshots that the cache has reached: their namespaces may be gone. It
-// looks from time to time.
+// tidy removes lists that are no longer recent, and snapshots that the cache has reached, because their namespaces may be gone. It does so
+// at most once in freshFor.
 func (v *view) tidy(now time.Time) {
 	v.mu.RLock()
 	isDue := len(v.lists)+len(v.snapshots) > 0 && now.Sub(v.tidied) >= freshFor
@@ -250,7 +251,7 @@ func (v *view) take(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// holds says whether a store shows, in a namespace, all that a list of this version found, or something newer.
+// holds reports whether a store has, in a namespace, exactly the objects of a list with this version, or newer ones.
 func holds(store cache.Indexer, namespace string, items []any, version string) bool {
 	listed := map[string]string{}
 	for _, item := range items {
@@ -273,7 +274,7 @@ func holds(store cache.Indexer, namespace string, items []any, version string) b
 	return len(listed) == 0
 }
 
-// isBehind says whether a cache of the kind is known to be behind the API server in a namespace.
+// isBehind reports whether a cache of the kind is known to be behind the API server in a namespace.
 func (c *controller) isBehind(namespace string, now time.Time) bool {
 	for _, cached := range c.caches {
 		cached.tidy(now)
@@ -284,7 +285,7 @@ func (c *controller) isBehind(namespace string, now time.Time) bool {
 	return false
 }
 
-// catchUp has all caches of the kind show what the API server has in a namespace now.
+// catchUp makes all caches of the kind show what the API server has now in a namespace.
 func (c *controller) catchUp(ctx context.Context, namespace string, now time.Time) error {
 	group, listing := errgroup.WithContext(ctx)
 	group.SetLimit(listsAtOnce)

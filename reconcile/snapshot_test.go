@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// lagging is a view whose watch shows what the test puts into its store, and whose live list finds what is in live.
+// lagging is a view whose watch shows the objects in store, and whose live list finds those in live.
 type lagging struct {
 	*view
 	store   cache.Indexer
@@ -139,7 +139,7 @@ func TestPassesOfAMomentShareALiveList(t *testing.T) {
 	same(t, l.lists, 2)
 }
 
-// The list of one namespace hangs: passes of another one list theirs meanwhile.
+// The list of one namespace hangs: passes of another namespace list theirs meanwhile.
 func TestASlowListHoldsUpItsNamespaceAlone(t *testing.T) {
 	t.Parallel()
 	l := newLagging()
@@ -175,7 +175,7 @@ func TestAListThatFailedIsNotRepeatedAtOnce(t *testing.T) {
 	same(t, errors.Is(l.refresh(t.Context(), "b", clock), l.fails), true)
 	same(t, l.lists, 2)
 
-	// One that is given up says nothing of the API server: the next one lists.
+	// A list that was cancelled says nothing about the API server: the next pass lists again.
 	given, cancel := context.WithCancel(t.Context())
 	cancel()
 	clock = clock.Add(freshFor)
@@ -184,7 +184,7 @@ func TestAListThatFailedIsNotRepeatedAtOnce(t *testing.T) {
 	same(t, l.refresh(t.Context(), "a", clock) == nil, true)
 }
 
-// Namespaces come and go. Of those that were listed while the watch was behind nothing stays once it has caught up.
+// Namespaces come and go. Of namespaces that were listed while the watch was behind, the view keeps nothing after the watch has caught up.
 func TestNothingIsKeptOfListsThatAreOver(t *testing.T) {
 	t.Parallel()
 	l := newLagging()
@@ -228,7 +228,7 @@ func TestForHowLongAListCounts(t *testing.T) {
 	}
 }
 
-// single makes a child where the caches show none: a schedule that forbids a second backup beside the first.
+// single makes a child if the caches show none, as a schedule that forbids a second concurrent backup.
 type single struct {
 	api  *Client
 	made int
@@ -273,7 +273,7 @@ func TestAPassNeverDecidesOnACacheThatLacksItsOwnWrites(t *testing.T) {
 	same(t, maker.made, 1)
 	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
 
-	// Where the live list fails there is no pass.
+	// If the live list fails, there is no pass.
 	clock = clock.Add(barrierPatience + time.Second)
 	children.fails = errors.New("the API server is slow")
 	same(t, s.attempt(t.Context(), owner()).result, resultFailed)
@@ -285,14 +285,14 @@ func TestAPassNeverDecidesOnACacheThatLacksItsOwnWrites(t *testing.T) {
 	same(t, maker.made, 1)
 	same(t, children.lists, 4)
 
-	// The watch catches up: nothing is listed any more.
+	// The watch catches up: no pass lists any more.
 	children.shows(t, configMap("shop", "n1", "20"))
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, children.lists, 4)
 	same(t, maker.made, 1)
 }
 
-// What a pass made was deleted by somebody while the watch stood still: the list finds nothing that the cache lacks, and that is enough.
+// A user deleted what a pass had made while the watch was stuck: the list finds only what the cache has, and the pass begins.
 func TestAPassDoesNotWaitForWhatSomebodyDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
@@ -316,7 +316,7 @@ func TestAPassDoesNotWaitForWhatSomebodyDeletedMeanwhile(t *testing.T) {
 	}
 	same(t, children.lists, 1)
 
-	// Nothing is kept of the list once the watch is past it.
+	// The view keeps nothing of the list after the watch has passed it.
 	children.shows(t, configMap("shop", "other", "40"))
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, children.snapshotOf("shop") == nil, true)

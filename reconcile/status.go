@@ -14,8 +14,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// writeStatus makes status the object's whole status, if it is not already: one server-side apply on the status subresource, with the
-// resourceVersion the pass began with as precondition (apierrors.IsConflict if the object was changed since).
+// writeStatus makes status the object's whole status, if it is not already. It sends one server-side apply to the status subresource. The
+// resourceVersion that the pass began with is a precondition (apierrors.IsConflict if the object was changed since).
 func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructured, status any) error {
 	desired, err := schema.Encode(status)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Client) writeStatus(ctx context.Context, object *unstructured.Unstructu
 	resource := c.names.resourceFor(object.GroupVersionKind())
 	to, wanted := appliedTo{manager: ManagerStatus, child: nameOf(resource, object)}, digest(desired)
 	if last, ok := c.journal.lastApplied(ctx, to); ok && last == appliedAs(object.GetUID(), wanted, digest(present)) {
-		// The definition defaults part of this status: writing it again would bring nothing.
+		// The definition defaults part of this status: writing it again would change nothing.
 		return nil
 	}
 	written, err := c.resource(resource, object).ApplyStatus(ctx, object.GetName(), statusDocument(object, desired), metav1.ApplyOptions{FieldManager: ManagerStatus, Force: true})
@@ -53,7 +53,8 @@ func statusDocument(object *unstructured.Unstructured, status map[string]any) *u
 	return document
 }
 
-// sameStatus compares two statuses. Conditions are a map by type, so their order says nothing: the API server keeps its own.
+// sameStatus reports whether two statuses are equal. Conditions are a map by type, so their order does not count: the API server has its
+// own order.
 func sameStatus(desired, present map[string]any) bool {
 	return reflect.DeepEqual(withSortedConditions(desired), withSortedConditions(present))
 }

@@ -16,16 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// closingTime is how long the status and the events of a pass may take to write, apart from the pass's own time.
+// closingTime is how long writing the status and the events of a pass may take, in addition to the pass's own time.
 const closingTime = 10 * time.Second
 
-// When an object comes again that waits for something else than its own work.
+// When to requeue an object whose pass waits for a cache or for the API server.
 const (
 	againForCache  = 50 * time.Millisecond
 	againForServer = 2 * time.Second
 )
 
-// term is a kind's work while this process is the leader. Nothing in it outlives the term.
+// term runs the passes of a kind while this process is the leader. Nothing in it outlives the term.
 type term struct {
 	controller  *controller
 	queue       queue
@@ -38,21 +38,22 @@ type term struct {
 	passTimeout time.Duration
 	unavailable func(error)
 
-	// lagging is when people are told that a cache lags behind our writes.
+	// lagging limits how often the operator logs that a cache is behind the operator's own writes.
 	lagging rate.Sometimes
 
 	passes  sync.WaitGroup
 	mu      sync.Mutex
 	visited map[types.NamespacedName]visit
 	current sets.Set[types.NamespacedName]
-	// owed are the objects whose end the Reconciler has to be told. An object is among them before its first pass: it may be gone by then.
+	// owed are the objects for which the engine must call Ender.End when they are gone. An object is in the set before its first pass,
+	// because it may be gone by then.
 	owed sets.Set[types.NamespacedName]
 }
 
-// visit is an object's last live pass.
+// visit records an object's last live pass.
 type visit struct {
 	uid types.UID
-	// uncertain says that what the API server has was left open since: the next pass is a live one again.
+	// uncertain is true if the state on the API server became unknown since then: the next pass is again a live one.
 	uncertain bool
 }
 
@@ -75,8 +76,7 @@ func newTerm(c *controller, m *Manager) *term {
 	}
 }
 
-// run makes passes until stop ends; then it begins no more, and returns while some may still be running: wait for passes. work is the
-// context of the passes.
+// run starts passes until stop ends. It returns while some may still be running: wait for t.passes. work is the context of the passes.
 func (t *term) run(stop, work context.Context) {
 	t.queue = t.controller.open(t.metrics.queue, t.line, t.owe)
 	defer context.AfterFunc(stop, t.controller.close)()
@@ -140,7 +140,7 @@ func (t *term) end(key types.NamespacedName) {
 	t.current.Delete(key)
 }
 
-// attempt makes one pass, and contains a panic in it.
+// attempt makes one pass; panics in the Reconciler become errors.
 func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	if again, isEnough := t.glance(work, key); isEnough {
 		return judge(Outcome{Again: again}, state{}, nil)
@@ -160,14 +160,14 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	closing := contained(func() error { return t.close(withPass(work, state.pass), object, outcome) })
 	switch {
 	case closing != nil:
-		// Refused because the cache was behind, or answered with an error after it took effect.
+		// The API server refused because the cache was behind, or returned an error after the write took effect.
 		t.revisit(key)
 	case isFirst:
-		// The API server took the status for the very version that was seen: no leader before us has begun with the object.
+		// The API server accepted the status for exactly the version that this pass saw: no earlier leader has worked on the object.
 		t.visit(state.pass)
 	}
 	if IsGone(closing) {
-		// Deleted while the pass was under way.
+		// The object was deleted during the pass.
 		closing, state.gone = nil, true
 	}
 	if err == nil {
@@ -179,7 +179,8 @@ func (t *term) attempt(work context.Context, key types.NamespacedName) verdict {
 	return judge(outcome, state, err)
 }
 
-// glance asks the Reconciler whether an object needs no pass, before its content is decoded: at rest, nearly all passes end here.
+// glance asks the Reconciler, before the object's content is decoded, whether it needs no pass. In a steady state, nearly all passes end
+// here.
 func (t *term) glance(work context.Context, key types.NamespacedName) (again time.Duration, isEnough bool) {
 	glancer, ok := t.reconciler.(Glancer)
 	if !ok {
@@ -198,13 +199,13 @@ func (t *term) glance(work context.Context, key types.NamespacedName) (again tim
 	})
 	if err != nil {
 		t.metrics.panics.WithLabelValues(t.controller.Kind.Kind).Inc()
-		logr.FromContextOrDiscard(work).Error(err, "looking whether a pass is needed failed, makes the pass")
+		logr.FromContextOrDiscard(work).Error(err, "failed to check whether a pass is needed, making the pass")
 		return 0, false
 	}
 	return again, isEnough
 }
 
-// reconcile makes a full pass over an object that operators know.
+// reconcile makes a full pass over an object that has a first status.
 func (t *term) reconcile(work context.Context, object *unstructured.Unstructured) (outcome Outcome, err error) {
 	err = contained(func() error {
 		ctx, cancel := context.WithTimeoutCause(work, t.passTimeout, fmt.Errorf("the pass took longer than %s", t.passTimeout))
@@ -230,7 +231,7 @@ type state struct {
 	behind bool
 }
 
-// observe returns the object to make a pass over; none if it is gone, or the cache does not show its last writes yet.
+// observe returns the object to make a pass over; nil if it is gone, or the cache does not show its last writes yet.
 func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstructured.Unstructured, state, error) {
 	cached, found := t.controller.own.Get(key.Namespace, key.Name)
 	if !found {
@@ -255,17 +256,17 @@ func (t *term) observe(ctx context.Context, key types.NamespacedName) (*unstruct
 	return cached, state{pass: current}, nil
 }
 
-// isFirstFull says whether a pass is the object's first full one in the term. It reads the object live: the cache may lag behind what the
-// leader before us wrote, too.
+// isFirstFull reports whether a pass is the object's first full one in the term. Such a pass reads the object live, because the cache may
+// also be behind the writes of the previous leader.
 func (t *term) isFirstFull(current pass, cached *unstructured.Unstructured) bool {
 	return !t.hasVisited(current) && (!isUnseen(cached) || t.isUncertain(current.key))
 }
 
-// catchUp makes a pass a live one: what the caches of the kind show of the namespace is listed from the API server first. It says whether
-// they show the object's last writes then.
+// catchUp prepares a live pass: it lists from the API server what the caches of the kind show of the namespace. It reports whether the
+// caches then show the object's last writes.
 func (t *term) catchUp(ctx context.Context, current pass) (bool, error) {
 	t.lagging.Do(func() {
-		logr.FromContextOrDiscard(ctx).Info("the caches are behind our own writes, passes of this namespace read live until they have caught up", "waited", barrierPatience.String())
+		logr.FromContextOrDiscard(ctx).Info("the caches are behind the operator's own writes, passes in this namespace read from the API server until the caches catch up", "waited", barrierPatience.String())
 	})
 	listing, cancel := context.WithTimeout(ctx, closingTime)
 	defer cancel()
@@ -293,19 +294,19 @@ func (t *term) observeLive(ctx context.Context, current pass) (*unstructured.Uns
 	defer cancel()
 	object, err := t.client.Get(reading, t.controller.Kind.GVR(), current.key.Namespace, current.key.Name)
 	if IsGone(err) {
-		// The watch will say so in a moment, and start the pass that forgets it.
+		// The watch will soon report the deletion, and start the pass that calls forget.
 		return nil, state{pass: current, gone: true}, nil
 	}
 	if err != nil {
 		return nil, state{pass: current}, err
 	}
 	if t.isSuccessor(current.key, object.GetUID()) {
-		// The one remembered was deleted and this one made within the same moment.
+		// The remembered object was deleted and this one created before a pass saw it.
 		t.forget(current.key)
 	}
 	current.uid = object.GetUID()
 	t.visit(current)
-	// No later pass may see less than this one does.
+	// No later pass may see an older state than this one.
 	t.client.journal.wrote(withPass(ctx, current), t.controller.Kind.GVR(), object)
 	return object, state{pass: current}, nil
 }
@@ -344,7 +345,7 @@ func (t *term) forget(key types.NamespacedName) {
 	}
 }
 
-// close writes what the pass wants written, even if the pass used up its time.
+// close writes the status and the events of a pass, even if the pass used up its time.
 func (t *term) close(work context.Context, object *unstructured.Unstructured, outcome Outcome) error {
 	ctx, cancel := context.WithTimeout(work, closingTime)
 	defer cancel()
@@ -353,13 +354,13 @@ func (t *term) close(work context.Context, object *unstructured.Unstructured, ou
 		err = t.client.writeStatus(ctx, object, outcome.Status)
 	}
 	if told := t.teller.tell(ctx, object, outcome.Events); told != nil {
-		// Events are for people to look at; no object is held up for one that could not be told.
-		logr.FromContextOrDiscard(ctx).V(1).Info("event not told", logError, told.Error())
+		// Events only inform users: a pass does not fail because of an event.
+		logr.FromContextOrDiscard(ctx).V(1).Info("failed to write event", logError, told.Error())
 	}
 	return err
 }
 
-// follow queues the object again as the verdict says.
+// follow requeues the object according to the verdict.
 func (t *term) follow(key types.NamespacedName, reached verdict) {
 	switch reached.result {
 	case resultGone, resultStopped:
@@ -373,14 +374,14 @@ func (t *term) follow(key types.NamespacedName, reached verdict) {
 		t.queue.AddAfter(key, reached.again)
 	case resultUnavailable:
 		t.unavailable(reached.err)
-		// Not all at once when it is back.
+		// The jitter spreads the requests when the API server is available again.
 		t.queue.AddAfter(key, wait.Jitter(reached.again, 1))
 	case resultConflict, resultFailed, resultPanicked:
 		t.queue.AddRateLimited(key)
 	}
 }
 
-// contained does the work, and makes an error of a panic in it.
+// contained calls work, and turns a panic in it into an error.
 func contained(work func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

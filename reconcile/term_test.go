@@ -27,14 +27,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// stage is a term over one object: what the cache shows of it and what the API server has are the test's to say.
+// stage is a term over one object. The test sets what the cache shows and what the API server has.
 type stage struct {
 	*term
 	store cache.Indexer
 
 	mu   sync.Mutex
 	live *unstructured.Unstructured
-	// refuse answers the status writes; effective says that they take effect all the same.
+	// refuse answers the status writes. If effective is true, they take effect anyway.
 	refuse    *apierrors.StatusError
 	effective bool
 	// told counts the events.
@@ -69,7 +69,7 @@ func newStage(t *testing.T, reconciler Reconciler) *stage {
 	return s
 }
 
-// ServeHTTP is the API server.
+// ServeHTTP answers as the API server.
 func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *stage) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(answer).Encode(s.live.Object)
 }
 
-// answers has every request answered by the handler; nil ends that.
+// answers makes the handler answer every request; nil ends that.
 func (s *stage) answers(instead http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,14 +121,14 @@ func (s *stage) refuseEvents(refuse bool) {
 	s.noEvents = refuse
 }
 
-// has says what the API server has.
+// has sets the object that the API server has.
 func (s *stage) has(object *unstructured.Unstructured) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = object
 }
 
-// shows says what the cache shows.
+// shows sets the object that the cache shows.
 func (s *stage) shows(t *testing.T, object *unstructured.Unstructured) {
 	t.Helper()
 	if err := s.store.Update(object); err != nil {
@@ -143,7 +143,7 @@ func ownerAt(uid types.UID, version string) *unstructured.Unstructured {
 	return object
 }
 
-// watching notes which versions of the object its passes saw, and which objects it was told to forget.
+// watching records which versions of the object its passes saw, and how often Forget was called.
 type watching struct {
 	outcome Outcome
 	saw     []string
@@ -199,7 +199,7 @@ func TestAStatusOfWhichNobodyKnowsIsReadLive(t *testing.T) {
 	s.refuse, s.effective = told(apierrors.NewTimeoutError("the write took effect", 0)), true
 
 	same(t, s.attempt(t.Context(), owner()).result, resultFailed)
-	// The cache has not heard of it; the write counts all the same.
+	// The cache does not show the write yet, but the write took effect.
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, w.saw, []string{"1@10", "1@100"})
 }
@@ -230,7 +230,7 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	}
 	same(t, g.saw, []string{"1@10"})
 
-	// Something of its own that the cache lacks.
+	// The object's own write that the cache does not show.
 	s.client.journal.wrote(withPass(t.Context(), pass{key: owner(), uid: "1"}), s.controller.Kind.GVR(), ownerAt("1", "20"))
 	same(t, s.attempt(t.Context(), owner()).result, resultBehind)
 	s.shows(t, ownerAt("1", "20"))
@@ -238,7 +238,7 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
 	same(t, g.saw, []string{"1@10", "1@20"})
 
-	// A status write that nobody knows the end of.
+	// A status write with an unknown result.
 	g.enough = "1@20"
 	s.revisit(owner())
 	same(t, s.attempt(t.Context(), owner()).again, 0*time.Second)
@@ -246,12 +246,12 @@ func TestAGlanceIsEnoughOnlyWhereTheCacheShowsAll(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
 }
 
-// Glance of panicking panics.
+// panicking panics in Glance.
 type panicking struct{ watching }
 
 // Glance implements Glancer.
 func (*panicking) Glance(context.Context, types.NamespacedName, types.UID, string) (time.Duration, bool) {
-	panic("a mistake in a kind")
+	panic("a bug in a kind")
 }
 
 func TestAGlanceThatPanicsKeepsNobodyFromAPass(t *testing.T) {
@@ -285,7 +285,7 @@ func TestEventsThatAreOwedAreToldBeforeAGlance(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).again, time.Minute)
 }
 
-// told is an error as the API server tells it.
+// told returns an error in the form in which the API server sends it.
 func told(err *apierrors.StatusError) *apierrors.StatusError {
 	err.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	return err
@@ -324,7 +324,7 @@ func TestASuccessorIsNotTakenForItsPredecessor(t *testing.T) {
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)
 	same(t, s.told, 1)
 
-	// Deleted and made again before a pass could notice.
+	// Deleted and created again before a pass saw it.
 	s.shows(t, ownerAt("2", "30"))
 	s.has(ownerAt("2", "30"))
 	same(t, s.attempt(t.Context(), owner()).result, resultDone)

@@ -14,8 +14,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// What a cache keeps of an object's metadata at most, whoever wrote them: one tenant's objects must not fill the memory that
-// all clusters need. A length is in bytes.
+// The limits of what a cache keeps of an object's metadata, whoever wrote them: one tenant's objects must not fill the memory that all
+// clusters need. Lengths are in bytes.
 const (
 	maxAnnotations      = 16
 	maxAnnotationLength = 1024
@@ -24,11 +24,11 @@ const (
 	maxOwnerLength      = 1024
 )
 
-// TrimMetadata drops what nobody reads from an object on its way into a cache: the managedFields of others (often more than half of
-// an object's memory), the annotations of others, and labels beyond the first maxLabels. The entries of the operator's own field managers
-// stay, because Client.Apply and Client.ApplyFields tell by them whether a write would change anything; of metadata alone nobody can tell
-// that, so that there none stays. Annotations stay if the operator applied them, or if their names begin with an API group of the
-// operator's or the object's own. Anything but an unstructured object or metadata is returned as it is.
+// TrimMetadata removes unread metadata from an object before it is cached: the managedFields of others (often more than half of an object's
+// memory), the annotations of others, and labels beyond the first maxLabels. The entries of the operator's own field managers stay, because
+// Client.Apply and Client.ApplyFields need them to find out whether a write would change anything. From objects with only metadata, all
+// managedFields are removed, because they are not enough for that. Annotations stay if the operator applied them, or if their names begin
+// with an API group of the operator's or the object's own. Anything but an unstructured object or metadata is returned as it is.
 func TrimMetadata(item any) (any, error) {
 	switch object := item.(type) {
 	case *unstructured.Unstructured:
@@ -36,7 +36,7 @@ func TrimMetadata(item any) (any, error) {
 		trimAnnotations(object, object.GroupVersionKind().Group, appliedAnnotations(object))
 		trimLabels(object)
 	case *metav1.PartialObjectMetadata:
-		if len(object.ManagedFields) > 0 { // else it may be in the cache already, where others read it
+		if len(object.ManagedFields) > 0 { // else the object may be in the cache already, where others read it
 			object.SetManagedFields(nil)
 		}
 		trimAnnotations(object, object.GroupVersionKind().Group, nil)
@@ -45,7 +45,7 @@ func TrimMetadata(item any) (any, error) {
 	return item, nil
 }
 
-// TrimChild is TrimMetadata for objects whose finalizers the operator does not write: it drops all owners but the controller, too, and
+// TrimChild is TrimMetadata for objects whose finalizers the operator does not write. It also removes all owners except the controller, and
 // finalizers beyond the first maxFinalizers.
 func TrimChild(item any) (any, error) {
 	if object, ok := item.(*unstructured.Unstructured); ok {
@@ -59,7 +59,7 @@ func TrimChild(item any) (any, error) {
 	return TrimMetadata(item)
 }
 
-// controllerOf returns the controller among the owners of an object, unless it has names that no object can have.
+// controllerOf returns the controller among the owners of an object. It returns none if the reference is longer than any valid one.
 func controllerOf(object metav1.Object) []metav1.OwnerReference {
 	controller := metav1.GetControllerOf(object)
 	if controller == nil || len(controller.APIVersion)+len(controller.Kind)+len(controller.Name)+len(controller.UID) > maxOwnerLength {
@@ -68,11 +68,11 @@ func controllerOf(object metav1.Object) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*controller}
 }
 
-// trimAnnotations changes nothing where there is nothing to drop: the object may be in the cache already.
+// trimAnnotations does not write to the object if there is nothing to remove: the object may be in the cache already.
 func trimAnnotations(object metav1.Object, group string, applied sets.Set[string]) {
 	annotations := object.GetAnnotations()
 	names := slices.Sorted(maps.Keys(annotations))
-	// What the operator applied comes first: it looks at that again, whatever others write under names like its own.
+	// Annotations that the operator applied come first: the operator reads them again, whatever others write under similar names.
 	slices.SortStableFunc(names, func(one, other string) int { return order(applied.Has(one)) - order(applied.Has(other)) })
 	kept := map[string]string{}
 	for _, name := range names {
@@ -87,7 +87,7 @@ func trimAnnotations(object metav1.Object, group string, applied sets.Set[string
 	}
 }
 
-// order is where something comes that is to come first.
+// order is the sort key of an item: 0 if it must come first, else 1.
 func order(isFirst bool) int {
 	if isFirst {
 		return 0
@@ -95,7 +95,7 @@ func order(isFirst bool) int {
 	return 1
 }
 
-// trimLabels keeps the recommended labels of Kubernetes and the operator's own of an object that has too many.
+// trimLabels reduces the labels of an object with too many to the recommended labels of Kubernetes and the operator's own.
 func trimLabels(object metav1.Object) {
 	set := object.GetLabels()
 	if len(set) <= maxLabels {
@@ -129,9 +129,9 @@ func appliedAnnotations(object *unstructured.Unstructured) sets.Set[string] {
 	return applied
 }
 
-// trimManagedFields keeps the entries of the operator's own field managers, and of those the fields as one JSON text: as the tree of small
-// maps that they arrive in they would be the largest part of most cached objects. Anybody may write under such a name: of what is more than
-// maxOwnFields, nothing is kept. What the operator applied itself it then applies again, which takes the others' fields off.
+// trimManagedFields keeps the entries of the operator's own field managers, with their fields as one JSON text. As the tree of small maps
+// that the API server sends, they would be the largest part of most cached objects. Any client may write under such a manager's name, so
+// entries beyond maxOwnFields are removed. The operator then applies its own fields again, which removes the other client's fields.
 func trimManagedFields(object *unstructured.Unstructured) {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	if entries, _ := metadata[managedFieldsField].([]any); len(entries) == 0 {
@@ -156,13 +156,12 @@ func trimManagedFields(object *unstructured.Unstructured) {
 }
 
 const (
-	// maxOwnFields is how much is kept of managedFields, in bytes; restOfEntry is what an entry has beside its fields, or more.
+	// maxOwnFields limits what is kept of managedFields, in bytes; restOfEntry is an upper bound for an entry without its fields.
 	maxOwnFields = 32 << 10
 	restOfEntry  = 512
 )
 
-// ownEntries returns the entries in an object's managedFields of what the operator's field managers applied, those of ManagerChildren
-// first.
+// ownEntries returns the managedFields entries of what the operator's field managers applied, those of ManagerChildren first.
 func ownEntries(object *unstructured.Unstructured) []map[string]any {
 	metadata, _ := object.Object[metadataField].(map[string]any)
 	present, _ := metadata[managedFieldsField].([]any)
@@ -196,7 +195,7 @@ func isForeignEntry(entry map[string]any) bool {
 	return !isOwnManager(manager) || entry["operation"] != string(metav1.ManagedFieldsOperationApply) || subresource != ""
 }
 
-// isOwnManager says whether a field manager is one of the operator's.
+// isOwnManager reports whether a field manager is one of the operator's.
 func isOwnManager(manager string) bool {
 	return manager == ManagerChildren || strings.HasPrefix(manager, ManagerChildren+"-")
 }

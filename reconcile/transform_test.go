@@ -21,8 +21,8 @@ func TestTrimMetadataBoundsWhatOthersWrite(t *testing.T) {
 	forged := parse(t, set)
 	forged.SetAnnotations(annotations)
 	for story, object := range map[string]*unstructured.Unstructured{
-		"an object":                         child("a", "1", nil),
-		"one that says it is an operator's": applyAs(t, forged, nil),
+		"an object": child("a", "1", nil),
+		"one with entries of the operator's field manager": applyAs(t, forged, nil),
 	} {
 		object.SetAnnotations(annotations)
 		object.SetLabels(many)
@@ -42,7 +42,7 @@ func TestTrimMetadataBoundsWhatOthersWrite(t *testing.T) {
 	}
 }
 
-// TestWhatTheOperatorAppliedIsKeptFirst: others have used up the room with names like the operator's.
+// TestWhatTheOperatorAppliedIsKeptFirst: others have added the maximum of annotations with names like the operator's.
 func TestWhatTheOperatorAppliedIsKeptFirst(t *testing.T) {
 	t.Parallel()
 	desired := parse(t, set)

@@ -13,19 +13,21 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// verbWatch is RBAC's word for a request that goes on, and the API's for its query parameter.
+// verbWatch is RBAC's verb for a watch, and the name of the API's query parameter.
 const verbWatch = "watch"
 
-// transport counts and bounds the requests to the API server. client-go's own throttle is off: it delays in the dark, while the API
-// server's priority and fairness knows what it can bear. A cap on how many requests run at once keeps memory and sockets in bounds.
+// transport counts and limits the requests to the API server. client-go's own throttle is off: it delays requests without reporting it,
+// while the API server's priority and fairness knows the API server's capacity. A limit on the number of running requests bounds memory and
+// sockets.
 //
-// A watch that finds the API server gone waits here until it is back. Informers back off instead, up to a minute, and would be late by
-// that. The first contact is not waited for here: who starts an operator with a wrong address must be told.
+// A watch that cannot reach the API server waits here until it is available again. Informers would back off for up to a minute instead, and
+// miss changes for that time. The first connection is not retried here: a user who starts an operator with a wrong address must see the
+// error.
 type transport struct {
 	next    http.RoundTripper
 	slots   *requestSlots
 	metrics *metrics
-	// retry is how long a watch waits before it looks for the API server again.
+	// retry is how long a watch waits before it tries to reach the API server again.
 	retry   time.Duration
 	reached atomic.Bool
 }
@@ -33,7 +35,7 @@ type transport struct {
 // lookAgain is the default of transport.retry.
 const lookAgain = time.Second
 
-// instrument returns a copy of a client configuration whose requests are counted, and bounded to so many at once (0: not bounded).
+// instrument returns a copy of a client configuration whose requests are counted, with at most atOnce of them running (0: no limit).
 func instrument(config *rest.Config, m *metrics, atOnce int) *rest.Config {
 	instrumented := rest.CopyConfig(config)
 	instrumented.QPS = -1
@@ -90,7 +92,7 @@ func (t *transport) send(request *http.Request, wanted asked) (*http.Response, e
 	return response, err
 }
 
-// asked is what a request asks for, in the words of RBAC but that an apply is told from other patches.
+// asked is the verb and the resource of a request, in RBAC's terms, except that an apply is distinguished from other patches.
 type asked struct {
 	verb, resource string
 }
@@ -98,7 +100,7 @@ type asked struct {
 // describe reads a request's verb and resource from its method, path and query (Kubernetes documentation, "Kubernetes API Concepts").
 func describe(request *http.Request) asked {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	// The API may be served below a path.
+	// The API may be served under a path prefix.
 	start := slices.IndexFunc(parts, func(part string) bool { return part == "api" || part == "apis" })
 	if start < 0 {
 		return asked{verb: strings.ToLower(request.Method), resource: "other"}
@@ -154,7 +156,7 @@ func verbOf(request *http.Request, named bool) string {
 	}
 }
 
-// WrappedRoundTripper lets client-go find the connection pool beneath.
+// WrappedRoundTripper lets client-go find the underlying connection pool.
 func (t *transport) WrappedRoundTripper() http.RoundTripper {
 	return t.next
 }

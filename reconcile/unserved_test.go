@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// notServing answers as an API server that does not know a resource's version yet: one of several while they are being upgraded.
+// notServing answers as an API server that does not know a resource's version yet, for example one of several during an upgrade.
 func notServing(answer http.ResponseWriter, _ *http.Request) {
 	http.Error(answer, "404 page not found", http.StatusNotFound)
 }
@@ -33,7 +33,7 @@ func TestAnObjectThatIsNotServedIsLookedAtAgain(t *testing.T) {
 
 	s.answers(nil)
 	s.has(ownerAt("1", "10"))
-	key, _ = s.queue.Get() // it comes again by itself
+	key, _ = s.queue.Get() // the queue retries it
 	s.pass(t.Context(), key)
 	same(t, w.saw, []string{"1@10"})
 }
@@ -53,7 +53,7 @@ func TestAnObjectThatIsNotServedAfterAConflictIsLookedAtAgain(t *testing.T) {
 	same(t, w.forgot, 0)
 }
 
-// What a reconciler reads, changes or deletes is not gone only because the API server does not serve its resource for a while.
+// A reconciler must not assume that an object is gone because the API server does not serve its resource for a while.
 func TestClientNeverTakesUnservedForGone(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(notServing))

@@ -22,14 +22,14 @@ const (
 	resultStopped     result = "stopped"
 )
 
-// verdict is a pass's result, and what follows from it.
+// verdict is a pass's result, with the requeue time and the error.
 type verdict struct {
 	result result
 	again  time.Duration
 	err    error
 }
 
-// judge turns what happened in a pass into its verdict.
+// judge returns the verdict of a pass.
 func judge(outcome Outcome, found state, err error) verdict {
 	var panicked *panicError
 	switch {
@@ -50,10 +50,11 @@ func judge(outcome Outcome, found state, err error) verdict {
 	}
 }
 
-// failuresUntilTold is after how many passes that failed one after the other people are told: about half a minute.
+// failuresUntilTold is after how many successive failed passes the operator writes an event: about half a minute.
 const failuresUntilTold = 12
 
-// keepsFailing is what to tell of an error that does not pass. What a kind can explain it tells itself, and it is no error then.
+// keepsFailing returns the event about an error that persists. If a kind can explain a problem, it reports it itself, and its pass returns
+// no error.
 func keepsFailing(err error, failures int) []Event {
 	if failures < failuresUntilTold || judge(Outcome{}, state{}, err).result != resultFailed || IsNamespaceTerminating(err) {
 		return nil
@@ -61,8 +62,8 @@ func keepsFailing(err error, failures int) []Event {
 	return []Event{{Type: Warning, Reason: "ReconcileFailed", Action: "Reconcile", Note: err.Error()}}
 }
 
-// logVerdict writes the one line of a pass. What was changed was said by those who changed it; a failure that concerns the object is
-// the only thing said at once.
+// logVerdict writes the one log line of a pass. Changes are already logged where they were made. Only failures that concern the object are
+// logged as errors.
 func logVerdict(logger logr.Logger, reached verdict, took time.Duration) {
 	logger = logger.WithValues(logOp, "reconcile", logDuration, took.Round(time.Millisecond).String())
 	quiet := reached.result != resultFailed && reached.result != resultPanicked

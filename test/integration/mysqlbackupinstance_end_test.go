@@ -341,7 +341,7 @@ func TestBackupInstanceStaysUntilItIsTold(t *testing.T) {
 	d.removes(t, "saved", transfer.ExitRefused, d.outcome(t, "saved", transfer.ReasonDestinationRefused, "the volume is read-only"))
 	soon(t, func(ctx context.Context) string {
 		instance, err := d.instance(ctx, "saved")
-		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "tell event BackupDataLeft") {
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "create event BackupDataLeft") {
 			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
 		}
 		return ""

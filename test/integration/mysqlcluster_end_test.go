@@ -215,7 +215,7 @@ func TestMySQLClusterWaitsForItsPredecessor(t *testing.T) {
 				if is := why(waits); err != nil || is.Reason != "WaitingForPredecessor" || !strings.HasPrefix(is.Message, child.what+" "+s.namespace+"/"+child.name+" ") {
 					return fmt.Sprintf("the cluster says %s: %s (%v)", is.Reason, is.Message, err)
 				}
-				says(t, why(waits).Message, "belongs to a deleted predecessor of the same name", "wait until garbage collection has removed it")
+				says(t, why(waits).Message, "belongs to a deleted predecessor of the same name", "wait until garbage collection removes it")
 				return ""
 			})
 			if now := s.get(t, child.what, child.name); now.GetUID() != held.GetUID() || len(now.GetFinalizers()) == 0 {

@@ -51,7 +51,7 @@ func TestProblemOf(t *testing.T) {
 func TestAMissingRightSaysHowToGrantIt(t *testing.T) {
 	t.Parallel()
 	found := problemOf(apierrors.NewForbidden(apischema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("no")))
-	if says := "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"; !strings.Contains(found.message, says) {
+	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(found.message, says) {
 		t.Errorf("the message is %q: without --kinds the command prints the rights of the MySQL kinds only", found.message)
 	}
 }

@@ -119,7 +119,7 @@ func TestProblemsAPersonCanSolve(t *testing.T) {
 	}{
 		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
 		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
-		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"},
+		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"},
 		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
 		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
 	} {

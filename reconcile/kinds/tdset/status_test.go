@@ -162,7 +162,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		}
 	}
 	missing := refusalOf(apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))).message
-	if says := "mysql-operator manifests rbac --kinds=… prints what it needs, given the operator's own --kinds"; !strings.Contains(missing, says) {
+	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(missing, says) {
 		t.Errorf("%q does not say %q: without --kinds the command prints the rights of the MySQL kinds only", missing, says)
 	}
 }
