@@ -1,5 +1,5 @@
-// Package listen serves HTTP where anybody on the network can connect: what strangers cost in memory, connections and time is bounded, and
-// clients with the right certificate have places of their own.
+// Package listen serves HTTP on addresses to which any client on the network can connect. It limits what strangers cost in memory,
+// connections and time. Clients with a trusted certificate have reserved connections.
 package listen
 
 import (
@@ -16,44 +16,45 @@ import (
 )
 
 const (
-	// MaxHeader is the largest header of a request, in bytes. The TLS handshake before the first one counts.
+	// MaxHeader is the largest header of a request, in bytes. Before the first request, the bytes of the TLS handshake count as well.
 	MaxHeader = 16 << 10
 	// HeaderTime is how long a TLS handshake may take, and how long a header may take after it.
 	HeaderTime = 5 * time.Second
 	// DefaultRequest is how long a request may take to arrive, and its answer to be sent.
 	DefaultRequest = 10 * time.Second
-	// DefaultStrangers is how many connections there may be of clients that have shown no trusted certificate.
+	// DefaultStrangers is how many connections clients without a trusted certificate may have.
 	DefaultStrangers = 64
-	// idleTime is how long a connection that is kept may rest. It is longer than the time between two looks at a member.
+	// idleTime is how long an open connection may be idle. It is longer than the time between two requests of the operator to a member.
 	idleTime = 2 * time.Minute
-	// strangersBody is the largest body that a stranger may announce, in bytes. The server would wait half a second before it lets go of a
+	// strangersBody is the largest body, in bytes, that a stranger may announce. The server would wait half a second before it closes a
 	// connection whose body it did not read.
 	strangersBody = 64 << 10
-	// grace is how long requests under way may go on when the server stops.
+	// grace is how long running requests may continue when the server stops.
 	grace = 3 * time.Second
-	// trustedPlaces is how many connections there may be of trusted clients: a few operators, each with one for looking and one for orders.
+	// trustedPlaces is how many connections trusted clients may have: a few operators, each with one for status requests and one for
+	// assignments.
 	trustedPlaces = 16
 )
 
 // Server serves HTTP/1.1. Its zero values are the defaults above.
 type Server struct {
 	Handler http.Handler
-	// TLS is how to serve; nil serves plain HTTP.
+	// TLS is the server's TLS configuration; nil serves plain HTTP.
 	TLS *tls.Config
-	// Trusted says whether a client may have one of the reserved places. It is asked after the handshake, so the client has proven that it has
-	// the key of its certificate. nil trusts nobody.
+	// Trusted reports whether a client may have one of the reserved connections. The server calls it after the handshake, so the client has
+	// proven that it has the key of its certificate. Nil trusts no client.
 	Trusted func(tls.ConnectionState) bool
-	// Strangers is how many connections there may be of clients that are not trusted.
+	// Strangers is how many connections clients that are not trusted may have.
 	Strangers int
-	// KeepStrangers keeps the connections of strangers for further requests. Otherwise they get one answer each.
+	// KeepStrangers keeps the connections of strangers open for further requests. Otherwise each gets one answer.
 	KeepStrangers bool
 	// Request is how long a request may take to arrive, and its answer to be sent.
 	Request time.Duration
-	// Log receives why connections ended, for those who ask for detail.
+	// Log receives, at a detailed level, why connections ended.
 	Log logr.Logger
 }
 
-// Serve answers requests until ctx ends. Requests under way then get a few seconds more.
+// Serve answers requests until ctx ends. Running requests then get a few more seconds.
 func (s Server) Serve(ctx context.Context, listener net.Listener) error {
 	places := newPlaces(listener, s.strangers(), trustedPlaces)
 	server := s.server(ctx, places)
@@ -83,7 +84,8 @@ func serve(server *http.Server, listener net.Listener) error {
 	return server.Serve(listener)
 }
 
-// server has every limit set. HTTP/1.1 suffices for all clients, and each of its connections carries one request at a time.
+// server returns an http.Server with every limit set. HTTP/1.1 suffices for all clients, and each of its connections has one request at a
+// time.
 func (s Server) server(ctx context.Context, places *places) *http.Server {
 	request := s.Request
 	if request == 0 {
@@ -115,8 +117,8 @@ func (s Server) trusts(state *tls.ConnectionState) bool {
 	return state != nil && state.HandshakeComplete && s.Trusted != nil && s.Trusted(*state)
 }
 
-// handler answers strangers once for each connection, unless it is to keep them. It ends the connection of a stranger who sends a large
-// body.
+// handler answers each connection of a stranger once, unless KeepStrangers is set. It closes the connection of a stranger that sends a
+// large body.
 func (s Server) handler() http.Handler {
 	if s.KeepStrangers {
 		return s.Handler
@@ -124,7 +126,7 @@ func (s Server) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.trusts(r.TLS) {
 			if r.ContentLength < 0 || r.ContentLength > strangersBody {
-				_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // nothing more is read
+				_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // the server reads nothing more
 				panic(http.ErrAbortHandler)
 			}
 			w.Header().Set("Connection", "close")

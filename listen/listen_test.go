@@ -23,7 +23,7 @@ import (
 
 const friend = "friend"
 
-// many is how many strangers try at once.
+// many is how many strangers connect at once.
 const many = 300
 
 // authority issues certificates for one test.
@@ -111,7 +111,7 @@ func serveOn(t *testing.T, server Server) string {
 	return listener.Addr().String()
 }
 
-// from makes connections from a loopback address.
+// from returns a dialer that connects from a loopback address.
 func from(address string) *net.Dialer {
 	return &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 5 * time.Second}
 }
@@ -123,7 +123,7 @@ func strangersAddress(number int, each bool) string {
 	return fmt.Sprintf("127.95.%d.%d", 1+number/200, 1+number%200)
 }
 
-// client asks over connections of its own.
+// client returns a client with its own connections.
 func client(t *testing.T, security *tls.Config, dialer *net.Dialer) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: security, DialContext: dialer.DialContext}
@@ -131,7 +131,7 @@ func client(t *testing.T, security *tls.Config, dialer *net.Dialer) *http.Client
 	return &http.Client{Transport: transport, Timeout: 5 * time.Second}
 }
 
-// ask makes a request and says whether it went over a connection that was there before.
+// ask sends a request and reports whether it used an existing connection.
 func ask(t *testing.T, by *http.Client, address string) (reused bool, err error) {
 	t.Helper()
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
@@ -153,7 +153,7 @@ func ask(t *testing.T, by *http.Client, address string) (reused bool, err error)
 	return reused, nil
 }
 
-// within is how soon those who have business here must be answered.
+// within fails the test if a legitimate client is not answered within a second.
 func within(t *testing.T, who string, do func() error) {
 	t.Helper()
 	began := time.Now()
@@ -172,12 +172,12 @@ func heap() uint64 {
 	return stats.HeapInuse >> 20
 }
 
-// header is almost a megabyte; all strangers send the same bytes, so that the test itself needs little memory.
+// header returns almost a megabyte; all strangers send the same bytes, so that the test itself needs little memory.
 func header() []byte {
 	return []byte("GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 4000)+"\r\n", 240))
 }
 
-// TestStrangersTakeLittleMemory: the process that serves may have as little as 128 MiB.
+// TestStrangersTakeLittleMemory: the serving process may have as little as 128 MiB.
 func TestStrangersTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	signer := newAuthority(t)
 	for name, story := range map[string]struct { //nolint:paralleltest // the same
@@ -204,7 +204,7 @@ func TestStrangersTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it m
 			}
 			peak := uint64(0)
 			for range 5 {
-				within(t, "somebody new", func() error {
+				within(t, "a new client", func() error {
 					scheme := "http://"
 					if story.security != nil {
 						scheme = "https://"
@@ -221,7 +221,7 @@ func TestStrangersTakeLittleMemory(t *testing.T) { //nolint:paralleltest // it m
 	}
 }
 
-// TestNobodyIsKeptOut: neither by strangers who hold connections open, nor by those who come again and again.
+// TestNobodyIsKeptOut: neither strangers that hold connections open nor those that connect again and again keep other clients out.
 func TestNobodyIsKeptOut(t *testing.T) {
 	t.Parallel()
 	for name, each := range map[string]bool{"one stranger": false, "many strangers": true} {
@@ -236,7 +236,7 @@ func TestNobodyIsKeptOut(t *testing.T) {
 				t.Cleanup(func() { _ = connection.Close() })
 			}
 			for _, own := range []string{"127.0.0.1", strangersAddress(0, each)} {
-				within(t, "somebody at "+own, func() error {
+				within(t, "the client at "+own, func() error {
 					_, err := ask(t, client(t, nil, from(own)), "http://"+address)
 					return err
 				})
@@ -323,8 +323,8 @@ func TestLargeBodiesOfStrangersAreNotAwaited(t *testing.T) {
 	}
 }
 
-// TestLongHeadersAreNotAnswered: Go's server keeps a connection for half a second after it has answered a long header. Strangers could fill
-// all places with such connections.
+// TestLongHeadersAreNotAnswered: Go's server keeps a connection open for half a second after it has answered a long header. Strangers could
+// use all connections that way.
 func TestLongHeadersAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	signer := newAuthority(t)
@@ -349,7 +349,7 @@ func TestLongHeadersAreNotAnswered(t *testing.T) {
 			if story.security != nil {
 				connection = tls.Client(connection, signer.client(""))
 			}
-			_, _ = fmt.Fprintf(connection, "GET / HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", strings.Repeat("a", story.size)) // it may end before all is sent
+			_, _ = fmt.Fprintf(connection, "GET / HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", strings.Repeat("a", story.size)) // the connection may end before everything is sent
 			line, err := bufio.NewReader(connection).ReadString('\n')
 			if (story.want == "") != (err != nil) || !strings.Contains(line, story.want) {
 				t.Errorf("it answers %q (%v), want %q", line, err, story.want)
@@ -358,7 +358,7 @@ func TestLongHeadersAreNotAnswered(t *testing.T) {
 	}
 }
 
-// TestEveryRequestMayHaveAHeader: what one request took of the header's limit is not taken from the next.
+// TestEveryRequestMayHaveAHeader: each request has the whole limit for its header.
 func TestEveryRequestMayHaveAHeader(t *testing.T) {
 	t.Parallel()
 	stranger := client(t, nil, from("127.0.0.1"))
@@ -378,7 +378,7 @@ func TestEveryRequestMayHaveAHeader(t *testing.T) {
 	}
 }
 
-// TestOneClientMayAskManyThingsAtOnce: an API server has a connection for each object that it has converted, all from one address.
+// TestOneClientMayAskManyThingsAtOnce: an API server opens a connection for each object to convert, all from one address.
 func TestOneClientMayAskManyThingsAtOnce(t *testing.T) {
 	t.Parallel()
 	const atOnce = 200
@@ -400,7 +400,7 @@ func TestOneClientMayAskManyThingsAtOnce(t *testing.T) {
 	asking.Wait()
 }
 
-// pipes is a listener whose clients are in the same process, so that time can be simulated.
+// pipes is a listener whose clients are in the same process, so that the test can simulate time.
 type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -454,7 +454,7 @@ func TestSlowClientsAreCutOff(t *testing.T) {
 	}
 }
 
-// TestServeEndsAtOnce: clients that say nothing do not delay the end.
+// TestServeEndsAtOnce: idle clients do not delay the end.
 func TestServeEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -479,14 +479,14 @@ func TestServeEndsAtOnce(t *testing.T) {
 func TestVictim(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
-		open string // address, with ! if it is being answered; the oldest first
+		open string // the addresses of the open connections, the oldest first; ! means that the server is answering a request
 		want int
 	}{
 		"all alike":                               {"a b c d", 0},
 		"one has the most":                        {"a b b c", 1},
 		"the newest is of those who have most":    {"a b c b", 1},
-		"the oldest of it is being answered":      {"a b! b c", 2},
-		"all of it are being answered":            {"a b! b! c", 1},
+		"its oldest is being answered":            {"a b! b c", 2},
+		"all of them are being answered":          {"a b! b! c", 1},
 		"two have the most":                       {"a b c c b", 1},
 		"only the newest is not being answered":   {"a! a! a", 0},
 		"others are idle, but have fewer":         {"a b! b! c d", 1},
@@ -500,7 +500,7 @@ func TestVictim(t *testing.T) {
 				open = append(open, &connection{address: address, busy: busy})
 			}
 			if got := victim(open); got != open[story.want] {
-				t.Errorf("%+v has to go, want number %d", got, story.want)
+				t.Errorf("%+v is closed, want number %d", got, story.want)
 			}
 		})
 	}

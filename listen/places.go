@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 )
 
-// places is a listener with a bounded number of connections. A new connection always gets a place: when the places of strangers are taken,
-// one of them ends, see victim. So nobody keeps others out by holding connections open.
+// places is a listener with a limited number of connections. It always accepts a new connection: if strangers have all their connections,
+// it closes one of them, see victim. So no client keeps others out by holding connections open.
 type places struct {
 	net.Listener
 	strangers, trusted int
-	// slots bounds the connections that the server has not let go of yet, ended ones included.
+	// slots limits the connections that the server has not closed yet, including those that have ended.
 	slots chan struct{}
 
 	mu sync.Mutex
@@ -31,29 +31,29 @@ func newPlaces(listener net.Listener, strangers, trusted int) *places {
 	}
 }
 
-// connection is one client's.
+// connection is the connection of one client.
 type connection struct {
 	net.Conn
 	places *places
-	// address is the client's, without the port.
+	// address is the client's address without the port.
 	address string
-	// busy is set while a request is being answered.
+	// busy is true while the server answers a request.
 	busy    bool
 	closing sync.Once
-	// header is how much of the next request's header may still come, in bytes. It counts only while no request is being answered.
+	// header is how many bytes of the next request's header may still come. It is used only while the server answers no request.
 	header    atomic.Int64
 	answering atomic.Bool
 }
 
-// longHeaderError ends a connection at once. Go's server would answer a long header, and keep the connection for half a second more.
-// Without an answer it ends those that time out (net/http, isCommonNetReadError).
+// longHeaderError ends a connection at once. Go's server would answer a long header, and keep the connection open for half a second. It
+// closes connections that time out without an answer (net/http, isCommonNetReadError).
 type longHeaderError struct{}
 
 func (longHeaderError) Error() string   { return "the header is too long" }
 func (longHeaderError) Timeout() bool   { return true }
 func (longHeaderError) Temporary() bool { return false }
 
-// Read reads what the client sends, and no more of a header than MaxHeader.
+// Read reads what the client sends, and at most MaxHeader bytes of a header.
 func (c *connection) Read(into []byte) (int, error) {
 	if c.answering.Load() {
 		return c.Conn.Read(into)
@@ -67,14 +67,14 @@ func (c *connection) Read(into []byte) (int, error) {
 	return read, err
 }
 
-// answers notes whether a request is being answered. When that is done, the next header may come.
+// answers records whether the server is answering a request. After an answer, the next header may come.
 func (c *connection) answers(busy bool) {
 	c.busy = busy
 	c.header.Store(MaxHeader)
 	c.answering.Store(busy)
 }
 
-// Accept waits for a connection, and makes room for it.
+// Accept waits for a connection, and closes another one if there are too many.
 func (p *places) Accept() (net.Conn, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -97,7 +97,7 @@ func (p *places) Accept() (net.Conn, error) {
 	}
 	p.mu.Unlock()
 	if surplus != nil {
-		_ = surplus.Conn.Close() // the server notices, and lets go of it
+		_ = surplus.Conn.Close() // the server notices that, and calls Close
 	}
 	return fresh, nil
 }
@@ -108,7 +108,7 @@ func (p *places) Close() error {
 	return p.Listener.Close()
 }
 
-// Close ends the connection and gives its place back.
+// Close closes the connection and releases its slot.
 func (c *connection) Close() error {
 	c.closing.Do(func() {
 		c.places.mu.Lock()
@@ -119,7 +119,7 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// endIdle ends the connections on which no request is being answered.
+// endIdle closes the connections on which the server is answering no request.
 func (p *places) endIdle() {
 	p.mu.Lock()
 	open := slices.Concat(p.new, p.known)
@@ -130,13 +130,14 @@ func (p *places) endIdle() {
 	}
 }
 
-// forget takes a connection off the lists; the caller holds the lock.
+// forget removes a connection from the lists; the caller holds the lock.
 func (p *places) forget(c *connection) {
 	isIt := func(one *connection) bool { return one == c }
 	p.new, p.known = slices.DeleteFunc(p.new, isIt), slices.DeleteFunc(p.known, isIt)
 }
 
-// follow notes what the server does with a connection. The first request of a trusted client gives it a reserved place.
+// follow records the state that the server reports for a connection. The first request of a trusted client moves its connection to the
+// reserved ones.
 func (p *places) follow(served net.Conn, state http.ConnState, trusts func(*tls.ConnectionState) bool) {
 	own, security := unwrap(served)
 	if own == nil || (state != http.StateActive && state != http.StateIdle) {
@@ -169,8 +170,8 @@ func unwrap(served net.Conn) (*connection, *tls.ConnectionState) {
 	return own, nil
 }
 
-// victim is the connection that has to go when there are too many; the last is the newest, and stays. It is one of the address that has the
-// most, so that one client cannot drive out another: the oldest that is not being answered, or else the oldest.
+// victim returns the connection to close when there are too many; the last one is the newest, and stays. It belongs to the address with the
+// most connections, so that no client can drive out another. Of these it is the oldest that is idle, or else the oldest.
 func victim(open []*connection) *connection {
 	counts, most := map[string]int{}, 0
 	for _, one := range open {
@@ -192,7 +193,7 @@ func victim(open []*connection) *connection {
 	return oldest
 }
 
-// host is an address without its port.
+// host returns an address without its port.
 func host(address net.Addr) string {
 	name, _, err := net.SplitHostPort(address.String())
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package pki makes and reads certificates: P-256 keys, everything in PEM. It knows nothing of who uses them or where they are kept.
+// Package pki makes and reads certificates: P-256 keys, everything in PEM. It does not know who uses them or where they are stored.
 package pki
 
 import (
@@ -18,7 +18,8 @@ import (
 // Pair is a certificate with its key, both in PEM.
 type Pair struct{ Certificate, Key []byte }
 
-// Issue makes a key and a certificate for it, signed by the authority or, without one, by itself. Serial numbers are random.
+// Issue makes a key and a certificate for it. The authority signs the certificate; without one, it is self-signed. Serial numbers are
+// random.
 func Issue(template *x509.Certificate, authority *tls.Certificate) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -43,7 +44,7 @@ func Issue(template *x509.Certificate, authority *tls.Certificate) (Pair, error)
 	return Pair{Certificate: Encode(der), Key: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})}, nil
 }
 
-// Parse reads a pair with its leaf, and makes sure that the key is the certificate's.
+// Parse reads a pair with its leaf, and checks that the key belongs to the certificate.
 func (p Pair) Parse() (*tls.Certificate, error) {
 	parsed, err := tls.X509KeyPair(p.Certificate, p.Key)
 	if err != nil {
@@ -57,7 +58,7 @@ func Encode(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// ReadCertificates reads a bundle: certificates in PEM, in their order. There must be one at least.
+// ReadCertificates reads a bundle: certificates in PEM, in their order. It returns an error if there is none.
 func ReadCertificates(bundle []byte) ([]*x509.Certificate, error) {
 	found := []*x509.Certificate{}
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
@@ -82,7 +83,7 @@ func Bundle(certificates []*x509.Certificate) []byte {
 	return bundle.Bytes()
 }
 
-// Issuer returns the one of the authorities that signed a certificate; nil if none did.
+// Issuer returns the authority that signed a certificate; nil if none of them did.
 func Issuer(leaf *x509.Certificate, authorities []*x509.Certificate) *x509.Certificate {
 	for _, authority := range authorities {
 		if leaf.CheckSignatureFrom(authority) == nil {
@@ -92,12 +93,12 @@ func Issuer(leaf *x509.Certificate, authorities []*x509.Certificate) *x509.Certi
 	return nil
 }
 
-// Lasts reports whether a certificate is good at a time: it has begun, and has not ended.
+// Lasts reports whether a certificate is valid at a time: it is not too early and not expired.
 func Lasts(certificate *x509.Certificate, now time.Time) bool {
 	return !now.Before(certificate.NotBefore) && now.Before(certificate.NotAfter)
 }
 
-// Renewable says whether less than a third of a certificate's life is left.
+// Renewable reports whether less than a third of a certificate's lifetime is left.
 func Renewable(leaf *x509.Certificate, now time.Time) bool {
 	return leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/3
 }
