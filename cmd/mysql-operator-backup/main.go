@@ -1,4 +1,4 @@
-// Command mysql-operator-backup makes, checks, restores and deletes backups. It runs in the Pods of transfers. mysql-operator runs it for
+// Command mysql-operator-backup makes, checks, restores and deletes backups. It runs in the Pods of Jobs. mysql-operator executes it for
 // its subcommands backup, restore and backup-delete, so that the operator is not linked with the SDKs of object stores.
 package main
 
@@ -9,10 +9,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// caller is the program that people call. Usage and errors name it.
+// caller is the program that users run. Usage and errors name it.
 const caller = "mysql-operator"
 
-// version is set when the binary is linked (-X main.version=…); the build knows it, the code cannot.
+// version is set when the binary is linked (-X main.version=…).
 var version string
 
 func main() { os.Exit(program().Main()) }

@@ -20,11 +20,11 @@ type transferCommand struct {
 	flags *pflag.FlagSet
 	log   cli.LogOptions
 	env   mover.Environment
-	// report is where to leave the outcome as JSON; empty tells people.
+	// report is the file for the outcome as JSON; if empty, the program prints the outcome for a user.
 	report string
 }
 
-// newTransfer begins with the flags that all of them have; what says what it is for.
+// newTransfer begins a command with the parts that all these subcommands share; what is the description in its help.
 func newTransfer(usage, what string, p cli.Process) *transferCommand {
 	t := &transferCommand{flags: pflag.NewFlagSet(caller+" "+usage, pflag.ContinueOnError)}
 	t.flags.Usage = func() {
@@ -34,15 +34,15 @@ func newTransfer(usage, what string, p cli.Process) *transferCommand {
 	return t
 }
 
-// destination registers the flags that say where the backup is.
+// destination registers the flags for the location of the backup.
 func (t *transferCommand) destination(urlFlag string) {
 	t.flags.StringVar(&t.env.URL, urlFlag, "", "the backup's own folder: s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder, azblob://container/folder, or file:///folder")
-	t.flags.StringVar(&t.env.CredentialsDir, transfer.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: what the machine has)")
+	t.flags.StringVar(&t.env.CredentialsDir, transfer.FlagCredentials, "", "folder with the credentials as files, one for each key of the Secret: AWS_ACCESS_KEY_ID, service-account.json, AZURE_STORAGE_ACCOUNT, ca.crt, … (default: the machine's own credentials)")
 	t.flags.StringVar(&t.env.StoreDir, transfer.FlagStoreDir, "", "folder that file URLs are relative to (default: /)")
 	t.flags.StringVar(&t.report, transfer.FlagReport, "", "file for the outcome as JSON")
 }
 
-// identity registers the flags that say whose backup it is.
+// identity registers the flags that identify the backup's owner.
 func (t *transferCommand) identity() {
 	t.flags.StringVar(&t.env.Namespace, transfer.FlagNamespace, "", "namespace of the cluster")
 	t.flags.StringVar(&t.env.Cluster, transfer.FlagCluster, "", "name of the MySQLCluster")
@@ -58,9 +58,9 @@ func (t *transferCommand) identityFile() {
 	t.flags.StringVar(&t.env.IdentityFile, transfer.FlagIdentity, "", "file with age secret keys, one a line, for an encrypted backup")
 }
 
-// serverSettings registers the flag of what is known of the mysqld that is to start the data.
+// serverSettings registers the flag for settings of the mysqld that will use the data.
 func (t *transferCommand) serverSettings() {
-	t.flags.Func(transfer.FlagSetting, "NAME=VALUE: a setting of the cluster that data files rest on, for each of them (in Pods)", func(text string) error {
+	t.flags.Func(transfer.FlagSetting, "NAME=VALUE: a setting of the cluster that data files depend on; repeat the flag for each setting (in Pods)", func(text string) error {
 		name, value, found := strings.Cut(text, "=")
 		if !found {
 			return fmt.Errorf("%q is not NAME=VALUE", text)
@@ -85,19 +85,19 @@ func (t *transferCommand) parse(p cli.Process, required ...string) error {
 		}
 	}
 	if t.report == "" && !t.flags.Changed("log-format") {
-		t.log.Format = "console" // a person is watching
+		t.log.Format = "console" // a user runs it by hand
 	}
 	var err error
 	t.env.Log, err = t.log.Logger(p.Err)
 	return err
 }
 
-// end tells how it went: to the Job by the report and the exit status, to a person in words.
+// end reports the outcome: to the Job by the report and the exit status, to a user as text.
 func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error, otherwise string) error {
 	outcome, status := mover.Ended(outcome, err, otherwise)
 	if t.report != "" {
 		if failed := writeReport(t.report, outcome); failed != nil {
-			t.env.Log.Error(failed, "nobody is told of the outcome")
+			t.env.Log.Error(failed, "failed to write the report")
 		}
 	}
 	if err != nil {
@@ -111,7 +111,8 @@ func (t *transferCommand) end(p cli.Process, outcome transfer.Outcome, err error
 	return nil
 }
 
-// writeReport leaves the outcome where the Pod's termination message is read from. The file exists in a Pod and belongs to somebody else.
+// writeReport writes the outcome to the file from which kubelet reads the Pod's termination message. In a Pod, that file exists and another
+// user owns it.
 func writeReport(file string, outcome transfer.Outcome) error {
 	content, err := outcome.Encode()
 	if err != nil {
@@ -123,7 +124,7 @@ func writeReport(file string, outcome transfer.Outcome) error {
 	return nil
 }
 
-// tell is the outcome for a person.
+// tell prints the outcome for a user.
 func tell(p cli.Process, outcome transfer.Outcome) {
 	for _, line := range []struct{ name, value string }{
 		{"message", outcome.Message}, {"instance", outcome.Instance}, {"instance UID", outcome.UID}, {"copied from", outcome.Source},
@@ -143,7 +144,7 @@ func size(bytes int64) string {
 	return transfer.Size(bytes)
 }
 
-// runBackup is the subcommand backup: what a backup's Pod runs, and verify for people.
+// runBackup is the subcommand backup: backup's Pods run it, and users run its verify.
 func runBackup(ctx context.Context, p cli.Process) error {
 	if len(p.Arguments) > 0 && p.Arguments[0] == "verify" {
 		p.Arguments = p.Arguments[1:]
@@ -173,11 +174,11 @@ and neither Kubernetes nor MySQL is needed.
   mysql-operator backup verify --from 's3://bucket/shop/db/nightly-2026-11-21-03-00-00?region=eu-central-1' --credentials ./keys
   mysql-operator backup verify --from file:///mnt/backups/shop/db/nightly-2026-11-21-03-00-00 --identity-file key.txt
 
-Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, intact backup.`, p)
+Exit status: 0 intact, 1 failed to read the backup (retry), 3 there is no complete, intact backup.`, p)
 	t.destination(transfer.FlagFrom)
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
 	if err := t.parse(p, transfer.FlagFrom); err != nil {
 		return err
 	}
@@ -186,11 +187,11 @@ Exit status: 0 intact, 1 it could not be read (try again), 3 it is not a whole, 
 	return t.end(p, outcome, err, transfer.ReasonBackupCorrupt)
 }
 
-// runRestore is the subcommand restore: what the Pod of a cluster that begins with a backup runs, and what a person runs who has only the
-// backup and this program.
+// runRestore is the subcommand restore. The Pod of a cluster that begins with a backup runs it, and so do users who have only the backup
+// and this program.
 func runRestore(ctx context.Context, p cli.Process) error {
-	t := newTransfer("restore --from URL --into DIR [flags]", `Makes a data directory from a backup. Everything is checked before it takes its place: DIR is made whole or not at all,
-and must not exist or be empty. Neither Kubernetes nor MySQL is needed.
+	t := newTransfer("restore --from URL --into DIR [flags]", `Makes a data directory from a backup. The program checks all data before it moves it to DIR: DIR is never incomplete. At the start,
+DIR must not exist or must be empty. Neither Kubernetes nor MySQL is needed.
 
   mysql-operator restore --from 's3://bucket/shop/db/nightly-2026-11-21-03-00-00?region=eu-central-1' --credentials ./keys --into /srv/mysql
   chown -R mysql: /srv/mysql && mysqld --user=mysql --datadir=/srv/mysql
@@ -198,12 +199,12 @@ and must not exist or be empty. Neither Kubernetes nor MySQL is needed.
 mysqld must be of the backup's release series (8.4 for 8.4.x) and not be older. It recovers at its first start. The accounts and passwords are those
 of the backup.
 
-Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
+Exit status: 0 restored, 1 failed (retry), 3 refused (a retry does not help).`, p)
 	t.destination(transfer.FlagFrom)
 	t.flags.StringVar(&t.env.Into, "into", "", "data directory to make")
 	t.identityFile()
 	t.bandwidth()
-	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as status.checksum tells it")
+	t.flags.StringVar(&t.env.Checksum, transfer.FlagChecksum, "", "checksum that the manifest must have, as in status.checksum")
 	t.identity()
 	t.flags.StringVar(&t.env.Layout.Volume, transfer.FlagVolume, "", "volume of a cluster's member, instead of --into (in Pods)")
 	t.serverSettings()
@@ -224,10 +225,10 @@ Exit status: 0 restored, 1 try again, 3 refused: trying again is of no use.`, p)
 
 // runBackupDelete is the subcommand backup-delete.
 func runBackupDelete(ctx context.Context, p cli.Process) error {
-	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). That there is none is success.`, p)
+	t := newTransfer("backup-delete [flags]", `Deletes the data of one backup and nothing else (runs in the Pods of a MySQLBackupInstance that is deleted). It succeeds if there is no data.`, p)
 	t.identity()
 	t.destination(transfer.FlagURL)
-	t.flags.BoolVar(&t.env.UnfinishedOnly, transfer.FlagUnfinished, false, "delete only what attempts have left that never came to their end; a folder with a manifest is refused")
+	t.flags.BoolVar(&t.env.UnfinishedOnly, transfer.FlagUnfinished, false, "delete only what unfinished attempts left; a folder with a manifest is refused")
 	if err := t.parse(p, transfer.FlagUID, transfer.FlagURL); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// called runs the program and returns its exit status and what it printed.
+// called runs the program, and returns its exit status and what it printed.
 func called(t *testing.T, arguments ...string) (status int, out, err string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -22,7 +22,7 @@ func called(t *testing.T, arguments ...string) (status int, out, err string) {
 	return status, stdout.String(), stderr.String()
 }
 
-// anArchive makes a backup of one file and returns its folder.
+// anArchive makes a backup of one file, and returns its folder.
 func anArchive(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "shop", "db", "nightly-1")

@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// given is what mysqld has here, apart from its volume.
+// given returns the memory and CPU that mysqld has in this Pod. The volume is not included.
 func given() (sizing.Given, error) {
 	found := sizing.Given{}
 	for name, value := range map[string]*int64{agent.EnvMemory: &found.Memory, agent.EnvCPU: &found.CPU} {
@@ -27,7 +27,7 @@ func given() (sizing.Given, error) {
 	return found, nil
 }
 
-// memberIdentity is who this Pod is, as its StatefulSet tells.
+// memberIdentity returns this Pod's identity from the environment that its StatefulSet sets.
 func memberIdentity() (agent.Identity, error) {
 	pod := os.Getenv(agent.EnvPod)
 	number := pod[strings.LastIndex(pod, "-")+1:]
@@ -40,5 +40,5 @@ func memberIdentity() (agent.Identity, error) {
 	}, nil
 }
 
-// rootAbsent reports whether the agent leaves root@'%' alone.
+// rootAbsent reports whether the agent leaves root@'%' as it is.
 func rootAbsent() bool { return os.Getenv(agent.EnvRoot) == agent.RootAbsent }

@@ -1,5 +1,5 @@
-// Command mysql-operator-member is what the operator runs inside the Pods of a MySQLCluster: it prepares a member, is its agent, and asks a
-// MySQL image for its version.
+// Command mysql-operator-member is the program that the operator runs in the Pods of a MySQLCluster. It prepares a member, is its agent,
+// and determines the version of a MySQL image.
 package main
 
 import (
@@ -24,7 +24,7 @@ func program() cli.Program {
 		Outro: agent.Program + " SUBCOMMAND --help lists the flags.",
 		Commands: []cli.Command{
 			{Name: agent.CommandInit, Usage: "init", Summary: "prepare a member", Run: runInit},
-			{Name: agent.CommandAgent, Usage: "agent [flags]", Summary: "be the agent of a member", Run: runAgent},
+			{Name: agent.CommandAgent, Usage: "agent [flags]", Summary: "run the agent of a member", Run: runAgent},
 			{Name: agent.CommandVersion, Usage: "server-version [flags]", Summary: "ask a MySQL image for its version", Run: runVersion},
 		},
 	}
@@ -44,7 +44,7 @@ func runInit(_ context.Context, p cli.Process) error {
 		return err
 	}
 	if who.Given.Volume, err = layout.VolumeSize(); err != nil {
-		// The volume can hold data all the same. mysqld's own settings of sizes stay.
+		// The volume can hold data anyway. mysqld's own default sizes remain.
 		fmt.Fprintf(p.Err, "%s: the size of the volume is not known: %v\n", agent.Program, err)
 	}
 	who.Tell = p.Err
@@ -54,7 +54,7 @@ func runInit(_ context.Context, p cli.Process) error {
 	return agent.Prepare(layout, who)
 }
 
-// runAgent is the subcommand agent: the sidecar of a member's Pod. It ends when the context does.
+// runAgent is the subcommand agent: the agent's container in a member's Pod. It ends when the context ends.
 func runAgent(ctx context.Context, p cli.Process) error {
 	var logs cli.LogOptions
 	flags := flagSet(agent.CommandAgent)
@@ -92,14 +92,14 @@ func serve(ctx context.Context, log logr.Logger) error {
 	return <-served
 }
 
-// runVersion is the subcommand server-version: both containers of the Pod that asks a cluster's image, of the operator's image and then of
-// that one.
+// runVersion is the subcommand server-version. Both containers of the Pod that determines the version of a cluster's image run it: first
+// the container of the operator's image, then that of the cluster's image.
 func runVersion(ctx context.Context, p cli.Process) error {
 	var install, report, settings string
 	flags := flagSet(agent.CommandVersion)
 	flags.StringVar(&install, "install", "", "folder to copy this program to")
 	flags.StringVar(&report, "report", "", "file to write the version of this image's mysqld to")
-	flags.StringVar(&settings, "settings", "", "my.cnf that this image's mysqld checks, too; the report says whether it accepts it")
+	flags.StringVar(&settings, "settings", "", "my.cnf for this image's mysqld to check as well; the report includes the result")
 	if err := cli.ParseAll(flags, p); err != nil {
 		return err
 	}

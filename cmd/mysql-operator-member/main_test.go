@@ -38,7 +38,7 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-// TestNoClientOfKubernetesIsLinked: the agent is in every member's Pod, and each library costs memory there.
+// TestNoClientOfKubernetesIsLinked: every member's Pod runs the agent, and each linked library costs memory there.
 func TestNoClientOfKubernetesIsLinked(t *testing.T) {
 	t.Parallel()
 	output, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

@@ -1,8 +1,8 @@
-// Command mysql-operator-pid1 is the first process of a container that runs mysqld. It starts a program, passes signals on to it, and exits
+// Command mysql-operator-pid1 is the first process of a container that runs mysqld. It starts a program, forwards signals to it, and exits
 // with its status.
 //
-// Linux drops a signal to process 1 that has no handler for it (pid_namespaces(7)). mysqld installs its handlers a second or more after it
-// began. A mysqld that is process 1 loses a SIGTERM of that time, and its Pod stays until the grace period is over.
+// Linux drops a signal to process 1 if the process has no handler for it (pid_namespaces(7)). mysqld installs its handlers a second or more
+// after its start. If mysqld were process 1, it would lose a SIGTERM during that time, and its Pod would stay until the grace period ends.
 package main
 
 import (
@@ -23,7 +23,7 @@ const (
 func main() {
 	status, err := run(os.Args[1:])
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "mysql-operator-pid1: [ERROR] "+err.Error()) // as mysqld marks its own
+		fmt.Fprintln(os.Stderr, "mysql-operator-pid1: [ERROR] "+err.Error()) // in the format of mysqld's errors
 	}
 	os.Exit(status)
 }
@@ -37,7 +37,7 @@ func run(command []string) (int, error) {
 	if err != nil {
 		return statusNotFound, fmt.Errorf("start the program: %w", err)
 	}
-	// Before the program starts: a signal that comes meanwhile waits for it.
+	// Before the program starts: a signal that comes meanwhile is kept for it.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn()...)
 	program, err := os.StartProcess(path, command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}}) //nolint:gosec // it is there to start what it is told
@@ -46,18 +46,18 @@ func run(command []string) (int, error) {
 	}
 	go func() {
 		for received := range signals {
-			_ = program.Signal(received) // it fails if the program has ended, and then so does this process
+			_ = program.Signal(received) // it fails if the program has ended; then this process ends too
 		}
 	}()
 	return reap(program.Pid)
 }
 
-// passedOn are the signals that end mysqld, or that it acts on (MySQL manual, "Unix Signal Handling in MySQL").
+// passedOn returns the signals that end mysqld, or to which it reacts (MySQL manual, "Unix Signal Handling in MySQL").
 func passedOn() []os.Signal {
 	return []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2}
 }
 
-// reap waits for all processes whose parent has ended, as process 1 must, until the program ends.
+// reap waits, as process 1 must, for all processes whose parent has ended, until the program ends.
 func reap(program int) (int, error) {
 	for {
 		var status syscall.WaitStatus

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// environment makes this test's own program behave as the command.
+// environment is the variable that makes this test binary behave as the command.
 const environment = "MYSQL_OPERATOR_PID1_TEST"
 
 func TestMain(m *testing.M) {
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run()) //nolint:forbidigo // TestMain is main here
 }
 
-// firstProcess is a process 1 that starts a shell script.
+// firstProcess returns a process 1 that starts a shell script.
 func firstProcess(t *testing.T, script string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "/proc/self/exe", "sh", "-c", script)
@@ -33,7 +33,7 @@ func firstProcess(t *testing.T, script string) *exec.Cmd {
 	return command
 }
 
-// TestExitStatus: kubelet reads from it how mysqld ended.
+// TestExitStatus: kubelet reads from the exit status how mysqld ended.
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]int{
@@ -64,7 +64,7 @@ func TestNoSuchProgram(t *testing.T) {
 	}
 }
 
-// TestSIGTERMEndsAProgramWithoutHandler: as process 1 the shell would not end.
+// TestSIGTERMEndsAProgramWithoutHandler: if the shell were process 1, it would not end.
 func TestSIGTERMEndsAProgramWithoutHandler(t *testing.T) {
 	t.Parallel()
 	command := firstProcess(t, "echo started; exec sleep 60")
@@ -84,7 +84,7 @@ func TestSIGTERMEndsAProgramWithoutHandler(t *testing.T) {
 	}
 }
 
-// TestSignalsReachTheProgram: a program with a handler decides itself how it ends.
+// TestSignalsReachTheProgram: a program with a handler decides how it ends.
 func TestSignalsReachTheProgram(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]syscall.Signal{
@@ -116,7 +116,7 @@ func waitStarted(t *testing.T, command *exec.Cmd) {
 	}
 }
 
-// start starts the command, or skips the test where nobody may make a namespace.
+// start starts the command. It skips the test if the user may not create a PID namespace.
 func start(t *testing.T, command *exec.Cmd) {
 	t.Helper()
 	err := command.Start()

@@ -1,7 +1,7 @@
 //go:build !without_pulsar
 
-// Command mysql-operator-pulsar speaks to Apache Pulsar for mysql-operator, which runs it for its subcommands consume and produce. It is a
-// program of its own, so that neither the operator nor its agents carry the client library.
+// Command mysql-operator-pulsar connects to Apache Pulsar. mysql-operator executes it for its subcommands consume and produce. It is a
+// separate program, so that neither the operator nor its agents are linked with the client library.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
-	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
+	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for systems without any: the image contains only programs
 
 	"github.com/mysql-operator/mysql-operator/listen"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/podenv"
@@ -34,7 +34,7 @@ func main() {
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return
 	}
-	// The library joins what several attempts said by line breaks.
+	// The library joins the errors of several attempts with line breaks.
 	fmt.Fprintf(os.Stderr, "mysql-operator: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
 	if errors.Is(err, errUsage) {
 		os.Exit(2)
@@ -42,9 +42,9 @@ func main() {
 	os.Exit(1)
 }
 
-// process is what a subcommand knows of the process it runs in.
+// process is what a subcommand gets from its process.
 type process struct {
-	// program is the name or path that it was called by.
+	// program is the name or path by which it was called.
 	program     string
 	arguments   []string
 	environment func(name string) string
@@ -53,7 +53,8 @@ type process struct {
 
 var errUsage = errors.New("see --help")
 
-// producerName is a name by which this program is produce: the founding document calls the producer that. make build makes a link of it.
+// producerName is a name of this program with which it runs produce: the founding document calls the producer that. make build makes a link
+// with this name.
 const producerName = "pulsar-producer"
 
 func execute(ctx context.Context, p process) error {
@@ -96,14 +97,14 @@ func newOptions(usage, what string, p process) *options {
 	return o
 }
 
-// text registers a flag that is also read from the environment; the flag wins.
+// text registers a flag whose value can also come from the environment; the flag has priority.
 func (o *options) text(into *string, name, variable, meaning string) {
 	o.flags.StringVar(into, name, *into, meaning+" (environment "+variable+")")
 }
 
 func (o *options) parse(p process) error {
 	o.flags.StringVar(&o.format, "log-format", "json", "json or console")
-	o.flags.BoolVar(&o.debug, "debug", false, "log what the client library does as well")
+	o.flags.BoolVar(&o.debug, "debug", false, "also log what the client library does")
 	if err := o.flags.Parse(p.arguments); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return err
@@ -130,7 +131,7 @@ func (o *options) logger(out io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(out, chosen))
 }
 
-// readable writes levels as the operator's log does, and the library's addresses as what they are.
+// readable writes levels as the operator's log does, and the library's addresses as text.
 func readable(groups []string, attribute slog.Attr) slog.Attr {
 	if len(groups) == 0 && attribute.Key == slog.LevelKey {
 		attribute.Value = slog.StringValue(strings.ToLower(attribute.Value.String()))
@@ -144,8 +145,8 @@ func readable(groups []string, attribute slog.Attr) slog.Attr {
 	return attribute
 }
 
-// softLimit is how much memory, in bytes, makes Go collect its garbage at once: three quarters of what the Pod may use, since it is no hard
-// limit (Go, "A Guide to the Go Garbage Collector"). It is 0 where the user has set one.
+// softLimit returns the memory limit, in bytes, at which Go collects garbage at once. It is three quarters of the Pod's limit, because Go's
+// limit is not a hard one (Go, "A Guide to the Go Garbage Collector"). It is 0 if the user has set GOMEMLIMIT.
 func softLimit(environment func(name string) string) int64 {
 	if environment("GOMEMLIMIT") != "" {
 		return 0
@@ -154,10 +155,10 @@ func softLimit(environment func(name string) string) int64 {
 }
 
 func consume(ctx context.Context, p process) error {
-	o := newOptions("consume [flags]", `Consumes a topic of Apache Pulsar: logs each message on standard output and acknowledges it, until it is told to stop.`, p)
+	o := newOptions("consume [flags]", `Consumes a topic of Apache Pulsar: logs each message on standard output and acknowledges it, until it receives SIGINT or SIGTERM.`, p)
 	o.text(&o.settings.Subscription, "subscription", podenv.Subscription, "subscription, of type Shared")
 	o.text(&o.settings.Consumer, "name", podenv.Consumer, "name of this consumer in the subscription")
-	address := o.flags.String("health-address", fmt.Sprint(":", podenv.HealthPort), "where "+podenv.ReadyPath+" is served; empty for nowhere")
+	address := o.flags.String("health-address", fmt.Sprint(":", podenv.HealthPort), "address to serve "+podenv.ReadyPath+" on; empty: do not serve it")
 	if err := o.parse(p); err != nil {
 		return err
 	}
@@ -187,15 +188,15 @@ func produce(ctx context.Context, p process) error {
 
   env PULSAR_SERVER=pulsar://localhost:6650 PULSAR_MESSAGE="Sample Message" PULSAR_TOPIC="my-topic" mysql-operator produce`, p)
 	message := p.environment(podenv.Message)
-	o.text(&message, "message", podenv.Message, "what to send")
-	count := o.flags.Int("count", 1, "how often")
+	o.text(&message, "message", podenv.Message, "message to send")
+	count := o.flags.Int("count", 1, "how many times to send it")
 	if err := o.parse(p); err != nil {
 		return err
 	}
 	if message == "" || *count < 1 {
 		return fmt.Errorf("produce needs %s or --message, and a --count of 1 or more: %w", podenv.Message, errUsage)
 	}
-	// What was sent goes to standard output, what the library says of the connection elsewhere.
+	// Lines about sent messages go to standard output, the library's log lines to standard error.
 	sent := func(id string) { fmt.Fprintf(p.out, "sent to %s as %s: %s\n", o.settings.Topic, id, message) }
 	return pulsar.Produce(ctx, o.settings, o.logger(p.err), pulsar.Sending{Message: []byte(message), Count: *count, Sent: sent})
 }

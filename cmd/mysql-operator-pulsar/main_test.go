@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
 )
 
-// output is written by one goroutine and read by another.
+// output is a buffer that one goroutine writes and another reads.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,12 +36,12 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// run runs a subcommand, with an environment as a list of NAME=VALUE.
+// run runs a subcommand; environment is a list of NAME=VALUE.
 func run(ctx context.Context, out *output, environment []string, arguments ...string) error {
 	return runAs(ctx, "/usr/bin/mysql-operator-pulsar", out, environment, arguments...)
 }
 
-// runAs is run under another name.
+// runAs is run with another program name.
 func runAs(ctx context.Context, program string, out *output, environment []string, arguments ...string) error {
 	read := func(name string) string {
 		for _, one := range environment {
@@ -54,7 +54,7 @@ func runAs(ctx context.Context, program string, out *output, environment []strin
 	return execute(ctx, process{program: program, arguments: arguments, environment: read, out: out, err: out})
 }
 
-// shows waits until a program has said something.
+// shows waits until the output contains all words.
 func shows(t *testing.T, out *output, words ...string) {
 	t.Helper()
 	deadline, look := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
@@ -77,8 +77,7 @@ func shows(t *testing.T, out *output, words ...string) {
 	}
 }
 
-// TestWalkThroughOfTheFoundingDocument sends what the document sends, with the environment that it gives, and sees it in the consumer's
-// log.
+// TestWalkThroughOfTheFoundingDocument sends the document's message with the document's environment, and finds it in the consumer's log.
 func TestWalkThroughOfTheFoundingDocument(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
@@ -158,7 +157,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheCollectorKnowsThePodsMemory: Go would else let garbage pile up to as much again as the messages that are held.
+// TestTheCollectorKnowsThePodsMemory: otherwise Go would let garbage grow to the size of the messages in memory.
 func TestTheCollectorKnowsThePodsMemory(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]int64{"": 192 << 20, "100MiB": 0} {

@@ -1,6 +1,6 @@
 //go:build without_pulsar
 
-// Command mysql-operator-pulsar, built without the client library for Apache Pulsar, says so and ends.
+// Command mysql-operator-pulsar, built without the client library for Apache Pulsar, only reports that and ends.
 package main
 
 import (

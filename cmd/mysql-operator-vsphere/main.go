@@ -1,7 +1,7 @@
 //go:build !without_vcenter
 
-// Command mysql-operator-vsphere speaks to vCenters for the operator, which starts it when there are VmGroups: it answers questions on its
-// standard input with answers on its standard output, and ends when the input does. Nobody starts it by hand.
+// Command mysql-operator-vsphere connects to vCenters for the operator, which starts it when there are VmGroups. It reads questions from
+// its standard input, writes answers to its standard output, and ends when the input ends. Users do not start it.
 package main
 
 import (
@@ -14,20 +14,20 @@ import (
 	"syscall"
 	"time"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for where the system has none: the image has no files but programs
+	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for systems without any: the image contains only programs
 
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vsphere"
 )
 
-// gcPercent is as the operator's: little is kept, and little is lost by collecting often.
+// gcPercent is the same as the operator's: the process keeps little memory, and frequent collections cost little.
 const gcPercent = 50
 
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	// Signals for the operator's process group are the operator's: it closes the input when its passes have ended.
+	// The operator handles the signals for its process group: it closes this program's input when its passes have ended.
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, vcenter.Program+": "+err.Error())

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestMain is also the program: a test starts this very test binary by a link of that name.
+// TestMain is also the program: a test starts this test binary through a link with the program's name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == vcenter.Program {
 		main()
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// TestTheHelperSpeaksToAVCenter: as a process of its own, as the operator starts it.
+// TestTheHelperSpeaksToAVCenter: in a separate process, as the operator starts it.
 func TestTheHelperSpeaksToAVCenter(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -50,7 +50,7 @@ func TestTheHelperSpeaksToAVCenter(t *testing.T) {
 	if sessions := len(v.Sessions()); sessions != 1 {
 		t.Errorf("%d sessions", sessions)
 	}
-	// It ends its sessions when the operator tells it to end, which waits for that.
+	// When the operator ends it, the program ends its sessions, and the operator waits for that.
 	helper.End()
 	if left := len(v.Sessions()); left != 0 {
 		t.Errorf("%d sessions are left", left)

@@ -1,7 +1,7 @@
 //go:build without_vcenter
 
-// Command mysql-operator-vsphere, built without the client library for vCenters, says so and ends. The operator repeats that in the
-// VmGroup's status.
+// Command mysql-operator-vsphere, built without the client library for vCenters, only reports that and ends. The operator shows the message
+// in the VmGroup's status.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector makes them slow and finds nothing more: no cache shares anything here.
+// These tests are slow with the race detector, and it finds nothing more: the caches share no data here.
 
 package main
 
@@ -19,8 +19,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// TestNoCacheKeepsWhatTenantsFill: whoever may make a ConfigMap, a Pod or a StatefulSet with the operator's labels must not fill its memory
-// by them. Every cache of every kind keeps little of an object, whatever its maker put where.
+// TestNoCacheKeepsWhatTenantsFill: a user who may create ConfigMaps, Pods or StatefulSets with the operator's labels must not be able to
+// fill the operator's memory with them. Every cache of every kind keeps little of an object, whatever its fields contain.
 func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	t.Parallel()
 	const enough = 64 << 10
@@ -31,7 +31,7 @@ func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	for _, controller := range all {
 		for _, watch := range controller.Watches {
 			if watch.MetadataOnly || strings.HasPrefix(watch.Resource.Resource, "mysql") {
-				continue // of the operator's own kinds it has the specs: docs/security.md
+				continue // the operator caches the specs of its own kinds: docs/security.md
 			}
 			transform := watch.Transform
 			if transform == nil {
@@ -53,8 +53,8 @@ func TestNoCacheKeepsWhatTenantsFill(t *testing.T) {
 	}
 }
 
-// filled is an object that has much of everything that its maker may write, and the status in which Kubernetes repeats some of that: the
-// names of containers and of images.
+// filled returns an object with large values in all fields that its creator may write, and in the status, where Kubernetes repeats some of
+// them: the names of containers and images.
 func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	t.Helper()
 	much := strings.Repeat("m", 100_000)
@@ -88,7 +88,7 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	}
 	annotations["example.com/note"] = much
 	object.SetAnnotations(annotations)
-	// Anybody may name a field manager like the operator's.
+	// Any client may use a field manager's name that resembles the operator's.
 	managers := []metav1.ManagedFieldsEntry{}
 	for i := range 1000 {
 		fields := fmt.Sprintf(`{"f:metadata":{"f:annotations":{"f:example.com/%s":{}}}}`, much[:min(100_000, 50*(1+i))])
@@ -106,7 +106,7 @@ func filled(t *testing.T, watch reconcile.Watch) *unstructured.Unstructured {
 	return object
 }
 
-// manyOf has short values under many names, and a long one.
+// manyOf returns short values under many names, and one long value.
 func manyOf(much string) map[string]any {
 	values := map[string]any{"storage": "1Gi", "long": much}
 	for i := range 10_000 {
@@ -115,7 +115,7 @@ func manyOf(much string) map[string]any {
 	return values
 }
 
-// repeating is a status with much in it.
+// repeating returns a status with large content.
 func repeating(much string) map[string]any {
 	conditions, containers := []any{}, []any{}
 	for range 1000 {

@@ -14,15 +14,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/deploy"
 )
 
-// connection is the cluster a subcommand works on.
+// connection is the Kubernetes cluster that a subcommand uses.
 type connection struct {
 	rest *rest.Config
 	// namespace is the operator's own: the Pod's, or the kubeconfig's current one.
 	namespace string
 }
 
-// connect finds the cluster: the kubeconfig given, else KUBECONFIG or ~/.kube/config, else the service account of the Pod. It sends
-// nothing.
+// connect finds the Kubernetes cluster: the given kubeconfig, else KUBECONFIG or ~/.kube/config, else the Pod's service account. It sends
+// no request.
 func connect(kubeconfig string) (connection, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -39,21 +39,21 @@ func connect(kubeconfig string) (connection, error) {
 	return connection{rest: found, namespace: namespace}, nil
 }
 
-// self is what a process learns of itself from its own Pod.
+// self is what a process reads about itself from its own Pod.
 type self struct {
-	// image is what it runs from.
+	// image is the image of the operator's container.
 	image string
-	// identity tells it from all others, also from a Pod of the same name, but not from the process before it in the same Pod: that one has
-	// ended for certain, and its lease need not be waited for.
+	// identity distinguishes the process from all others, also from those in other Pods of the same name. An earlier process in the same
+	// Pod has the same identity. That process has certainly ended, so this one need not wait for its Lease to expire.
 	identity string
 	// home is the operator's namespace.
 	home string
-	// namespace and labels select its Pods, for policies of the network; the namespace is empty where they cannot be selected.
+	// namespace and labels select the operator's Pods in NetworkPolicies; namespace is empty if the Pods cannot be selected.
 	namespace string
 	labels    map[string]string
 }
 
-// ownPod reads the Pod this process runs in: a Pod's host name is its name.
+// ownPod reads the Pod in which this process runs: a Pod's host name is its name.
 func ownPod(ctx context.Context, c connection) (self, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -75,7 +75,7 @@ func ownPod(ctx context.Context, c connection) (self, error) {
 	return own, err
 }
 
-// lastingLabels returns the one label that names the program, which its next release has as well; nil if there is none.
+// lastingLabels returns the one label with the program's name, which later releases have as well; nil if there is none.
 func lastingLabels(labels map[string]string) map[string]string {
 	for _, name := range []string{"app.kubernetes.io/name", "k8s-app", "app", "run"} {
 		if value, found := labels[name]; found {
@@ -85,7 +85,7 @@ func lastingLabels(labels map[string]string) map[string]string {
 	return nil
 }
 
-// imageOf returns the image of the operator's container: the only one, or the one that has its name.
+// imageOf returns the image of the operator's container: the Pod's only container, or the one with the operator's name.
 func imageOf(pod *corev1.Pod) (string, error) {
 	containers := pod.Spec.Containers
 	if len(containers) == 1 {

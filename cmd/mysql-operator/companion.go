@@ -12,13 +12,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
-// pulsarProgram speaks to Apache Pulsar: its client library would cost the operator memory that it has no use for
-// (docs/adr/0004-pulsar-in-a-program-of-its-own.md). The same holds for transfer.Program and the SDKs of object stores
+// pulsarProgram connects to Apache Pulsar. It is a separate program, because its client library would cost the operator memory for nothing
+// (docs/adr/0004-pulsar-in-a-program-of-its-own.md). The same is true of transfer.Program and the SDKs of object stores
 // (docs/adr/0016-a-program-for-each-place.md).
 const pulsarProgram = "mysql-operator-pulsar"
 
-// runCompanion is a subcommand of another program in the folder of this one. This process becomes that program, which gets the signals and
-// the exit status.
+// runCompanion returns a subcommand that another program in this program's folder implements. The process replaces itself with that
+// program, which then receives the signals and sets the exit status.
 func runCompanion(name, subcommand string) func(context.Context, cli.Process) error {
 	return func(_ context.Context, p cli.Process) error {
 		program, err := companion(name)
@@ -38,7 +38,7 @@ func companion(name string) (string, error) {
 	}
 	program := filepath.Join(filepath.Dir(self), name)
 	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("find %s: it is in the operator's image, and beside bin/mysql-operator after make build: %w", program, err)
+		return "", fmt.Errorf("find %s: the operator's image contains it, and make build puts it next to bin/mysql-operator: %w", program, err)
 	}
 	return program, nil
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
-// own begins the names of packages of kinds.
+// own begins the import paths of the kinds' packages.
 const own = "github.com/mysql-operator/mysql-operator/reconcile/"
 
-// TestTheOperatorDoesNotCarryPulsar: what the client library costs at start, the operator would pay.
+// TestTheOperatorDoesNotCarryPulsar: a linked client library would cost the operator memory at start.
 func TestTheOperatorDoesNotCarryPulsar(t *testing.T) {
 	t.Parallel()
 	doesNotCarry(t, own+"kinds/pulsarconsumer", "cmd/mysql-operator-pulsar", "github.com/apache/pulsar-client-go/")
 }
 
-// TestTheOperatorDoesNotCarryStores: the SDKs of stores, and what compresses and packs backups, are for the Pods of backups.
+// TestTheOperatorDoesNotCarryStores: only the Pods of backups need the SDKs of stores, and the packages that compress and pack backups.
 func TestTheOperatorDoesNotCarryStores(t *testing.T) {
 	t.Parallel()
 	doesNotCarry(t, own+"mysql/backup", "cmd/mysql-operator-backup",
@@ -26,8 +26,8 @@ func TestTheOperatorDoesNotCarryStores(t *testing.T) {
 		"github.com/klauspost/compress/zstd/", "archive/tar/", own+"mysql/archive/", own+"mysql/clone/", own+"mysql/transfer/mover/")
 }
 
-// doesNotCarry checks that the operator serves a kind and is linked with no package that another program has for it. Each of these is a
-// package, or the folder of several. Two packages below reconcile/mysql/archive need no SDK.
+// doesNotCarry checks that the operator serves a kind, and that it is not linked with packages that only another program needs. Each of
+// heavy is a package, or the folder of several. Two packages below reconcile/mysql/archive need no SDK.
 func doesNotCarry(t *testing.T, kind, program string, heavy ...string) {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()

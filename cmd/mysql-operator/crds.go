@@ -39,7 +39,7 @@ const (
 	exitRefused = 2
 )
 
-// runCRDs shows what the operator would do about the definitions (plan), does it (apply), or shows what is there (status).
+// runCRDs shows what the operator would do with the definitions (plan), does it (apply), or shows their state (status).
 func runCRDs(ctx context.Context, p cli.Process) error {
 	o := crdsOptions{}
 	words, err := cli.Parse(o.flags(), p)
@@ -92,7 +92,7 @@ func tellApply(ctx context.Context, p cli.Process, installer crds.Installer, def
 	return errors.Join(err, tellSteps(p, results))
 }
 
-// tellPlan prints what would be done, and below what would change, and ends as diff does: 0 nothing, 1 changes, 2 refused or failed.
+// tellPlan prints what the operator would do, and what would change. It exits as diff does: 0 nothing, 1 changes, 2 refused or failed.
 func tellPlan(ctx context.Context, p cli.Process, installer crds.Installer, defined []crds.Definition) error {
 	results, err := installer.Plan(ctx, defined)
 	if err != nil {
@@ -136,7 +136,7 @@ func tellSteps(p cli.Process, results []crds.Result) error {
 func tellChanges(p cli.Process, result crds.Result) error {
 	fmt.Fprintf(p.Out, "\n%s\n", result.Definition.Name())
 	if harm := result.Plan.Harm; harm != nil {
-		fmt.Fprintf(p.Out, "  %d objects looked at, %d would be harmed\n", harm.Seen, harm.Harmed)
+		fmt.Fprintf(p.Out, "  %d objects checked, %d would be harmed\n", harm.Seen, harm.Harmed)
 		for _, finding := range harm.Findings {
 			fmt.Fprintf(p.Out, "    %s\n", finding)
 		}

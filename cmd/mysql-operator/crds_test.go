@@ -18,7 +18,7 @@ import (
 
 type definition = apiextensionsv1.CustomResourceDefinition
 
-// oneDefinition is a cluster that has one definition.
+// oneDefinition is a Kubernetes cluster with one definition.
 type oneDefinition struct {
 	crds.API
 	there *definition
@@ -28,14 +28,14 @@ func (o oneDefinition) Get(context.Context, string) (*definition, error) {
 	return o.there.DeepCopy(), nil
 }
 
-// objectsFound is what a look at objects finds.
+// objectsFound is the result of a check of objects.
 type objectsFound crds.Objects
 
 func (o objectsFound) Check(context.Context, *definition, *definition) (crds.Objects, error) {
 	return crds.Objects(o), nil
 }
 
-// TestPlanTellsWhatChanges: the exit statuses are those of diff, and whatever is going to change, or is refused, is shown.
+// TestPlanTellsWhatChanges: the exit statuses are those of diff, and the output shows everything that will change or is refused.
 func TestPlanTellsWhatChanges(t *testing.T) {
 	t.Parallel()
 	kinds, err := schema.Select([]string{"MySQLCluster"})
@@ -56,9 +56,9 @@ func TestPlanTellsWhatChanges(t *testing.T) {
 	}{
 		"nothing differs": {says: []string{"Keep", "Unchanged"}},
 		"a field was added by hand": {edited: true, objects: objectsFound{Seen: 7}, status: exitChanges,
-			says: []string{"Update", "Edited", "7 objects looked at, 0 would be harmed", more}},
+			says: []string{"Update", "Edited", "7 objects checked, 0 would be harmed", more}},
 		"and an object uses it": {edited: true, objects: harm, status: exitRefused,
-			says: []string{"Refuse", "WouldHarm", "7 objects looked at, 1 would be harmed", "shop/a would lose spec.mine", more}},
+			says: []string{"Refuse", "WouldHarm", "7 objects checked, 1 would be harmed", "shop/a would lose spec.mine", more}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -86,7 +86,8 @@ func TestPlanTellsWhatChanges(t *testing.T) {
 	}
 }
 
-// TestWhatABootChangesIsLogged: a line for each difference that an update makes, and none for a definition that is created or kept.
+// TestWhatABootChangesIsLogged: the log has a line for each difference that an update makes, and none for a definition that is created or
+// kept.
 func TestWhatABootChangesIsLogged(t *testing.T) {
 	t.Parallel()
 	defined, err := loadDefinitions(schema.Kinds()[:1])
@@ -108,7 +109,7 @@ func TestWhatABootChangesIsLogged(t *testing.T) {
 		news := definitionNews{log: funcr.New(func(_, line string) { told = append(told, line) }, funcr.Options{})}
 		news.changed(crds.Result{Definition: defined[0], Existing: test.existing, Plan: crds.Plan{Target: test.target}})
 		if got := strings.Join(told, "\n"); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
-			t.Errorf("%s: told %q, want %q", story, got, test.want)
+			t.Errorf("%s: logged %q, want %q", story, got, test.want)
 		}
 	}
 }

@@ -20,19 +20,20 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/definitions"
 )
 
-// administratorPatience is how long the operator waits, with --crds=check, for an administrator to apply definitions before it gives up and
-// is started anew.
+// administratorPatience is how long the operator, with --crds=check, waits for an administrator to apply definitions. Then it exits, and
+// kubelet restarts it.
 const administratorPatience = 15 * time.Minute
 
-// care is what the operator does about its definitions: it brings them at boot, then watches over them, and leads their migration.
+// care manages the definitions for the operator: it installs them at boot, then watches and repairs them, and runs their migration while it
+// is the leader.
 type care struct {
 	operator
 	definitions []crds.Definition
 	installer   crds.Installer
 	guard       *crds.Guard
 	news        *definitionNews
-	// always has what every replica runs in addition, leading what the leader runs in addition. Both are for the conversion webhook, and empty
-	// in a release (versions.go).
+	// always are functions that every replica runs in addition, leading those that only the leader runs. Both are for the conversion
+	// webhook, and empty in a release (versions.go).
 	always  []func(context.Context) error
 	leading []func(context.Context)
 }
@@ -59,13 +60,14 @@ func (o operator) newCare() (*care, error) {
 	return c, nil
 }
 
-// newInstaller makes an installer for the cluster, which may list custom resources in these namespaces, or in all.
+// newInstaller makes an installer for the Kubernetes cluster. It may list custom resources in the given namespaces, or in all if there are
+// none.
 func newInstaller(cluster connection, limits definitionLimits, namespaces []string) (crds.Installer, error) {
 	api, err := crds.NewAPI(cluster.rest)
 	if err != nil {
 		return crds.Installer{}, err
 	}
-	// Definitions are everybody's: the objects of all namespaces are looked at, whichever the operator works in.
+	// Definitions are shared by all namespaces. So the checker looks at the objects of all namespaces, whichever the operator works in.
 	checker, err := newChecker(cluster.rest)
 	if err != nil {
 		return crds.Installer{}, err
@@ -77,7 +79,8 @@ func newInstaller(cluster connection, limits definitionLimits, namespaces []stri
 	return crds.Installer{API: api, Objects: checker, Namespace: namespace, Adopt: limits.adopts, AllowBreaking: limits.allowBreaking}, nil
 }
 
-// bring makes sure that the definitions serve, in the way --crds says. Where a right is missing, it waits for it.
+// bring makes sure that the API server serves the definitions, in the way that --crds names. If a permission is missing, it waits until it
+// is granted.
 func (c *care) bring(ctx context.Context, closed gates) error {
 	var work bringing
 	switch c.options.definitions.mode {
@@ -104,11 +107,11 @@ func (c *care) bring(ctx context.Context, closed gates) error {
 	return nil
 }
 
-// bringing is one way of making sure that definitions serve.
+// bringing is one way to make sure that the API server serves the definitions.
 type bringing func(context.Context, []crds.Definition) ([]crds.Result, error)
 
-// permitted does the work. Where that is forbidden it waits for the rights the operator always needs, and then, if they do not suffice,
-// for those that only some updates of a definition need.
+// permitted calls work. If the API server forbids it, permitted waits for the permissions that the operator always needs. If they do not
+// suffice, it waits for those that only some updates of a definition need.
 func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]crds.Result, error) {
 	results, err := work(ctx, c.definitions)
 	usual := c.grants()
@@ -126,7 +129,7 @@ func (c *care) permitted(ctx context.Context, closed gates, work bringing) ([]cr
 	return results, err
 }
 
-// keep watches over the definitions until ctx ends, where the operator may change them.
+// keep watches and repairs the definitions until ctx ends, if the operator may change them.
 func (c *care) keep(ctx context.Context) error {
 	if c.options.definitions.mode == crdsApply {
 		c.health.Add("definitions-guard", c.trouble)
@@ -135,8 +138,8 @@ func (c *care) keep(ctx context.Context) error {
 	return nil
 }
 
-// trouble is a check for Health: an error for the first definition that the operator cannot work with. That it cannot be looked at for a
-// moment is none.
+// trouble is a check for Health. It returns an error for the first definition that the operator cannot work with. A temporary failure to
+// read a definition is not an error.
 func (c *care) trouble() error {
 	for _, definition := range c.definitions {
 		refused := (*crds.RefusedError)(nil)
@@ -147,7 +150,7 @@ func (c *care) trouble() error {
 	return nil
 }
 
-// lead migrates stored objects and notes whether there are any, while this process is the leader.
+// lead migrates stored objects and records whether there are any, while this process is the leader.
 func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
 	if c.options.definitions.mode != crdsApply {
 		return
@@ -163,7 +166,8 @@ func (c *care) lead(ctx context.Context, engine *reconcile.Manager) {
 	leading.Wait()
 }
 
-// inUse says whether a definition has objects, from the engine's caches. Who sees only some namespaces knows only if there are some.
+// inUse reports whether a definition has objects, from the engine's caches. An operator that sees only some namespaces knows the answer
+// only if it sees an object.
 func (c *care) inUse(engine *reconcile.Manager, definition crds.Definition) (some, known bool) {
 	kind, found := kindOf(c.kinds, definition)
 	if !found || engine.CachesSynced() != nil {
@@ -182,7 +186,7 @@ func kindOf(kinds []schema.Kind, definition crds.Definition) (schema.Kind, bool)
 	return schema.Kind{}, false
 }
 
-// migrate rewrites the objects of a definition in the version for storing.
+// migrate rewrites the objects of a definition in the storage version.
 func (c *care) migrate(ctx context.Context, name string) error {
 	identity := definitions.Identity()
 	if err := c.mayMigrate(ctx, name); err != nil {
@@ -197,7 +201,8 @@ func (c *care) migrate(ctx context.Context, name string) error {
 	return err
 }
 
-// mayMigrate returns an error with the remedy while a contained operator lacks the rights to rewrite the objects of a definition.
+// mayMigrate returns an error with the remedy if the operator works only in some namespaces and is missing permissions to rewrite the
+// objects of a definition.
 func (c *care) mayMigrate(ctx context.Context, name string) error {
 	at := slices.IndexFunc(c.definitions, func(definition crds.Definition) bool { return definition.Name() == name })
 	if at < 0 || !c.grants().contained() {
@@ -210,6 +215,6 @@ func (c *care) mayMigrate(ctx context.Context, name string) error {
 	if shortage.None() {
 		return nil
 	}
-	return fmt.Errorf("rewrite the objects of definition %s: the operator works in some namespaces only and lacks %s: grant that until they are rewritten, with "+
-		"what mysql-operator manifests rbac --migrate prints, given the operator's own flags, and apply it without --migrate afterwards", name, strings.Join(shortage.Lines(), "; "))
+	return fmt.Errorf("rewrite the objects of definition %s: the operator works in some namespaces only and is missing these permissions: %s: apply the output of "+
+		"mysql-operator manifests rbac --migrate with the operator's own flags; when the objects are rewritten, apply it without --migrate", name, strings.Join(shortage.Lines(), "; "))
 }

@@ -19,7 +19,7 @@ func namespacesFlag(flags *pflag.FlagSet, into *[]string) {
 	flags.StringSliceVar(into, "namespaces", nil, "namespaces to work in; the operator then needs only Roles there (default: all)")
 }
 
-// checkNamespaces checks --namespaces: an empty name is a mistake in a list, and would be taken for all namespaces.
+// checkNamespaces checks --namespaces: an empty name is a mistake in the list, and would mean all namespaces.
 func checkNamespaces(namespaces []string) error {
 	for _, namespace := range namespaces {
 		if strings.TrimSpace(namespace) == "" {
@@ -29,7 +29,7 @@ func checkNamespaces(namespaces []string) error {
 	return nil
 }
 
-// The ways of --crds.
+// The values of --crds.
 const (
 	crdsApply = "apply"
 	crdsCheck = "check"
@@ -40,7 +40,7 @@ func crdsFlag(flags *pflag.FlagSet, into *string) {
 	flags.StringVar(into, "crds", crdsApply, "definitions: apply installs, upgrades and repairs them, check waits until they are served, off ignores them")
 }
 
-// The ways of --secrets.
+// The values of --secrets.
 const (
 	secretsEverywhere  = "everywhere"
 	secretsByNamespace = "by-namespace"
@@ -51,7 +51,7 @@ func secretsFlag(flags *pflag.FlagSet, into *string) {
 		"where an administrator bound ClusterRole "+deploy.SecretsRole)
 }
 
-// checkSecrets checks --secrets: with --namespaces the Roles grant Secrets in these alone.
+// checkSecrets checks --secrets: with --namespaces, the Roles grant Secrets in those namespaces only.
 func checkSecrets(secrets string, namespaces []string) error {
 	if secrets == secretsByNamespace && len(namespaces) > 0 {
 		return cli.BadUsage("--secrets=%s is for an operator of all namespaces: with --namespaces it has permissions on Secrets in those only", secrets)
@@ -59,24 +59,24 @@ func checkSecrets(secrets string, namespaces []string) error {
 	return cli.OneOf("secrets", secrets, secretsEverywhere, secretsByNamespace)
 }
 
-// vmTrust are the flags that say what VmGroups may use of the operator's.
+// vmTrust are the flags that limit which of the operator's accounts and which vCenters VmGroups may use.
 type vmTrust struct {
 	namespaces, hosts []string
 }
 
 func (o *vmTrust) register(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.namespaces, "vm-namespaces", nil, "namespaces whose VmGroups may use the operator's own vCenter account, or all (default: its own namespace)")
-	flags.StringSliceVar(&o.hosts, "vcenter-hosts", nil, "vCenters, as HOST or HOST:PORT, that vc-creds of other namespaces may lead to (default: any)")
+	flags.StringSliceVar(&o.hosts, "vcenter-hosts", nil, "vCenters, as HOST or HOST:PORT, that Secrets vc-creds in other namespaces may name (default: any)")
 }
 
-// definitionOptions are the flags of run that say what may be done about definitions.
+// definitionOptions are the flags of run for definitions.
 type definitionOptions struct {
 	mode string
 	definitionLimits
 	migrationRate int
 }
 
-// definitionLimits are the flags that say what an update of a definition may do.
+// definitionLimits are the flags that limit what an update of a definition may do.
 type definitionLimits struct {
 	adopt         []string
 	allowBreaking bool

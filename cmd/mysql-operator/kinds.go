@@ -25,10 +25,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// makeController makes the controller of a kind. own is the operator itself: what it puts into Pods has its image.
+// makeController makes the controller of a kind. own is the operator itself: the kind uses its image for Pods.
 type makeController func(kind schema.Kind, own self) reconcile.Controller
 
-// makers are the controllers by kind: a new kind is one row. vmGroups are the settings of one of them.
+// makers returns the functions that make the controllers, by kind: a new kind is one row. vmGroups are the settings of VmGroup.
 func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	return map[string]makeController{
 		"MySQLCluster": func(kind schema.Kind, own self) reconcile.Controller {
@@ -50,10 +50,10 @@ func makers(vmGroups vmgroup.Settings) map[string]makeController {
 	}
 }
 
-// newVCenters makes who speaks to vCenters: a program that is started with the first VmGroup, and has to be ended.
+// newVCenters returns the process that connects to vCenters. It starts with the first VmGroup, and the caller must end it.
 func newVCenters() *vcenter.Process { return vcenter.NewProcess(vcenter.Beside(), time.Now) }
 
-// vmGroupSettings are for VmGroups. namespace is the operator's own.
+// vmGroupSettings returns the settings of VmGroup. namespace is the operator's own.
 func vmGroupSettings(vCenters vcenter.API, namespace string, trusted vmTrust) vmgroup.Settings {
 	return vmgroup.Settings{VCenter: vCenters, Namespace: namespace, LendTo: trusted.namespaces, Hosts: trusted.hosts, Environment: os.Getenv}
 }
@@ -71,21 +71,21 @@ func controllers(kinds []schema.Kind, own self, vmGroups vmgroup.Settings) ([]re
 	return made, nil
 }
 
-// grants say which of the rights on a cluster an operator gets.
+// grants select which permissions in a Kubernetes cluster an operator gets.
 type grants struct {
-	// crds and secrets are the ways of --crds and --secrets.
+	// crds and secrets are the values of --crds and --secrets.
 	crds, secrets string
-	// namespaces are those the operator works in: none for all.
+	// namespaces are those that the operator works in; none means all.
 	namespaces []string
-	// migrate grants what an update of definitions may need, although the operator works in some namespaces only: looking at the
-	// objects of all namespaces, and rewriting them.
+	// migrate also grants an operator of some namespaces what an update of definitions may need: reading and rewriting the objects of all
+	// namespaces.
 	migrate bool
 }
 
-// contained says that the operator gets no rights on objects outside its namespaces.
+// contained reports whether the operator gets no permissions on objects outside its namespaces.
 func (g grants) contained() bool { return len(g.namespaces) > 0 && !g.migrate }
 
-// rights returns what an operator for these kinds has to be allowed. With --crds=check or off it needs nothing on definitions.
+// rights returns the permissions that an operator of these kinds needs. With --crds=check or off it needs none on definitions.
 func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 	needed := deploy.Rights{Own: append(reconcile.LeaseRules(), ownPodRule())}
 	made, err := controllers(kinds, self{}, vmgroup.Settings{})
@@ -113,12 +113,12 @@ func rights(kinds []schema.Kind, wanted grants) (deploy.Rights, error) {
 	return needed, nil
 }
 
-// ownPodRule is for reading the operator's image from its own Pod.
+// ownPodRule permits reading the operator's image from its own Pod.
 func ownPodRule() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{"pods"}, Verbs: []string{"get"}}
 }
 
-// migrationRules are for what an update of definitions may take: looking at the objects in all namespaces, and rewriting them.
+// migrationRules permit what an update of definitions may need: reading the objects in all namespaces, and rewriting them.
 func migrationRules(defined []crds.Definition) []rbacv1.PolicyRule {
 	bare := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(defined))
 	for _, definition := range defined {

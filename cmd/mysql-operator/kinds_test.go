@@ -15,7 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// TestEveryKindIsComplete walks the table of kinds: each has a controller, the rights to work, and nothing else has one.
+// TestEveryKindIsComplete iterates over the table of kinds: each kind has a controller and permissions, and there is no other controller.
 func TestEveryKindIsComplete(t *testing.T) {
 	t.Parallel()
 	for _, kind := range schema.Kinds() {
@@ -37,7 +37,7 @@ func TestEveryKindIsComplete(t *testing.T) {
 	}
 }
 
-// TestEveryKindIsDocumented looks for a page that begins with each kind's sample.
+// TestEveryKindIsDocumented searches docs for a page with each kind's sample.
 func TestEveryKindIsDocumented(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -59,7 +59,7 @@ func TestEveryKindIsDocumented(t *testing.T) {
 	}
 }
 
-// TestVmGroupsAccountOfTheOperatorsNamespace: with Roles, too, the operator may read it.
+// TestVmGroupsAccountOfTheOperatorsNamespace: the operator may read it also if it has only Roles.
 func TestVmGroupsAccountOfTheOperatorsNamespace(t *testing.T) {
 	t.Parallel()
 	kinds, err := schema.Select([]string{"VmGroup"})
@@ -75,7 +75,8 @@ func TestVmGroupsAccountOfTheOperatorsNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsOfMyCustomResource lists all that the smallest kind needs in a namespace: to look, and to tell.
+// TestRightsOfMyCustomResource lists all permissions that the smallest kind needs in a namespace: to read, to write its status, and to
+// write events.
 func TestRightsOfMyCustomResource(t *testing.T) {
 	t.Parallel()
 	kinds, err := schema.Select([]string{"MyCustomResource"})
@@ -97,6 +98,6 @@ func TestRightsOfMyCustomResource(t *testing.T) {
 		"get list watch of pods.",
 	}
 	if diff := cmp.Diff(want, granted); diff != "" {
-		t.Errorf("the rights are (-want +got):\n%s", diff)
+		t.Errorf("the permissions are (-want +got):\n%s", diff)
 	}
 }

@@ -1,6 +1,6 @@
-// Command mysql-operator runs MySQL clusters on Kubernetes. Alone, or as `mysql-operator run`, it is the operator. Its other subcommands
-// print what an administrator needs, apply definitions by hand, and run the programs of the image that make, check, restore and delete
-// backups, and that speak to Apache Pulsar.
+// Command mysql-operator runs MySQL clusters on Kubernetes. Without a subcommand, or as `mysql-operator run`, it is the operator. Its other
+// subcommands print manifests for administrators, apply definitions by hand, and run the image's programs that make, check, restore and
+// delete backups, and that connect to Apache Pulsar.
 package main
 
 import (
@@ -16,7 +16,7 @@ func program() cli.Program {
 	return cli.Program{
 		Name: "mysql-operator", Default: "run", Commands: commands(),
 		Intro: "mysql-operator runs MySQL clusters on Kubernetes.",
-		Outro: "mysql-operator SUBCOMMAND --help lists the flags. Each flag but those of consume and produce is also read from the environment: --log-level from MYSQL_OPERATOR_LOG_LEVEL.",
+		Outro: "mysql-operator SUBCOMMAND --help lists the flags. All flags except those of consume and produce can also be set in the environment: --log-level as MYSQL_OPERATOR_LOG_LEVEL.",
 	}
 }
 

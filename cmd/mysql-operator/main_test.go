@@ -18,25 +18,25 @@ func TestCommandLines(t *testing.T) {
 		status      int
 		says        string
 	}{
-		"help":                       {[]string{"help"}, nil, 0, "manifests [crds|rbac|policy|operator|protection|all]"},
-		"version":                    {[]string{"version"}, nil, 0, "mysql-operator "},
-		"help of a subcommand":       {[]string{"run", "--help"}, nil, 0, "--leader-elect"},
-		"help without subcommand":    {[]string{"--help"}, nil, 0, "--leader-elect"},
-		"no such subcommand":         {[]string{"fly"}, nil, cli.ExitUsage, `no subcommand "fly"`},
-		"no such flag":               {[]string{"run", "--speed=9"}, nil, cli.ExitUsage, "speed"},
-		"no such kind":               {[]string{"run", "--kinds=Postgres"}, nil, cli.ExitUsage, `no kind is called "postgres"`},
-		"no such kind, by env":       {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_KINDS": "Postgres"}, cli.ExitUsage, `"postgres"`},
-		"no such way for crds":       {[]string{"run", "--crds=maybe"}, nil, cli.ExitUsage, "use one of apply, check, off"},
-		"no namespace, but a comma":  {[]string{"run", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
-		"a namespace without a name": {[]string{"run", "--namespaces=shop, "}, nil, cli.ExitUsage, "leave the flag out for all namespaces"},
-		"a blank namespace, by env":  {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_NAMESPACES": " "}, cli.ExitUsage, "--namespaces has an empty name"},
-		"rights in no namespace":     {[]string{"manifests", "rbac", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
-		"an argument too many":       {[]string{"run", "now"}, nil, cli.ExitUsage, `"now"`},
-		"no such log level":          {[]string{"run", "--log-level=loud"}, nil, cli.ExitUsage, "use one of error, info, debug, trace"},
-		"an environment not true":    {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_LEADER_ELECT": "often"}, cli.ExitUsage, "MYSQL_OPERATOR_LEADER_ELECT"},
-		"no such manifests":          {[]string{"manifests", "poetry"}, nil, cli.ExitUsage, `not "poetry"`},
-		"crds without a verb":        {[]string{"crds"}, nil, cli.ExitUsage, "plan, apply, status"},
-		"no such kubeconfig":         {[]string{"run", "--kubeconfig=/does/not/exist"}, nil, cli.ExitFailure, "name one with --kubeconfig"},
+		"help":                        {[]string{"help"}, nil, 0, "manifests [crds|rbac|policy|operator|protection|all]"},
+		"version":                     {[]string{"version"}, nil, 0, "mysql-operator "},
+		"help of a subcommand":        {[]string{"run", "--help"}, nil, 0, "--leader-elect"},
+		"help without subcommand":     {[]string{"--help"}, nil, 0, "--leader-elect"},
+		"no such subcommand":          {[]string{"fly"}, nil, cli.ExitUsage, `no subcommand "fly"`},
+		"no such flag":                {[]string{"run", "--speed=9"}, nil, cli.ExitUsage, "speed"},
+		"no such kind":                {[]string{"run", "--kinds=Postgres"}, nil, cli.ExitUsage, `no kind is called "postgres"`},
+		"no such kind, by env":        {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_KINDS": "Postgres"}, cli.ExitUsage, `"postgres"`},
+		"no such value of crds":       {[]string{"run", "--crds=maybe"}, nil, cli.ExitUsage, "use one of apply, check, off"},
+		"no namespace, but a comma":   {[]string{"run", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
+		"a namespace without a name":  {[]string{"run", "--namespaces=shop, "}, nil, cli.ExitUsage, "leave the flag out for all namespaces"},
+		"a blank namespace, by env":   {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_NAMESPACES": " "}, cli.ExitUsage, "--namespaces has an empty name"},
+		"permissions in no namespace": {[]string{"manifests", "rbac", "--namespaces=,"}, nil, cli.ExitUsage, "--namespaces has an empty name"},
+		"an argument too many":        {[]string{"run", "now"}, nil, cli.ExitUsage, `"now"`},
+		"no such log level":           {[]string{"run", "--log-level=loud"}, nil, cli.ExitUsage, "use one of error, info, debug, trace"},
+		"an environment not true":     {[]string{"run"}, map[string]string{"MYSQL_OPERATOR_LEADER_ELECT": "often"}, cli.ExitUsage, "MYSQL_OPERATOR_LEADER_ELECT"},
+		"no such manifests":           {[]string{"manifests", "poetry"}, nil, cli.ExitUsage, `not "poetry"`},
+		"crds without a verb":         {[]string{"crds"}, nil, cli.ExitUsage, "plan, apply, status"},
+		"no such kubeconfig":          {[]string{"run", "--kubeconfig=/does/not/exist"}, nil, cli.ExitFailure, "name one with --kubeconfig"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -64,10 +64,10 @@ func TestFlagsWinOverTheEnvironment(t *testing.T) {
 func TestLastingLabels(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct{ labels, want map[string]string }{
-		"a Deployment's":           {map[string]string{"app.kubernetes.io/name": "mysql-operator", "app.kubernetes.io/version": "1", "pod-template-hash": "x"}, map[string]string{"app.kubernetes.io/name": "mysql-operator"}},
-		"kubectl run's":            {map[string]string{"run": "mysql-operator"}, map[string]string{"run": "mysql-operator"}},
-		"those of a release alone": {map[string]string{"pod-template-hash": "x", "version": "1"}, nil},
-		"none":                     {nil, nil},
+		"a Deployment's":          {map[string]string{"app.kubernetes.io/name": "mysql-operator", "app.kubernetes.io/version": "1", "pod-template-hash": "x"}, map[string]string{"app.kubernetes.io/name": "mysql-operator"}},
+		"kubectl run's":           {map[string]string{"run": "mysql-operator"}, map[string]string{"run": "mysql-operator"}},
+		"only those of a release": {map[string]string{"pod-template-hash": "x", "version": "1"}, nil},
+		"none":                    {nil, nil},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -86,8 +86,8 @@ func TestImageOfTheOwnPod(t *testing.T) {
 		want       string
 	}{
 		"kubectl run names it as it likes": {[]corev1.Container{container("x", "i:1")}, "i:1"},
-		"beside a sidecar":                 {[]corev1.Container{container("proxy", "p"), container("mysql-operator", "i:2")}, "i:2"},
-		"not to be told":                   {[]corev1.Container{container("a", "p"), container("b", "i:2")}, ""},
+		"with a sidecar":                   {[]corev1.Container{container("proxy", "p"), container("mysql-operator", "i:2")}, "i:2"},
+		"ambiguous":                        {[]corev1.Container{container("a", "p"), container("b", "i:2")}, ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

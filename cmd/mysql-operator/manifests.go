@@ -38,7 +38,7 @@ func (o *manifestOptions) flags() *pflag.FlagSet {
 	return flags
 }
 
-// runManifests prints what an administrator applies, from the very definitions and rules the operator uses.
+// runManifests prints manifests for an administrator to apply, from the same definitions and rules that the operator uses.
 func runManifests(_ context.Context, p cli.Process) error {
 	o := manifestOptions{}
 	parts, err := cli.Parse(o.flags(), p)
@@ -91,7 +91,7 @@ func (o manifestOptions) render(part string, kinds []schema.Kind) ([][]byte, err
 		}
 		return everything, nil
 	default:
-		return nil, cli.BadUsage("manifests prints crds, rbac, policy, operator, protection or all (all but protection), not %q", part)
+		return nil, cli.BadUsage("manifests prints crds, rbac, policy, operator, protection or all (all except protection), not %q", part)
 	}
 }
 
@@ -111,7 +111,7 @@ func (o manifestOptions) definitions(kinds []schema.Kind) ([][]byte, error) {
 	return documents, nil
 }
 
-// protection is the policy that keeps the definitions from being deleted while they have objects.
+// protection returns the policy that prevents the deletion of definitions while they have objects.
 func (o manifestOptions) protection(kinds []schema.Kind) ([][]byte, error) {
 	identity := definitions.Identity()
 	protected := deploy.Protected{UsageAnnotation: identity.UsageAnnotation(), Unused: crds.UsageNone, DeletionAnnotation: identity.DeletionAnnotation()}
@@ -131,7 +131,7 @@ func (o manifestOptions) rbac(kinds []schema.Kind) ([][]byte, error) {
 	return [][]byte{document}, err
 }
 
-// arguments are the flags of run that make the Deployment's operator the one the manifests are for.
+// arguments returns the flags of run with which the Deployment's operator matches the manifests.
 func (o manifestOptions) arguments() []string {
 	arguments := []string{}
 	add := func(flag string, values []string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// called runs the program and returns its exit status and what it printed.
+// called runs the program, and returns its exit status and what it printed.
 func called(t *testing.T, environment map[string]string, arguments ...string) (status int, out, err string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -30,13 +30,13 @@ func called(t *testing.T, environment map[string]string, arguments ...string) (s
 // ownRole is the Role for the operator's own namespace.
 const ownRole = "mysql-operator-own"
 
-// roles returns the rules of every Role and ClusterRole printed.
+// roles returns the rules of every printed Role and ClusterRole.
 func roles(t *testing.T, manifests string) []rbacv1.PolicyRule {
 	t.Helper()
 	return rolesBut(t, manifests, "")
 }
 
-// rolesBut leaves one of them out.
+// rolesBut returns the same without the role named not.
 func rolesBut(t *testing.T, manifests, not string) []rbacv1.PolicyRule {
 	t.Helper()
 	rules := []rbacv1.PolicyRule{}
@@ -52,7 +52,7 @@ func rolesBut(t *testing.T, manifests, not string) []rbacv1.PolicyRule {
 	return rules
 }
 
-// TestRightsAreTheLeast holds the generated rights to what docs/security promises.
+// TestRightsAreTheLeast checks that the generated permissions are no more than docs/security promises.
 func TestRightsAreTheLeast(t *testing.T) {
 	t.Parallel()
 	_, out, _ := called(t, nil, "manifests", "rbac", "--kinds=all")
@@ -72,7 +72,7 @@ func TestRightsAreTheLeast(t *testing.T) {
 			t.Errorf("deleting Secrets where tenants are: %v", rule)
 		}
 	}
-	// In its own namespace it finds out by their label of which clusters it keeps CAs.
+	// In its own namespace, the operator lists Secrets by label to find the clusters whose CAs it keeps.
 	for _, rule := range rules {
 		if fault := excess(rule); fault != "" && !slices.Equal(rule.Resources, []string{"secrets"}) {
 			t.Errorf("%s: %v", fault, rule)
@@ -80,7 +80,7 @@ func TestRightsAreTheLeast(t *testing.T) {
 	}
 }
 
-// excess names what a rule grants and must not; empty if nothing.
+// excess describes what a rule grants but must not; empty if there is nothing.
 func excess(rule rbacv1.PolicyRule) string {
 	words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.ResourceNames)
 	has := func(list []string, wanted ...string) bool {
@@ -90,11 +90,11 @@ func excess(rule rbacv1.PolicyRule) string {
 	case strings.Contains(strings.Join(words, " "), "*"):
 		return "a wildcard"
 	case has(rule.Verbs, "escalate", "bind", "impersonate", "deletecollection"):
-		return "a verb that gives more than it says"
+		return "a verb that grants further permissions"
 	case has(rule.Resources, "pods/exec", "pods/attach", "pods/portforward"):
 		return "a way into Pods"
 	case has(rule.Resources, "secrets") && has(rule.Verbs, "list", "watch"):
-		return "reading Secrets nobody named"
+		return "reading Secrets without their names"
 	case has(rule.Resources, "customresourcedefinitions") && (len(rule.ResourceNames) == 0 || has(rule.Verbs, "delete")):
 		return "definitions that are not ours, or their deletion"
 	default:
@@ -122,7 +122,7 @@ func TestManifestsForNamespacesGrantNothingClusterWide(t *testing.T) {
 	t.Parallel()
 	_, out, _ := called(t, nil, "manifests", "rbac", "--namespaces=a,b", "--crds=check")
 	if strings.Contains(out, "ClusterRole") {
-		t.Errorf("cluster-wide rights in:\n%s", out)
+		t.Errorf("cluster-wide permissions in:\n%s", out)
 	}
 	_, out, _ = called(t, nil, "manifests", "rbac", "--namespaces=a,b")
 	if found := strings.Count(out, "kind: ClusterRole\nmetadata"); found != 1 {
@@ -130,7 +130,7 @@ func TestManifestsForNamespacesGrantNothingClusterWide(t *testing.T) {
 	}
 }
 
-// clusterRoles returns the rules of the ClusterRoles printed, by their names, and the names of those that are bound.
+// clusterRoles returns the rules of the printed ClusterRoles by name, and the names of those that are bound.
 func clusterRoles(t *testing.T, manifests string) (rules map[string][]rbacv1.PolicyRule, bound []string) {
 	t.Helper()
 	rules = map[string][]rbacv1.PolicyRule{}
@@ -149,8 +149,8 @@ func clusterRoles(t *testing.T, manifests string) (rules map[string][]rbacv1.Pol
 	return rules, bound
 }
 
-// TestNamespacesContain: an operator of some namespaces has no right on objects of others, not even on its own kinds, unless it is
-// asked for.
+// TestNamespacesContain: an operator of some namespaces has no permission on objects of others, not even of its own kinds, unless --migrate
+// requests it.
 func TestNamespacesContain(t *testing.T) {
 	t.Parallel()
 	for arguments, contained := range map[string]bool{"--namespaces=a": true, "--namespaces=a --migrate": false, "": false} {
@@ -167,7 +167,8 @@ func TestNamespacesContain(t *testing.T) {
 	}
 }
 
-// TestSecretsByNamespace: what is bound in the whole cluster says nothing of Secrets, and what the role for them grants is all there is.
+// TestSecretsByNamespace: the roles bound in the whole cluster do not contain Secrets. Together with the role for Secrets, they grant
+// exactly the usual permissions.
 func TestSecretsByNamespace(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range []string{"--kinds=all", "--kinds=MySQLCluster"} {
@@ -197,7 +198,7 @@ func TestSecretsByNamespace(t *testing.T) {
 	}
 }
 
-// TestRightsAtStart: what the operator waits for is what its manifests grant it in the whole cluster.
+// TestRightsAtStart: the operator waits for exactly the permissions that its manifests grant it in the whole cluster.
 func TestRightsAtStart(t *testing.T) {
 	t.Parallel()
 	kinds, err := schema.Select(nil)
@@ -219,7 +220,7 @@ func TestRightsAtStart(t *testing.T) {
 	}
 }
 
-// TestDeploymentRunsWhatTheManifestsAreFor: its arguments are understood by run, and say the same.
+// TestDeploymentRunsWhatTheManifestsAreFor: run accepts the Deployment's arguments, and they have the same values.
 func TestDeploymentRunsWhatTheManifestsAreFor(t *testing.T) {
 	t.Parallel()
 	_, out, _ := called(t, nil, "manifests", "operator", "--namespaces=b,a", "--kinds=MySQLCluster", "--crds=check", "--image=i:1", "--namespace=n")
@@ -263,12 +264,11 @@ func TestManifestsOfDefinitionsAreStamped(t *testing.T) {
 		}
 	}
 	if !strings.Contains(out, "/schema-hash: ") || !strings.Contains(out, "app.kubernetes.io/managed-by: mysql-operator") {
-		t.Error("the definitions carry no marks")
+		t.Error("the definitions have no schema hash or label")
 	}
 }
 
-// TestManifestsOfTheRepositoryAreOfToday: people apply the files, and an operator under a policy of before cannot write what it writes
-// today.
+// TestManifestsOfTheRepositoryAreOfToday: users apply these files, and an outdated policy would refuse the operator's writes.
 func TestManifestsOfTheRepositoryAreOfToday(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"crds", "rbac", "policy", "operator", "protection"} {

@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// eventPatience bounds the writing of an event: it is a courtesy that nothing waits for.
+	// eventPatience limits the writing of an event; nothing depends on it.
 	eventPatience = 5 * time.Second
 	maxEventNote  = 1024 // API reference, Event v1 events.k8s.io
 )
 
-// definitionNews tells people what happens to definitions: in the log, in metrics, and as events on them.
+// definitionNews informs users of what happens to definitions: in the log, in metrics, and as events about them.
 type definitionNews struct {
 	log      logr.Logger
 	events   eventsclient.EventsV1Interface
@@ -51,11 +51,11 @@ func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews,
 	const prefix, label = "mysql_operator_definition_", "definition"
 	n := &definitionNews{
 		log: o.log.WithName("crds"), events: events, instance: instance,
-		versions:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Order of a definition: in the cluster, and as this operator brings it."}, []string{label, "where"}),
-		states:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for what was last decided about a definition, by reason."}, []string{label, "action", "reason"}),
+		versions:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "schema_version", Help: "Schema version of a definition: in the cluster, and in this operator."}, []string{label, "where"}),
+		states:    prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "state", Help: "1 for the last decision about a definition, by action and reason."}, []string{label, "action", "reason"}),
 		lost:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "deletions_total", Help: "Definitions deleted while the operator ran, with all their objects."}, []string{label}),
-		healed:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "heals_total", Help: "Definitions brought back to what they have to be while the operator ran."}, []string{label}),
-		rewritten: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "migration_objects", Help: "Objects of the migration under way or last done, by what became of them; of total, 0 means unknown."}, []string{label, "state"}),
+		healed:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: prefix + "heals_total", Help: "Repairs of definitions that were changed while the operator ran."}, []string{label}),
+		rewritten: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: prefix + "migration_objects", Help: "Objects of the current or last migration, by state; for total, 0 means unknown."}, []string{label, "state"}),
 	}
 	var faults []error
 	for _, collector := range []prometheus.Collector{n.versions, n.states, n.lost, n.healed, n.rewritten} {
@@ -69,7 +69,7 @@ func (o operator) newDefinitionNews(defined []crds.Definition) (*definitionNews,
 	return n, errors.Join(faults...)
 }
 
-// brought tells what was done about a definition at boot.
+// brought reports what the operator did with a definition at boot.
 func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 	name := result.Definition.Name()
 	for _, step := range result.Plan.Steps {
@@ -78,7 +78,8 @@ func (n *definitionNews) brought(ctx context.Context, result crds.Result) {
 	n.changed(result)
 	n.measure(result.Definition, result.Existing, result.Plan.Decision().Action, result.Plan.Decision().Reason)
 	decision := result.Plan.Decision()
-	// An operator that starts beside a newer one's definition may be a rollback: then what it lacks is told before somebody misses it.
+	// If the definition in the cluster is newer, this start may be a rollback. Then the event warns the user early of what this operator
+	// does not have.
 	goneBack := decision.Reason == crds.ReasonNewerConverts
 	if decision.Action == crds.Update || goneBack {
 		n.event(ctx, crds.Notice{Definition: result.Definition, Regarding: result.Existing, Warning: goneBack, Reason: decision.Reason, Message: decision.Message})
@@ -92,14 +93,14 @@ func (n *definitionNews) changed(result crds.Result) {
 	}
 	lines, err := crds.Diff(result.Existing, result.Plan.Target)
 	if err != nil {
-		n.log.Error(err, "could not tell what changed in a definition", "name", result.Definition.Name())
+		n.log.Error(err, "failed to compare a definition with its update", "name", result.Definition.Name())
 	}
 	for _, line := range lines {
 		n.log.Info("definition changed", "name", result.Definition.Name(), "change", line)
 	}
 }
 
-// tell tells what happened to a definition since.
+// tell reports what happened to a definition after the boot.
 func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
 	name := notice.Definition.Name()
 	switch {
@@ -109,7 +110,7 @@ func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
 	case notice.Warning:
 		n.log.Error(nil, "definition needs attention", "name", name, "reason", notice.Reason, "message", notice.Message)
 	default:
-		n.log.Info("definition seen", "name", name, "reason", notice.Reason, "message", notice.Message)
+		n.log.Info("definition checked", "name", name, "reason", notice.Reason, "message", notice.Message)
 	}
 	if notice.Reason == crds.ReasonHealed {
 		n.healed.WithLabelValues(name).Inc()
@@ -120,7 +121,7 @@ func (n *definitionNews) tell(ctx context.Context, notice crds.Notice) {
 	}
 }
 
-// migrated tells how far a migration is.
+// migrated records the progress of a migration.
 func (n *definitionNews) migrated(progress migration.Progress) {
 	for state, count := range map[string]int{"done": progress.Done, "skipped": progress.Skipped, "refused": progress.Refused, "total": progress.Total} {
 		n.rewritten.WithLabelValues(progress.Definition, state).Set(float64(count))
@@ -146,7 +147,8 @@ func (n *definitionNews) measure(definition crds.Definition, existing *apiextens
 	}
 }
 
-// event writes an event on the definition, if the operator may: one with Roles only may not in the namespace such events belong to.
+// event writes an event about the definition, if the operator may. An operator with only Roles has no permission in the namespace of such
+// events.
 func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 	if notice.Regarding == nil {
 		return
@@ -157,7 +159,7 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, eventPatience)
 	defer cancel()
-	// Events about what lies in no namespace belong into this one.
+	// Events about objects without a namespace belong to the namespace default.
 	_, err := n.events.Events(metav1.NamespaceDefault).Create(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: strings.ShortenString(notice.Regarding.Name, 200) + "-"},
 		EventTime:  metav1.NowMicro(), ReportingController: deploy.Name, ReportingInstance: n.instance, Action: "Reconcile",
@@ -168,6 +170,6 @@ func (n *definitionNews) event(ctx context.Context, notice crds.Notice) {
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		n.log.Info("could not write an event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
+		n.log.Info("failed to write event", "name", notice.Regarding.Name, "reason", notice.Reason, "error", err.Error())
 	}
 }

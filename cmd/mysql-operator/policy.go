@@ -9,7 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// limits are what the policies hold an operator of these kinds to.
+// limits returns the limits that the policies set for an operator of these kinds.
 func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) {
 	serves := func(name string) bool {
 		return slices.ContainsFunc(kinds, func(kind schema.Kind) bool { return kind.Kind == name })
@@ -26,7 +26,7 @@ func limits(account deploy.Account, kinds []schema.Kind) (deploy.Limits, error) 
 	return one, nil
 }
 
-// policy is what the API server is to hold the operator to beside its rights.
+// policy returns the policies that the API server enforces on the operator in addition to its permissions.
 func (o manifestOptions) policy(kinds []schema.Kind) ([][]byte, error) {
 	of, err := limits(o.account, kinds)
 	if err != nil {

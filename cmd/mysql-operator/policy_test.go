@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// policies returns the policies printed.
+// policies returns the printed policies.
 func policies(t *testing.T, manifests string) []admissionv1.ValidatingAdmissionPolicySpec {
 	t.Helper()
 	found := []admissionv1.ValidatingAdmissionPolicySpec{}
@@ -39,7 +39,7 @@ func policies(t *testing.T, manifests string) []admissionv1.ValidatingAdmissionP
 	return found
 }
 
-// TestPolicyHoldsTheOperatorAlone: nobody else is affected, and what cannot be decided is refused.
+// TestPolicyHoldsTheOperatorAlone: the policies affect no other client, and refuse requests that they cannot evaluate.
 func TestPolicyHoldsTheOperatorAlone(t *testing.T) {
 	t.Parallel()
 	_, out, _ := called(t, nil, "manifests", "policy", "--namespace=ops", "--service-account=robot")
@@ -55,7 +55,7 @@ func TestPolicyHoldsTheOperatorAlone(t *testing.T) {
 	}
 }
 
-// TestPolicyCoversEveryRight: whatever object the operator has the right to write, a policy has a say in.
+// TestPolicyCoversEveryRight: for every object that the operator has permission to write, there is a policy.
 func TestPolicyCoversEveryRight(t *testing.T) {
 	t.Parallel()
 	for _, kinds := range []string{"--kinds=all", "--kinds=MySQLCluster,MySQLBackupSchedule,MySQLBackupInstance"} {
@@ -72,8 +72,8 @@ func TestPolicyCoversEveryRight(t *testing.T) {
 	}
 }
 
-// wantCovered fails the test unless the policies match every resource of a rule. What is not an object of anybody's is left out: the
-// operator's own Lease, events, what kinds say in status, and evictions, which budgets decide about.
+// wantCovered fails the test unless the policies match every resource of a rule. It skips resources that no user owns: the operator's own
+// Lease, events, the status of kinds, and evictions, which PodDisruptionBudgets limit.
 func wantCovered(t *testing.T, found []admissionv1.ValidatingAdmissionPolicySpec, rule rbacv1.PolicyRule, operation admissionv1.OperationType) {
 	t.Helper()
 	for _, resource := range rule.Resources {

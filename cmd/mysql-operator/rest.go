@@ -8,15 +8,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
-// gcPercentAtRest is the same for an operator that has settled. It works a little all day and hardly ever hard: what garbage may pile up to
-// is then the larger part of what can be saved, and collecting twice as often is still next to nothing. A boot has to be fast, and what
-// copies backups has much garbage and little time: both stay with what cli sets.
+// gcPercentAtRest replaces cli's gcPercent when the operator has settled. Then its load is small and steady, garbage is the larger part of
+// the memory that can be saved, and twice as many collections still cost almost nothing. A boot must be fast, and programs that copy
+// backups make much garbage in little time: both keep cli's value.
 const gcPercentAtRest = 25
 
-// settled is how long after its start an operator has seen what it meets every day.
+// settled is the time after its start after which an operator's load is the everyday one.
 const settled = 10 * time.Second
 
-// settle gives back, once, what only the start needed, and has less garbage kept from then on.
+// settle returns to the system, once, the memory that only the start needed. From then on, Go keeps less garbage.
 func (o operator) settle(ctx context.Context) {
 	if pause(ctx, settled) != nil {
 		return

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// rightsPause is how long to wait before looking again whether the rights were granted.
+	// rightsPause is the time between two checks whether the permissions were granted.
 	rightsPause = 3 * time.Second
-	// rightsPatience is how long the operator waits for rights before it gives up and is started anew.
+	// rightsPatience is how long the operator waits for permissions before it exits and kubelet restarts it.
 	rightsPatience = 15 * time.Minute
 )
 
-// grants are what this operator needs while no definition is being updated.
+// grants returns what this operator needs while no definition is being updated.
 func (o operator) grants() grants {
 	return grants{crds: o.options.definitions.mode, secrets: o.options.secrets, namespaces: o.options.namespaces}
 }
 
-// awaitRights returns when the operator may do all that the grants let it do. While something is missing it says what, and how to grant it,
-// whenever that changes.
+// awaitRights returns when the operator has all permissions that the grants give it. While permissions are missing, it reports them and how
+// to grant them, each time the list changes.
 func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grants) error {
 	needed, err := rights(o.kinds, wanted)
 	if err != nil {
@@ -53,11 +53,12 @@ func (o operator) awaitRights(ctx context.Context, permitted *gate, wanted grant
 	}
 }
 
-// lookAtRights asks once what is missing and hands it to tell; an API server that does not answer is asked again later.
+// lookAtRights checks once which permissions are missing and passes them to tell. If the API server does not answer, the caller asks again
+// later.
 func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rbacv1.PolicyRule, tell func(deploy.Shortage, string) error) (missing string, err error) {
 	shortage, err := deploy.FindShortage(ctx, o.cluster.rest, needs)
 	if err != nil {
-		o.log.Info("cannot check permissions, trying again", "reason", "APIServerUnavailable", "error", err.Error())
+		o.log.Info("failed to check permissions, retrying", "reason", "APIServerUnavailable", "error", err.Error())
 		return err.Error(), nil
 	}
 	if shortage.None() {
@@ -67,7 +68,7 @@ func (o operator) lookAtRights(ctx context.Context, needs map[deploy.Place][]rba
 	return missing, tell(shortage, missing)
 }
 
-// tellShortage writes, for a person, what is missing and the command that grants it.
+// tellShortage writes, for a user, which permissions are missing and the command that grants them.
 func (o operator) tellShortage(shortage deploy.Shortage, account deploy.Account, needed deploy.Rights) error {
 	if actual, isAccount := deploy.AccountOf(shortage.User); isAccount {
 		account = actual

@@ -47,7 +47,7 @@ func (o *runOptions) flags() *pflag.FlagSet {
 	return flags
 }
 
-// operator is a run under way.
+// operator is one execution of the subcommand run.
 type operator struct {
 	options  runOptions
 	cluster  connection
@@ -82,7 +82,7 @@ func runOperator(ctx context.Context, p cli.Process) error {
 	return one.run(ctx)
 }
 
-// run serves metrics and health at once, and meanwhile brings the definitions, makes sure of the rights, and reconciles.
+// run serves metrics and health at once. Meanwhile it installs the definitions, checks the permissions, and reconciles.
 func (o operator) run(ctx context.Context) error {
 	o.log.Info("starting", "version", programVersion(), "kinds", names(o.kinds), "namespaces", o.options.namespaces, "crds", o.options.definitions.mode)
 	o.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -110,11 +110,12 @@ func (o operator) run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// maxScrapes is how many requests for metrics are answered at once: anybody may ask, and an answer grows with the number of clusters.
+// maxScrapes is how many requests for metrics are answered at once: any client may send them, and an answer grows with the number of
+// clusters.
 const maxScrapes = 4
 
-// metricsHandler serves /metrics uncompressed, also to clients that accept compression, as Prometheus does: a compressor takes 800 KiB of
-// heap and saves a few tens of KiB of traffic at each scrape.
+// metricsHandler serves /metrics uncompressed, also to clients that accept compression, as Prometheus does. A compressor takes 800 KiB of
+// heap and saves only a few tens of KiB of traffic at each scrape.
 func metricsHandler(registry *prometheus.Registry) http.Handler {
 	routes := http.NewServeMux()
 	options := promhttp.HandlerOpts{Registry: registry, DisableCompression: true, MaxRequestsInFlight: maxScrapes}
@@ -122,13 +123,13 @@ func metricsHandler(registry *prometheus.Registry) http.Handler {
 	return routes
 }
 
-// stopped ends what was started and returns how that went.
+// stopped stops the servers that were started, and returns their error.
 func stopped(stop context.CancelFunc, group *errgroup.Group) error {
 	stop()
 	return group.Wait()
 }
 
-// work is what the operator does, in this order: definitions, rights, own image, reconciling. It returns nil when ctx ends.
+// work does the operator's work in this order: definitions, permissions, own image, reconciling. It returns nil when ctx ends.
 func (o operator) work(ctx context.Context, closed gates) error {
 	care, err := o.newCare()
 	if err != nil {
@@ -178,13 +179,13 @@ func (o operator) operate(ctx context.Context, care *care, closed gates) error {
 		return nil
 	})
 	if err := group.Wait(); err != nil {
-		return err // at once: a pass that did not end may be at work beside the next leader's
+		return err // at once: a pass that did not end may run concurrently with the next leader's
 	}
 	vCenters.End()
 	return nil
 }
 
-// self is what the operator knows of itself. With an image for the agents given it may run anywhere, and finds a name for itself.
+// self returns what the operator knows of itself. With --agent-image it may run anywhere, and the engine chooses its identity.
 func (o operator) self(ctx context.Context) (self, error) {
 	if o.options.agentImage != "" {
 		return self{image: o.options.agentImage, home: o.cluster.namespace}, nil
@@ -192,7 +193,7 @@ func (o operator) self(ctx context.Context) (self, error) {
 	return ownPod(ctx, o.cluster)
 }
 
-// ignoreStop turns an error that is only the end of the run into success.
+// ignoreStop returns nil if the error only results from the end of ctx.
 func ignoreStop(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -202,19 +203,19 @@ func ignoreStop(ctx context.Context, err error) error {
 	}
 }
 
-// gates are the conditions of being ready, in the order in which they open.
+// gates are the conditions for readiness, in the order in which they open.
 type gates struct{ definitions, rights, engine *gate }
 
-// gates closes them all, before anybody can ask: with none of them there, the answer would be that the operator is ready.
+// gates closes all gates before the first probe: without any of them, /readyz would report that the operator is ready.
 func (o operator) gates() gates {
 	return gates{
-		definitions: o.gate("definitions", "they are not known to be served yet"),
-		rights:      o.gate("rights", "they are not known to suffice yet"),
-		engine:      o.gate("engine", "it has no caches to fill yet"),
+		definitions: o.gate("definitions", "not yet known to be served"),
+		rights:      o.gate("rights", "not yet known to be sufficient"),
+		engine:      o.gate("engine", "caches not created yet"),
 	}
 }
 
-// gate is a condition of being ready, closed with a reason until it is opened.
+// gate is a condition for readiness, closed with a reason until it is opened.
 type gate struct {
 	closed atomic.Pointer[string]
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/cmd/internal/cli"
 )
 
-// version is set when the binary is linked (-X main.version=…); the build knows it, the code cannot.
+// version is set when the binary is linked (-X main.version=…).
 var version string
 
-// programVersion returns what the build was told, or else what Go recorded of the source.
+// programVersion returns the version set by the build, or else the one that Go recorded.
 func programVersion() string {
 	if version != "" {
 		return version

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestNoProgramConverts: no kind has two versions, so no program that is shipped is linked with what converts (docs/adr/0009).
+// TestNoProgramConverts: no kind has two versions, so no program of a release is linked with crds/conversion (docs/adr/0009).
 func TestNoProgramConverts(t *testing.T) {
 	t.Parallel()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "../...").Output()

@@ -24,7 +24,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/twoversions" //nolint:depguard // only with the tag, which no release has
 )
 
-// This is a release that never was: it serves ConfigMonitor in a second version, to show that conversion works.
+// This file builds a program that was never released: it serves ConfigMonitor in a second version, to show that conversion works.
 
 // webhookName is the name of the conversion webhook's Secret and Service.
 const webhookName = deploy.Name + "-conversion"
@@ -55,7 +55,7 @@ func loadDefinitions(kinds []schema.Kind) ([]crds.Definition, error) {
 	return defined, nil
 }
 
-// newChecker makes a checker of the objects that an update of a definition could harm. It converts them.
+// newChecker makes a checker of the objects that an update of a definition could harm. The checker converts the objects.
 func newChecker(config *rest.Config) (objects.Checker, error) {
 	checker, err := objects.New(config)
 	if err != nil {
@@ -69,10 +69,10 @@ func newChecker(config *rest.Config) (objects.Checker, error) {
 	return checker, nil
 }
 
-// webhookRules returns the rights that the conversion webhook needs in the operator's namespace.
+// webhookRules returns the permissions that the conversion webhook needs in the operator's namespace.
 func webhookRules() []rbacv1.PolicyRule { return conversion.Rules(webhookName) }
 
-// addWebhook makes the operator serve the conversion webhook, if the definitions need it and are the operator's to bring.
+// addWebhook makes the operator serve the conversion webhook, if the definitions need it and the operator installs them.
 func (c *care) addWebhook() error {
 	names, version := converted(c.definitions)
 	if len(names) == 0 || c.options.definitions.mode != crdsApply {
@@ -95,7 +95,7 @@ func (c *care) addWebhook() error {
 	return nil
 }
 
-// converted returns the names of the definitions whose objects the webhook converts, and the highest order among them.
+// converted returns the names of the definitions whose objects the webhook converts, and the highest schema version among them.
 func converted(defined []crds.Definition) (names []string, version int) {
 	for _, definition := range defined {
 		if len(definition.Converts) > 0 {
@@ -125,7 +125,8 @@ func (c *care) newServer(names []string, version int) (*conversion.Server, error
 	})
 }
 
-// mayServe returns a Forbidden error while the webhook lacks rights: without them it cannot serve, and waiting for it would not end.
+// mayServe returns a Forbidden error if the webhook is missing permissions: it cannot serve without them, and the operator would wait for
+// it indefinitely.
 func (c *care) mayServe(ctx context.Context) error {
 	shortage, err := deploy.FindShortage(ctx, c.cluster.rest, map[deploy.Place][]rbacv1.PolicyRule{deploy.Place(c.cluster.namespace): webhookRules()})
 	if err != nil || shortage.None() {

@@ -1,5 +1,5 @@
-// Package cli is what the operator, the members' program and that of backups have in common: subcommands, flags and their environment, exit
-// statuses, logs and memory.
+// Package cli has what the operator, the members' program and the backup program share: subcommands, flags and their environment variables,
+// exit statuses, logs and memory settings.
 package cli
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Process is what a subcommand knows of the process it runs in.
+// Process is what a subcommand gets from its process.
 type Process struct {
 	Arguments   []string
 	Environment func(name string) string
@@ -31,10 +31,10 @@ type Command struct {
 // Program is a program with subcommands.
 type Program struct {
 	Name string
-	// Intro and Outro are around the list of subcommands in its help.
+	// Intro and Outro surround the list of subcommands in its help.
 	Intro, Outro string
 	Commands     []Command
-	// Default is the subcommand that runs if none is named; empty asks for one.
+	// Default is the subcommand that runs if the user names none; if empty, the user must name one.
 	Default string
 }
 

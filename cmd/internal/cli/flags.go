@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// environmentPrefix begins the name of every environment variable that is read instead of a flag.
+// environmentPrefix begins the name of every environment variable that replaces a flag.
 const environmentPrefix = "MYSQL_OPERATOR_"
 
 // usageError is a wrong command line.
@@ -23,8 +23,8 @@ func BadUsage(format string, arguments ...any) error {
 	return &usageError{fmt.Errorf(format, arguments...)}
 }
 
-// Parse reads the command line, then the environment for the flags that the command line does not have: MYSQL_OPERATOR_LOG_LEVEL for
-// --log-level. It returns the arguments that are not flags.
+// Parse reads the command line. For flags that it does not contain, Parse reads the environment: MYSQL_OPERATOR_LOG_LEVEL for --log-level.
+// It returns the arguments that are not flags.
 func Parse(flags *pflag.FlagSet, p Process) ([]string, error) {
 	flags.SortFlags = false
 	flags.SetOutput(p.Out)
@@ -57,12 +57,12 @@ func ParseAll(flags *pflag.FlagSet, p Process) error {
 	return err
 }
 
-// environmentName returns the variable that is read instead of a flag.
+// environmentName returns the environment variable that replaces a flag.
 func environmentName(flag string) string {
 	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// OneOf checks a flag that takes one of a few words.
+// OneOf checks a flag whose value is one of a few words.
 func OneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// LogOptions are the flags that say what is logged and how.
+// LogOptions are the flags for the level and the format of logs.
 type LogOptions struct{ Level, Format string }
 
 // Register adds the flags.
@@ -30,8 +30,8 @@ func (o *LogOptions) Logger(out io.Writer) (logr.Logger, error) {
 	return newLogger(core), nil
 }
 
-// LoggerForAll is Logger for a program that is a client of Kubernetes. What client-go logs goes there, too: it logs through klog, which the
-// whole process shares.
+// LoggerForAll is Logger for a program that is a client of Kubernetes. It also receives what client-go logs through klog, which the whole
+// process shares.
 func (o *LogOptions) LoggerForAll(out io.Writer) (logr.Logger, error) {
 	logger, err := o.Logger(out)
 	if err != nil {

@@ -15,7 +15,7 @@ func TestUseLittleMemoryLeavesTheLastWordToTheUser(t *testing.T) {
 		percent    int
 		want       int
 	}{
-		{"nothing said", "", gcPercent, gcPercent},
+		{"not set", "", gcPercent, gcPercent},
 		{"the user's own", "200", gcPercent, before},
 	} {
 		t.Run(story.name, func(t *testing.T) {
