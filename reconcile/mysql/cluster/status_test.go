@@ -80,7 +80,7 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 				s.record = none
 				return s
 			}(),
-			note:  &replication.Note{Reason: replication.ReasonWaitingForMembers, Message: "waits for the first member to start"},
+			note:  &replication.Note{Reason: replication.ReasonWaitingForMembers, Message: "the operator waits for the first member to start"},
 			phase: v1.PhaseCreating, ready: "False WaitingForMembers", reconciling: "True WaitingForMembers", summary: "0/2"},
 	}
 	for name, test := range tests {

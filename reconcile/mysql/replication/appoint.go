@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// appoint finds the first primary of a cluster whose Record names none: member 0 of a new cluster, or, where volumes of an earlier
-// life were found, the member that certainly has all that was ever acknowledged.
+// appoint chooses the first primary of a cluster whose Record names none. That is member 0 of a new cluster. If there are volumes of an
+// earlier cluster, it is the member that certainly has everything that was ever acknowledged.
 func appoint(c Cluster) Decision {
 	decision := Decision{Record: c.Record, Scale: max(c.Scale, c.Replicas)}
 	if silent := c.silentWithOlderData(true); len(silent) > 0 {
-		decision.Note = &Note{ReasonWaitingForMembers, "volumes from before this resource may hold data; waits for their members to answer: " + strings.Join(silent, ", "), false}
+		decision.Note = &Note{ReasonWaitingForMembers, "volumes older than this resource may hold data; the operator waits for their members to answer: " + strings.Join(silent, ", "), false}
 		return decision
 	}
 	former := c.formerMembers()
@@ -33,14 +33,14 @@ func appoint(c Cluster) Decision {
 
 func appointFirst(c Cluster, decision Decision) Decision {
 	if len(c.Members) == 0 || !c.Members[0].read() {
-		decision.Note = &Note{ReasonWaitingForMembers, "waits for the first member to start", false}
+		decision.Note = &Note{ReasonWaitingForMembers, "the operator waits for the first member to start", false}
 		return decision
 	}
 	decision.Record = Record{Epoch: newestHeld(c.Members).Epoch + 1, Revision: c.nextRevision(), Primary: c.Members[0].Name}
 	return decision
 }
 
-// nextRevision is later than any that a member has told of.
+// nextRevision is later than any revision that a member has reported.
 func (c Cluster) nextRevision() int64 {
 	latest := c.Record.Revision
 	for _, member := range c.Members {
@@ -49,7 +49,7 @@ func (c Cluster) nextRevision() int64 {
 	return latest + 1
 }
 
-// silentWithOlderData names the members, wanted or not, that may hold data of an earlier life and have not told.
+// silentWithOlderData names the members, wanted or not, that may hold data of an earlier cluster and have not reported it.
 func (c Cluster) silentWithOlderData(wanted bool) []string {
 	var names []string
 	for _, member := range c.Members {
@@ -60,10 +60,10 @@ func (c Cluster) silentWithOlderData(wanted bool) []string {
 	return names
 }
 
-// read says whether the member has told what it has: its agent answers, and its mysqld answered the agent.
+// read reports whether the member has reported what it has: its agent answers, and its mysqld answered the agent.
 func (m Member) read() bool { return m.Status != nil && m.Status.State != StateStarting }
 
-// formerMembers have been part of a cluster before, and have told what they have.
+// formerMembers have been part of a cluster before, and have reported what they have.
 func (c Cluster) formerMembers() []Member {
 	var former []Member
 	for _, member := range c.Members {
@@ -74,7 +74,7 @@ func (c Cluster) formerMembers() []Member {
 	return former
 }
 
-// newestHeld is the latest record that any member tells of, also one whose own data counts as nothing.
+// newestHeld is the latest record that any member reports, including members whose own data does not count.
 func newestHeld(members []Member) Record {
 	var newest Record
 	for _, member := range members {
@@ -88,9 +88,9 @@ func newestHeld(members []Member) Record {
 	return newest
 }
 
-// writing names the primary that takes writes at this moment although the cluster's record is gone: its resource was deleted without its
-// members. It has all that was ever acknowledged, since it acknowledges. A replica that seems to hold more has received what the primary is
-// about to execute, or was asked later.
+// writing names the primary that takes writes now although the cluster's record is gone: its resource was deleted without its members. It
+// has everything that was ever acknowledged, because every commit is made there. A replica that seems to hold more has received what
+// the primary is about to execute, or was observed later.
 func writing(held Record, former []Member) string {
 	for _, member := range former {
 		status := member.Status
@@ -101,11 +101,12 @@ func writing(held Record, former []Member) string {
 	return ""
 }
 
-// elect chooses the member that holds every transaction that any reachable member holds, hollow ones aside, if enough members of the old
-// in-sync set can be read to be certain that nothing acknowledged is missing. Of several, choose decides.
+// elect chooses a member that holds every transaction, apart from hollow ones, that any reachable member holds. It does so only if enough
+// members of the old in-sync set are readable to be certain that no acknowledged transaction is missing. If there are several such members,
+// choose decides.
 func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	all := worthHaving(former)
-	// Copies of a primary that was deleted before it took its first write keep a record, and nothing that could be missed.
+	// Copies of a primary that was deleted before its first write hold a record, and no data that could be lost.
 	unused := len(held.InSync) == 0 && all.Empty() && len(leftBehind) == 0
 	if problem := enoughRead(held, former, leftBehind); problem != "" && !unused {
 		return "", problem
@@ -126,8 +127,8 @@ func elect(held Record, former []Member, leftBehind []string) (string, string) {
 	return chosen, ""
 }
 
-// worthHaving is everything that members hold, but for transactions that hold nothing: a member that has only those cannot be missed. Each
-// speaks of those that it made: another one may hold rows under the same GTID.
+// worthHaving is everything that members hold, except transactions that change no row: a member that has only those can be lost. Each
+// member judges only those that it made, because another member may hold rows under the same GTID.
 func worthHaving(members []Member) GTIDSet {
 	var all, hollow GTIDSet
 	for _, member := range members {
@@ -137,9 +138,9 @@ func worthHaving(members []Member) GTIDSet {
 	return all.Subtract(hollow)
 }
 
-// enoughRead checks that the members read intersect every set of members that may have acknowledged a commit (doc.go). Without the
-// former primary that holds only if every volume that is there is read: a member that was away keeps an old record, and the
-// members that it names may not be the ones that acknowledged last.
+// enoughRead checks that the readable members intersect every set of members that may have acknowledged a commit (doc.go). If the former
+// primary is not readable, that holds only if every existing volume is readable: a member that was away holds an old record, and the
+// members that this record names may not be the ones that acknowledged last.
 func enoughRead(held Record, former []Member, leftBehind []string) string {
 	replicasRead := 0
 	for _, member := range former {
@@ -152,13 +153,13 @@ func enoughRead(held Record, former []Member, leftBehind []string) string {
 	}
 	switch {
 	case len(leftBehind) > 0 && held.Primary == "":
-		return fmt.Sprintf("the retained volumes do not tell which of them was the primary's, and these are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
+		return fmt.Sprintf("the retained volumes do not show which of them was the primary's, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read", strings.Join(leftBehind, ", "))
 	case len(leftBehind) > 0:
-		return fmt.Sprintf("the data of the former primary %s was not read, and these volumes are not part of the cluster as it is asked for: %s; raise spec.replicas so that all are read, since one of them may have commits that the others lack", held.Primary, strings.Join(leftBehind, ", "))
+		return fmt.Sprintf("the data of the former primary %s was not read, and spec.replicas does not include these members: %s; raise spec.replicas so that all are read, because one of them may have commits that are missing on the others", held.Primary, strings.Join(leftBehind, ", "))
 	case held.Primary == "", held.RequiredAcks > 0 && replicasRead >= len(held.InSync)-held.RequiredAcks:
 		return ""
 	}
-	return fmt.Sprintf("the data of the former primary %s was not found, and the others may lack commits that were acknowledged; restore the volume of %s", held.Primary, held.Primary)
+	return fmt.Sprintf("the data of the former primary %s was not found, and acknowledged commits may be missing on the others; restore the volume of %s", held.Primary, held.Primary)
 }
 
 func holdings(members []Member) string {

@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Account is an account of mysql.user's and the plugin that authenticates it.
+// Account is an account in mysql.user and the plugin that authenticates it.
 type Account struct {
 	User   string `json:"user"`
 	Host   string `json:"host"`
 	Plugin string `json:"plugin"`
 }
 
-// Accounts are accounts of a server: some by name, and how many there are beside those. The zero value is none.
+// Accounts are accounts of a server: some by name, and the number of further ones. The zero value is none.
 type Accounts struct {
 	Named []Account `json:"named,omitempty"`
 	More  int       `json:"more,omitempty"`
 }
 
-// Empty says whether there are none.
+// Empty reports whether there are no accounts.
 func (a Accounts) Empty() bool { return len(a.Named) == 0 && a.More <= 0 }
 
-// Beside leaves out the accounts that others name. Those that are counted only stay, unless all that are named are among the others and no
-// more are counted.
+// Beside returns the accounts without those that others names. Accounts that are only counted stay. But the result is empty if others names
+// all named accounts and counts at least as many.
 func (a Accounts) Beside(others Accounts) Accounts {
 	left := Accounts{More: a.More}
 	isNamed := func(account Account) bool { return slices.Contains(others.Named, account) }
@@ -38,10 +38,10 @@ func (a Accounts) Beside(others Accounts) Accounts {
 	return left
 }
 
-// longestAccounts bounds the names in a text, in bytes: a host name alone may have 255.
+// longestAccounts limits the names in a text, in bytes: a host name alone may have 255.
 const longestAccounts = 400
 
-// String is for people, with the names quoted: whoever may make accounts chooses them.
+// String formats the accounts for users. Names are quoted, because every account that may create accounts chooses them.
 func (a Accounts) String() string {
 	var text strings.Builder
 	left := a.More
@@ -65,8 +65,8 @@ func (a Accounts) String() string {
 	return text.String()
 }
 
-// Series is the release series of a version, "8.4" of "8.4.6-log": within one a server opens the data of another and lets the same accounts
-// in (manual, "MySQL Releases: Innovation and LTS"). Empty for what is no version.
+// Series returns the release series of a version, "8.4" for "8.4.6-log"; empty if the text is not a version. Within a series, a server
+// opens the data of another release and accepts the same accounts (manual, "MySQL Releases: Innovation and LTS").
 func Series(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 || !isNumber(parts[0]) || !isNumber(parts[1]) {
@@ -75,7 +75,7 @@ func Series(version string) string {
 	return parts[0] + "." + parts[1]
 }
 
-// isNumber says whether a part of a version is a number; no release has had one of more than four digits.
+// isNumber reports whether a part of a version is a number. No release has had a part of more than four digits.
 func isNumber(text string) bool {
 	return text != "" && len(text) <= 4 && strings.Trim(text, "0123456789") == ""
 }

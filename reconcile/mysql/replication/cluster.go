@@ -6,65 +6,66 @@ import (
 	"time"
 )
 
-// Cluster is everything that the operator's decision depends on, as observed in one pass. The primary is looked at before the
-// other members, so that a replica that holds what the primary had then is known to hold it.
+// Cluster is everything that the operator's decision depends on, as observed in one pass. The operator observes the primary before the
+// other members. So a replica that holds what the primary had then is known to hold it.
 type Cluster struct {
 	Record Record
-	// Replicas is how many members the user wants; those with an ordinal below it are wanted.
+	// Replicas is how many members the user wants. A member is wanted if its ordinal is lower.
 	Replicas int
-	// Scale is how many members the StatefulSet asks for now; 0 before it exists.
+	// Scale is the current number of replicas of the StatefulSet; 0 before it exists.
 	Scale int
-	// Members are all that have a Pod, a volume, or are wanted, in order of their ordinals.
+	// Members are all members that are wanted, or have a Pod or a volume, ordered by ordinal.
 	Members []Member
-	// Port is where every mysqld listens.
+	// Port is the port on which every mysqld listens.
 	Port       int
 	Durability Durability
-	// CopyLimit is how fast a new member copies the primary's data at most, in bytes per second; 0 is DefaultCopyLimit.
+	// CopyLimit limits how fast a new member copies the primary's data, in bytes per second; 0 means DefaultCopyLimit.
 	CopyLimit int64
 }
 
-// Durability says what happens when too few replicas are left to acknowledge commits.
+// Durability is the policy for the time when too few replicas are left to acknowledge commits.
 type Durability struct {
-	// Continue lets the primary go on alone after Grace, with the Record saying so; else commits wait for as long as it takes.
+	// Continue lets the primary continue alone after Grace, once the Record says so. Otherwise commits wait without a limit.
 	Continue bool
 	Grace    time.Duration
 }
 
-// Member is what the operator saw of one member.
+// Member is what the operator observed of one member.
 type Member struct {
 	Name    string
 	Ordinal int
 	// Host is the member's own stable DNS name.
 	Host string
-	// Pod says that its Pod exists, in whatever condition.
+	// Pod reports whether the member's Pod exists, in any condition.
 	Pod bool
-	// OlderData says that its volume was made before the cluster resource: it may hold data of an earlier life.
+	// OlderData reports whether the member's volume is older than the MySQLCluster: it may hold data of an earlier cluster of the same
+	// name.
 	OlderData bool
-	// Status is what its agent answered; nil when it did not, Unreachable then says why.
+	// Status is what the agent answered; nil if it did not answer. Unreachable then says why.
 	Status      *Status
 	Unreachable string
 }
 
-// Decision is what has to be true next. When Record differs from the observed one, it has to be written before anything else is
-// done: the rest of the decision then follows from the written record in the next pass.
+// Decision is what must be true next. If Record differs from the observed record, it must be written before anything else is done. The rest
+// of the decision then follows from the written record in the next pass.
 type Decision struct {
 	Record      Record
 	Assignments map[string]Assignment
-	// Scale is how many members the StatefulSet shall ask for.
+	// Scale is the number of replicas that the StatefulSet must have.
 	Scale int
-	// Matching is what the primary is asked beside its assignment; nil for nothing.
+	// Matching is a request to the primary in addition to its assignment; nil for none.
 	Matching *Matching
-	// ReadFromPrimary routes reads to the primary, since no replica can serve them.
+	// ReadFromPrimary routes reads to the primary, because no replica can serve them.
 	ReadFromPrimary bool
-	// Note says, for people, what the cluster waits for, or why it stands still; nil when nothing is the matter.
+	// Note tells users what the cluster waits for, or why it is blocked; nil if there is nothing to report.
 	Note *Note
 }
 
-// Reason is a condition's reason for what Decide waits for.
+// Reason is the reason of a condition: what Decide waits for.
 type Reason string
 
 const (
-	// ReasonWaitingForMembers: members that must be heard first do not answer yet.
+	// ReasonWaitingForMembers: members whose status is needed first do not answer yet.
 	ReasonWaitingForMembers Reason = "WaitingForMembers"
 	// ReasonAdoptionBlocked: retained data was found, and none of it is certain to be the newest.
 	ReasonAdoptionBlocked Reason = "AdoptionBlocked"
@@ -72,25 +73,25 @@ const (
 	ReasonPrimaryDataLost Reason = "PrimaryDataLost"
 	// ReasonPrimaryWouldLeave: scaling in would remove the primary.
 	ReasonPrimaryWouldLeave Reason = "PrimaryWouldLeave"
-	// ReasonScalingIn: members are being taken out of the cluster.
+	// ReasonScalingIn: members are being removed from the cluster.
 	ReasonScalingIn Reason = "ScalingIn"
-	// ReasonRecordOutdated: a member holds a later record than the cluster resource.
+	// ReasonRecordOutdated: a member holds a later record than the MySQLCluster.
 	ReasonRecordOutdated Reason = "RecordOutdated"
-	// ReasonAgentRelease: agents speak another protocol than the operator.
+	// ReasonAgentRelease: some agents speak another protocol than the operator.
 	ReasonAgentRelease Reason = "AgentOfAnotherRelease"
 )
 
-// Note is a reason with its message. Blocked says that nothing will change without somebody's help.
+// Note is a reason with its message. Blocked means that nothing changes until a user acts.
 type Note struct {
 	Reason  Reason
 	Message string
 	Blocked bool
 }
 
-// Decide says what has to be true next.
+// Decide returns what must be true next.
 func Decide(c Cluster) Decision {
 	decision := decide(c)
-	// Whatever else is decided: reads must not lose their way while the record changes.
+	// Reads must be routed correctly while the record changes, regardless of the rest of the decision.
 	decision.ReadFromPrimary = c.servingReplicas() == 0
 	return decision
 }
@@ -167,7 +168,7 @@ func (c Cluster) servingReplicas() int {
 	return count
 }
 
-// assignments say what every member that answers is asked to be.
+// assignments returns the assignment of every member that answers.
 func assignments(c Cluster) map[string]Assignment {
 	primary, known := c.member(c.Record.Primary)
 	if !known {
@@ -191,16 +192,17 @@ func assignments(c Cluster) map[string]Assignment {
 	return all
 }
 
-// toldSilent says whether the primary was told that a member is silent; until it is told otherwise, the member has to be.
+// toldSilent reports whether the primary's assignment names the member as silent. Until a newer assignment does not, the member must stay
+// silent.
 func toldSilent(primary Member, name string) bool {
 	return primary.Status != nil && primary.Status.Assignment != nil && slices.Contains(primary.Status.Assignment.Silent, name)
 }
 
-// acks is how many acknowledgements the primary is asked to wait for: what the Record promises, or more when enough replicas are
-// there to give them; the Record follows once that is in force.
+// acks is how many acknowledgements the primary must wait for: the number that the Record promises, or more if enough replicas can give
+// them. The Record follows once the higher number is in force.
 //
-// Where the user wants commits to wait for replicas whatever happens, a primary asks for them from its first commit on, and also while
-// the record can promise nothing because the last replica's data is being replaced.
+// If the user wants commits to wait for replicas in all cases, the primary requires acknowledgements from its first commit on. It also does
+// so while the record can promise nothing because the last replica's data is being replaced.
 func acks(c Cluster) int {
 	if !c.Durability.Continue {
 		return max(c.Record.RequiredAcks, FullAcks(c.Replicas))
@@ -221,8 +223,8 @@ func acknowledges(member Member) bool {
 	return member.Status != nil && member.Status.Acknowledging && member.Status.State == StateReplicating
 }
 
-// scale says how many members there shall be. Members leave only from the end, only replicas, and only once no commit waits for
-// more acknowledgements than the remaining ones can give.
+// scale returns how many members there must be. Only replicas with the highest ordinals are removed, and only once no commit waits for more
+// acknowledgements than the remaining replicas can give.
 func scale(c Cluster) (int, *Note) {
 	primary, _ := c.member(c.Record.Primary)
 	if !c.wanted(primary) {

@@ -1,24 +1,24 @@
-// Package replication decides; it never acts. Given what was observed of a MySQL cluster it says what has to be true next:
-// which member is the primary, which replicas may acknowledge commits, what each member is asked to be, and, inside a
-// member, which single step leads there. Everything here is a pure function over plain values.
+// Package replication decides and never acts. From what was observed of a MySQL cluster it decides what must be true next: which member is
+// the primary, which replicas may acknowledge commits, and the assignment of each member. Inside a member, it decides the single next step
+// towards the assignment. Everything here is a pure function over plain values.
 //
-// Two decisions live here, one above the other:
+// The package makes two decisions, one on top of the other:
 //
 //	operator:  Record + members observed      → Decide   → the next Record, one Assignment for every member
 //	agent:     Assignment + mysqld observed    → NextStep → one verb to speak to mysqld
 //
-// The Record is the cluster's one record of truth (kept in the MySQLCluster's status). Its rules:
+// The Record is the cluster's one record of truth, kept in the status of the MySQLCluster. Its rules:
 //
-//   - A promise is written down before anything relies on it: a replica joins InSync before it may acknowledge, and
-//     RequiredAcks goes down in the Record before it goes down on the primary.
-//   - A promise is kept before it is written down: RequiredAcks goes up in the Record only after the primary enforces it and
-//     enough replicas hold everything the primary had when that was seen.
-//   - A member leaves InSync only when it is certain that it cannot acknowledge any more, and RequiredAcks becomes what the others
-//     are then seen to hold of everything that it may have acknowledged.
-//   - What a member can do by mistake rests on the Record as it is, not as it was: see Assignment.Relaxes, and order.go for what
-//     arrives late.
+//   - A promise is written down before anything relies on it: a replica joins InSync before it may acknowledge. RequiredAcks goes down in
+//     the Record before it goes down on the primary.
+//   - A promise is kept before it is written down: RequiredAcks goes up in the Record only after the primary enforces the higher number,
+//     and enough replicas hold everything that the primary had when that was observed.
+//   - A member leaves InSync only when it certainly cannot acknowledge any more. RequiredAcks is then at most the number of other replicas
+//     that are seen to hold everything that the member may have acknowledged.
+//   - Before the operator sends an assignment that allows a member more, it makes certain that the Record is still current: see
+//     Assignment.Relaxes. See order.go for assignments that arrive late.
 //
-// Together: every acknowledged transaction is on the primary and on at least RequiredAcks other members of InSync. Whoever can
-// read len(InSync)-RequiredAcks members other than the primary therefore sees every acknowledged transaction at least once
+// Together: every acknowledged transaction is on the primary and on at least RequiredAcks other members of InSync. Reading
+// len(InSync)-RequiredAcks of the members other than the primary therefore finds every acknowledged transaction at least once
 // (docs/invariants.md).
 package replication

@@ -2,9 +2,9 @@ package replication
 
 import "fmt"
 
-// markErrant checks a running replica for transactions that its primary does not have and that are not hollow, for example because somebody
+// markErrant checks a running replica for transactions that are missing on its primary and are not hollow, for example because a user
 // disabled super_read_only. An errant replica serves no reads and continues to replicate. While the primary does not answer, the last
-// result still holds.
+// result stays valid.
 func markErrant(step Step, local Local) Step {
 	written := step.Errant.Subtract(step.Hollow)
 	if !written.Empty() && step.State != StateBroken {
@@ -13,19 +13,19 @@ func markErrant(step Step, local Local) Step {
 	return step
 }
 
-// errantBeside is what a member has, and its primary neither has nor is about to have. Transactions that are loaded with
-// GTIDs of elsewhere may be here before the primary, which waits for acknowledgements, counts them as executed.
+// errantBeside returns the transactions that the member has, and that its primary neither has nor has in progress. Transactions that are
+// loaded with GTIDs of another server may be here before the primary, which waits for acknowledgements, counts them as executed.
 func errantBeside(server Server, source Source) GTIDSet {
 	return Errant(server.Executed.Union(server.Channel.Retrieved), source).Subtract(source.Pending)
 }
 
-// Errant is what a member has, applied or only received, and its primary has not. Transactions that began on the primary itself
-// do not count: under AFTER_SYNC a replica may have applied one that the primary, waiting for acknowledgements, has not finished
-// (manual, "Semisynchronous Replication").
+// Errant returns the transactions that a member has, applied or only received, and that are missing on its primary. Transactions that began
+// on the primary itself do not count: under AFTER_SYNC, a replica may have applied one that the primary has not finished because it waits
+// for acknowledgements (manual, "Semisynchronous Replication").
 func Errant(has GTIDSet, source Source) GTIDSet {
 	return has.Subtract(source.Executed).WithoutServer(source.ServerUUID)
 }
 
 func errantMessage(errant GTIDSet, primary string) string {
-	return fmt.Sprintf("has %d transactions that the primary %s does not have: %s; it serves nobody until that is resolved", errant.Count(), primary, errant)
+	return fmt.Sprintf("has %d transactions that the primary %s does not have: %s; it serves no clients until that is resolved", errant.Count(), primary, errant)
 }

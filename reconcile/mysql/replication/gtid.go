@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// GTIDSet is a set of global transaction identifiers as MySQL writes it (manual, "GTID Sets"): for every source UUID, and
-// since MySQL 8.3 for every tag of it, a list of intervals. The zero value is the empty set. Sets are values: no method
-// changes its receiver or argument.
+// GTIDSet is a set of global transaction identifiers as MySQL writes it (manual, "GTID Sets"). It has a list of intervals for every source
+// UUID and, since MySQL 8.3, for every tag of a UUID. The zero value is the empty set. Sets are values: no method changes its receiver or
+// argument.
 type GTIDSet struct {
 	intervals map[gtidSource][]interval
 }
@@ -22,11 +22,11 @@ type GTIDSet struct {
 // gtidSource is one source of transactions: a server UUID and, for tagged GTIDs, the tag.
 type gtidSource struct{ uuid, tag string }
 
-// interval is a range of transaction numbers, first included, end excluded.
+// interval is a range of transaction numbers, including first and excluding end.
 type interval struct{ first, end int64 }
 
-// ParseGTIDSet reads a set as printed by gtid_executed, gtid_purged or SHOW REPLICA STATUS, with white space and line
-// breaks anywhere between its elements. The empty string is the empty set.
+// ParseGTIDSet parses a set as printed by gtid_executed, gtid_purged or SHOW REPLICA STATUS, with white space and line breaks anywhere
+// between its elements. The empty string is the empty set.
 func ParseGTIDSet(text string) (GTIDSet, error) {
 	set := GTIDSet{intervals: map[gtidSource][]interval{}}
 	for part := range strings.SplitSeq(text, ",") {
@@ -44,8 +44,8 @@ func ParseGTIDSet(text string) (GTIDSet, error) {
 	return set, nil
 }
 
-// ParseOwnedGTIDs reads gtid_owned: the transactions under way, each with the threads that own it, as in "UUID:5#12:6#13". MySQL puts
-// nothing between two sources, so that a thread's number runs into the next UUID, whose form tells where it begins.
+// ParseOwnedGTIDs parses gtid_owned: the transactions in progress, each with the threads that own it, as in "UUID:5#12:6#13". MySQL writes
+// no separator between two sources, so a thread's number is followed directly by the next UUID. The form of the UUID shows where it begins.
 func ParseOwnedGTIDs(text string) (GTIDSet, error) {
 	text = strings.ToLower(text)
 	var set strings.Builder
@@ -64,7 +64,7 @@ func ParseOwnedGTIDs(text string) (GTIDSet, error) {
 	return ParseGTIDSet(set.String())
 }
 
-// skipThread is where a thread's number ends.
+// skipThread returns the position at which a thread's number ends.
 func skipThread(text string, i int) int {
 	for ; i < len(text) && text[i] >= '0' && text[i] <= '9'; i++ {
 		if len(text)-i >= uuidLength && isUUID(text[i:i+uuidLength]) {
@@ -117,7 +117,7 @@ func parseInterval(text string) (interval, error) {
 
 const (
 	uuidLength = 36
-	// quoted is how much of a text is repeated in an error, in characters: a set may have a megabyte.
+	// quoted limits how much of a text an error repeats, in characters: a set may have a megabyte.
 	quoted = 100
 )
 
@@ -137,7 +137,7 @@ func isUUID(text string) bool {
 	return true
 }
 
-// isTag says whether an element of a set is a tag: up to 32 letters, digits and underscores, no digit first (manual, "GTID
+// isTag reports whether an element of a set is a tag: up to 32 letters, digits and underscores, not starting with a digit (manual, "GTID
 // Format"). An interval starts with a digit.
 func isTag(text string) bool {
 	if text == "" || len(text) > 32 || strings.ContainsRune(digits, rune(text[0])) {
@@ -166,10 +166,10 @@ func normalise(list []interval) []interval {
 	return joined
 }
 
-// Empty says whether the set holds no transaction.
+// Empty reports whether the set has no transactions.
 func (s GTIDSet) Empty() bool { return len(s.intervals) == 0 }
 
-// Union is every transaction of either set.
+// Union returns the transactions that are in either set.
 func (s GTIDSet) Union(other GTIDSet) GTIDSet {
 	all := map[gtidSource][]interval{}
 	for source, list := range s.intervals {
@@ -181,7 +181,7 @@ func (s GTIDSet) Union(other GTIDSet) GTIDSet {
 	return GTIDSet{intervals: all}
 }
 
-// Subtract is every transaction of the set that other lacks.
+// Subtract returns the transactions of the set that are not in other.
 func (s GTIDSet) Subtract(other GTIDSet) GTIDSet {
 	left := map[gtidSource][]interval{}
 	for source, list := range s.intervals {
@@ -192,7 +192,7 @@ func (s GTIDSet) Subtract(other GTIDSet) GTIDSet {
 	return GTIDSet{intervals: left}
 }
 
-// subtract goes through both lists once: intervals are in order, and none touches the next.
+// subtract passes through both lists once: intervals are sorted, and no two touch.
 func subtract(from, cut []interval) []interval {
 	var left []interval
 	at := 0
@@ -207,7 +207,7 @@ func subtract(from, cut []interval) []interval {
 			}
 			piece.first = min(hole.end, piece.end)
 			if hole.end >= piece.end {
-				break // it may reach into the next piece
+				break // the hole may reach into the next piece
 			}
 		}
 		if piece.first < piece.end {
@@ -217,10 +217,10 @@ func subtract(from, cut []interval) []interval {
 	return left
 }
 
-// Both is every transaction that both sets hold.
+// Both returns the transactions that are in both sets.
 func (s GTIDSet) Both(other GTIDSet) GTIDSet { return s.Subtract(s.Subtract(other)) }
 
-// Latest is at most so many transactions of the set: of each source those with the highest numbers.
+// Latest returns at most most transactions of the set: of each source those with the highest numbers.
 func (s GTIDSet) Latest(most int64) GTIDSet {
 	some := map[gtidSource][]interval{}
 	for _, source := range s.sources() {
@@ -258,7 +258,7 @@ func (s GTIDSet) All() iter.Seq[string] {
 	}
 }
 
-// Contains says whether every transaction of other is in the set.
+// Contains reports whether every transaction of other is in the set.
 func (s GTIDSet) Contains(other GTIDSet) bool {
 	for source, list := range other.intervals {
 		if !covers(s.intervals[source], list) {
@@ -268,7 +268,7 @@ func (s GTIDSet) Contains(other GTIDSet) bool {
 	return true
 }
 
-// covers says whether every interval of inner lies within one of outer.
+// covers reports whether every interval of inner lies within an interval of outer.
 func covers(outer, inner []interval) bool {
 	at := 0
 	for _, piece := range inner {
@@ -282,15 +282,15 @@ func covers(outer, inner []interval) bool {
 	return true
 }
 
-// Equal says whether both sets hold the same transactions.
+// Equal reports whether both sets have the same transactions.
 func (s GTIDSet) Equal(other GTIDSet) bool { return s.Contains(other) && other.Contains(s) }
 
-// WithoutServer is the set without the transactions that began on the server with this UUID, whatever their tag.
+// WithoutServer returns the set without the transactions that began on the server with this UUID, with any tag.
 func (s GTIDSet) WithoutServer(uuid string) GTIDSet {
 	return s.ofSources(func(source gtidSource) bool { return !strings.EqualFold(source.uuid, uuid) })
 }
 
-// OfServer is the transactions of the set that began on the server with this UUID, whatever their tag.
+// OfServer returns the transactions of the set that began on the server with this UUID, with any tag.
 func (s GTIDSet) OfServer(uuid string) GTIDSet {
 	return s.ofSources(func(source gtidSource) bool { return strings.EqualFold(source.uuid, uuid) })
 }
@@ -305,7 +305,7 @@ func (s GTIDSet) ofSources(wanted func(gtidSource) bool) GTIDSet {
 	return GTIDSet{intervals: some}
 }
 
-// Servers are the UUIDs of the servers on which transactions of the set began, in order.
+// Servers returns the sorted UUIDs of the servers on which transactions of the set began.
 func (s GTIDSet) Servers() []string {
 	all := make([]string, 0, len(s.intervals))
 	for _, source := range s.sources() {
@@ -325,7 +325,7 @@ func (s GTIDSet) Count() int64 {
 	return count
 }
 
-// String prints the set as MySQL does, sources in order, so that equal sets print alike.
+// String formats the set as MySQL does, with sorted sources, so that equal sets have equal texts.
 func (s GTIDSet) String() string {
 	var text strings.Builder
 	previous := ""
@@ -350,17 +350,17 @@ func (s GTIDSet) String() string {
 	return text.String()
 }
 
-// sources are those of the set, in order.
+// sources returns the sorted sources of the set.
 func (s GTIDSet) sources() []gtidSource {
 	return slices.SortedFunc(maps.Keys(s.intervals), func(a, b gtidSource) int {
 		return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.tag, b.tag))
 	})
 }
 
-// MarshalText and UnmarshalText let a set travel in JSON as MySQL's own text.
+// MarshalText and UnmarshalText encode a set in JSON as MySQL's own text.
 func (s GTIDSet) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses what MarshalText wrote.
 func (s *GTIDSet) UnmarshalText(text []byte) error {
 	set, err := ParseGTIDSet(string(text))
 	if err != nil {

@@ -204,14 +204,14 @@ func TestAMemberMatchesOnlyAsThePrimaryThatIsMeant(t *testing.T) {
 		"a replica":                   {func(now *Status, _ *Matching) { now.HeldRole = RoleReplica }, "not the primary"},
 		"a later epoch":               {func(now *Status, _ *Matching) { now.Held.Epoch++ }, "not the primary"},
 		"an epoch of another":         {func(_ *Status, asked *Matching) { asked.Primary = "db-1" }, "not the primary"},
-		"another start":               {func(_ *Status, asked *Matching) { asked.Boot = "before" }, "started anew"},
-		"not confirmed":               {func(now *Status, _ *Matching) { now.Assignment = nil }, "started anew"},
+		"another start":               {func(_ *Status, asked *Matching) { asked.Boot = "before" }, "restarted"},
+		"not confirmed":               {func(now *Status, _ *Matching) { now.Assignment = nil }, "restarted"},
 		"read-only":                   {func(now *Status, _ *Matching) { now.Writable = false }, "does not take writes"},
 		"too few acknowledge":         {func(now *Status, _ *Matching) { now.AcksEnforced = 3 }, "too few"},
 		"too many":                    {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1-1001") }, "more than 1000"},
-		"its own":                     {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "A:7") }, "this very server"},
-		"a server without a name":     {func(now *Status, _ *Matching) { now.ServerUUID = "" }, "this very server"},
-		"its own under a tag, hidden": {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1,"+uuidA+":tag:7") }, "this very server"},
+		"its own":                     {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "A:7") }, "of this server"},
+		"a server without a name":     {func(now *Status, _ *Matching) { now.ServerUUID = "" }, "of this server"},
+		"its own under a tag, hidden": {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1,"+uuidA+":tag:7") }, "of this server"},
 	} {
 		now := *matched(t, 3).c.Members[0].Status
 		asked := Matching{Epoch: 1, Primary: "db-0", Boot: now.Boot, GTIDs: gtids(t, "B:1-1000")}

@@ -2,36 +2,36 @@ package replication
 
 import "fmt"
 
-// primaryDataLost says how the primary on record is seen to have lost data; empty where it is not. Such a primary is kept from taking
-// writes: an empty one would be served and copied to the others, and one that went back would give the numbers of lost transactions to
-// new ones, which replicas that have the lost ones would skip without a word.
+// primaryDataLost describes how the primary on record has lost data; empty if it has not. Such a primary must not take writes. An empty one
+// would be served and copied to the others. One that went back in time would give the GTIDs of lost transactions to new ones, and replicas
+// that have the lost ones would silently skip the new ones.
 func (c Cluster) primaryDataLost() string {
 	primary, found := c.member(c.Record.Primary)
 	if !found {
 		return ""
 	}
 	if lostItsData(primary, c.Record) {
-		return "member " + primary.Name + " is the primary on record but came back with an empty volume; it is kept from serving an empty database and from being copied to the others: restore its volume, or delete this resource and apply it anew to adopt the data of the others"
+		return "member " + primary.Name + " is the primary on record but came back with an empty volume; the operator does not let it serve an empty database, and does not copy it to the others: restore its volume, or delete this resource and apply it again to adopt the data of the others"
 	}
 	lacks, has := c.wentBack(primary)
 	if lacks.Empty() {
 		return ""
 	}
-	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions of its own that %s has (%s): its volume was restored from an older copy, or its disk lost writes; it is kept from taking writes: restore what is missing, or delete this resource and apply it anew to adopt the data of the others", primary.Name, lacks.Count(), has, lacks)
+	return fmt.Sprintf("member %s is the primary on record but came back without %d transactions that it made and that %s has (%s): its volume was restored from an older copy, or its disk lost writes; the operator does not let it take writes: restore the missing transactions, or delete this resource and apply it again to adopt the data of the others", primary.Name, lacks.Count(), has, lacks)
 }
 
-// lostItsData says whether the primary's data is newly made although the Record says that it had some: InSync is empty only
-// between the appointment of a cluster's first primary and its first answer as one.
+// lostItsData reports whether the primary's data is new although the Record says that it had data. InSync is empty only between the
+// appointment of a cluster's first primary and the first report of that member as the primary.
 func lostItsData(primary Member, record Record) bool {
 	return primary.Status != nil && primary.Status.Origin.unused() && len(record.InSync) > 0
 }
 
-// confirmed says whether the member was told its role since its mysqld started.
+// confirmed reports whether the operator has assigned the member its role since its mysqld started.
 func (s Status) confirmed() bool { return s.Assignment != nil && s.Assignment.Boot == s.Boot }
 
-// wentBack finds transactions that the primary made, that it has not any more, and the replica that has them. It is certain only of a
-// primary that waits to be confirmed, since any other may write by now. What replicas get from it is in its binary log, on its disk,
-// before (sync_binlog), so its recovery brings all of it back.
+// wentBack returns transactions that the primary made and does not have any more, and a replica that has them. It is certain only for a
+// primary that waits to be confirmed, because any other may be writing. What replicas receive is in the primary's binary log on disk before
+// (sync_binlog), so crash recovery brings all of it back.
 func (c Cluster) wentBack(primary Member) (lacks GTIDSet, has string) {
 	status := primary.Status
 	if !primary.read() || status.State != StateWaiting || status.Writable || status.confirmed() {

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// rule looks for one reason to change the record; it returns the record unchanged when it finds none.
+// rule checks for one reason to change the record. It returns the record unchanged if there is none.
 type rule func(Cluster) Record
 
-// nextRecord applies the first rule that changes the record: one change, one write, then another look.
+// nextRecord applies the first rule that changes the record: one change and one write for each observation.
 func nextRecord(c Cluster) Record {
 	rules := []rule{
-		firstPrimary, // a new cluster's primary has answered: it is the first member in sync
-		fewerMembers, // the user wants fewer members: ask for fewer acknowledgements before any leaves
-		degrade,      // too few replicas acknowledge for too long: go on with less, if the user allows it
-		leave,        // a member can certainly acknowledge no more
+		firstPrimary, // a new cluster's primary takes writes: it is the first member in sync
+		fewerMembers, // the user wants fewer members: require fewer acknowledgements before a member leaves
+		degrade,      // too few replicas acknowledge for too long: continue with fewer, if the user allows it
+		leave,        // a member certainly cannot acknowledge any more
 		join,         // a replica has caught up: it may acknowledge from now on
-		raise,        // the primary enforces more acknowledgements than promised, and the replicas are there
+		raise,        // the primary enforces more acknowledgements than promised, and enough replicas hold its data
 	}
 	for _, apply := range rules {
 		if next := apply(c); !next.Equal(c.Record) {
@@ -42,7 +42,7 @@ func firstPrimary(c Cluster) Record {
 func fewerMembers(c Cluster) Record {
 	next := c.Record
 	if primary, _ := c.member(c.Record.Primary); !c.wanted(primary) {
-		return next // nobody leaves
+		return next // no member leaves
 	}
 	next.RequiredAcks = min(next.RequiredAcks, FullAcks(c.Replicas))
 	return next
@@ -59,10 +59,10 @@ func degrade(c Cluster) Record {
 	return next
 }
 
-// leave takes out one member that cannot acknowledge any more. What it held does not count any longer, so the promise shrinks to
-// what the others are seen to hold of everything that it may have acknowledged: what the primary had executed after the member
-// fell silent, and what was under way there. While enough others are connected they will hold it soon, and the member is let go
-// then, without a promise less.
+// leave removes one member that cannot acknowledge any more. What it held does not count any longer. So RequiredAcks shrinks to the number
+// of other replicas that are seen to hold everything that it may have acknowledged. That is what the primary had executed after the member
+// fell silent, and what was in progress there. If enough others are connected, they will hold it soon, and the member leaves then, without
+// a weaker promise.
 func leave(c Cluster) Record {
 	status := c.primaryStatus()
 	if !status.understood() {
@@ -81,7 +81,7 @@ func leave(c Cluster) Record {
 	return c.Record
 }
 
-// silent names the replicas in sync that can certainly acknowledge no more.
+// silent names the in-sync replicas that certainly cannot acknowledge any more.
 func (c Cluster) silent() []string {
 	var names []string
 	for _, name := range c.Record.InSync {
@@ -92,8 +92,8 @@ func (c Cluster) silent() []string {
 	return names
 }
 
-// certainlySilent: a member that the StatefulSet no longer asks for and whose Pod is gone, or one whose data has to be replaced and
-// whose acknowledgements are off.
+// certainlySilent reports whether the StatefulSet no longer includes the member and its Pod is gone, or the member's data must be replaced
+// and its acknowledgements are off.
 func (c Cluster) certainlySilent(name string) bool {
 	member, known := c.member(name)
 	if !known || !member.Pod && member.Ordinal >= c.Scale {
@@ -103,7 +103,7 @@ func (c Cluster) certainlySilent(name string) bool {
 	return status.understood() && !status.Acknowledging && (status.Origin.unused() || status.NeedsCopy)
 }
 
-// holders counts the replicas in sync that hold all of a set.
+// holders counts the in-sync replicas that hold the whole set.
 func (c Cluster) holders(record Record, set GTIDSet) int {
 	count := 0
 	for _, member := range c.replicas() {
@@ -123,31 +123,31 @@ func join(c Cluster) Record {
 	return c.Record
 }
 
-// follows says whether a member replicates closely from the primary on record.
+// follows reports whether the member replicates closely from the primary on record.
 func follows(member Member, record Record) bool {
 	status := member.Status
 	return status.understood() && status.State == StateReplicating && status.Held.Epoch == record.Epoch && status.Held.Primary == record.Primary
 }
 
-// raise promises more. What the primary enforces must be what it was told under this very record: then nothing that was sent before can
-// lower it any more (order.go).
+// raise promises more. What the primary enforces must come from an assignment of this very record: then no assignment that was sent before
+// can lower it (order.go).
 func raise(c Cluster) Record {
 	status := c.primaryStatus()
 	if !status.understood() || status.State != StateWriting || status.Held.Epoch != c.Record.Epoch || status.Held.Revision != c.Record.Revision {
 		return c.Record
 	}
 	next := c.Record
-	// Fewer replicas connected than that would degrade the record at once, and so on for ever.
+	// A number above the connected replicas would degrade the record at once, then be raised again, and so on without end.
 	enforced := min(status.acksToCome(), status.AckClients, FullAcks(c.Replicas))
-	// What is under way counts: it may have the acknowledgement of a member that has left since.
+	// Transactions in progress count: a member that has left since may have acknowledged them.
 	if enforced > c.Record.RequiredAcks && c.holders(c.Record, status.Executed.Union(status.Pending)) >= enforced {
 		next.RequiredAcks = enforced
 	}
 	return next
 }
 
-// acksToCome is how many acknowledgements commits wait for and will go on to wait for, whatever the primary is about to do: an
-// assignment that asks for fewer may have been accepted and not been carried out.
+// acksToCome is how many acknowledgements commits wait for, and will wait for after the primary's next step. The primary may have accepted
+// an assignment that requires fewer without having carried it out yet.
 func (s Status) acksToCome() int {
 	if s.Assignment == nil {
 		return 0

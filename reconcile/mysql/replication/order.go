@@ -5,27 +5,26 @@ import (
 	"reflect"
 )
 
-// Order among assignments. A request may be held up on its way for any time, and an operator may hang between its decision and the
-// request, or have lost its Lease without knowing. What it sends then must not undo what a later record rests on. Three rules see to it:
+// Order among assignments. The network may delay a request for any time. An operator may hang between its decision and the request, or may
+// have lost its Lease without noticing. What it then sends must not undo what a later record relies on. Three rules ensure that:
 //
-//   - An assignment carries the revision of the record that it follows from, which is written before it is sent. A member refuses
-//     one of a lower revision than it has accepted; it keeps that on its volume.
-//   - One revision says one thing to a member: whoever comes second with something else is refused. An operator that has to say
-//     something else (more acknowledgements, who is silent) first writes a record of the next revision, even if nothing but the
-//     number changes (bumpRevision). So whatever a member is seen to have accepted stands until there is a later record.
-//   - An assignment repeats the token of the start of mysqld that it was decided on. So one that was meant for a Pod that is gone
-//     finds nobody.
+//   - An assignment carries the revision of the record that it follows from. The operator writes that record before it sends the
+//     assignment. A member refuses a lower revision than it has accepted, and keeps the accepted revision on its volume.
+//   - One revision has one meaning for a member: it refuses a second, different assignment of the same revision. An operator that must
+//     change an assignment (more acknowledgements, silent members) first writes a record of the next revision, even if only the number
+//     changes (bumpRevision). So an assignment that a member is seen to have accepted stays valid until there is a later record.
+//   - An assignment repeats the token of the start of mysqld that it was decided for. So no member accepts an assignment for a Pod that is
+//     gone.
 //
-// What the record promises may therefore rest on an assignment of the record's own revision that was accepted, and on nothing
-// older (raise).
+// The promise of the record may therefore rely on an accepted assignment of the record's own revision, and on nothing older (raise).
 
-// StaleError refuses an assignment that comes too late.
+// StaleError is the refusal of an assignment that comes too late.
 type StaleError struct{ Reason string }
 
 func (e *StaleError) Error() string { return "refuse assignment: " + e.Reason }
 
-// Accept says whether a member takes an assignment: nil, or a StaleError with the reason. held is the record that the member keeps, last
-// the assignment it accepted last, as far as it is known, and boot the token of its mysqld's start.
+// Accept decides whether a member accepts an assignment. It returns nil, or a StaleError with the reason. held is the record that the
+// member keeps. last is the assignment that it accepted last, if known. boot is the token of its mysqld's start.
 func Accept(held Record, last *Assignment, boot string, next Assignment) error {
 	offered := next.Record
 	switch {
@@ -34,14 +33,14 @@ func Accept(held Record, last *Assignment, boot string, next Assignment) error {
 	case offered.before(held):
 		return &StaleError{fmt.Sprintf("it is of revision %d; this member holds revision %d", offered.Revision, held.Revision)}
 	case next.contradicts(last):
-		return &StaleError{fmt.Sprintf("this member was told something else in revision %d already", offered.Revision)}
+		return &StaleError{fmt.Sprintf("this member has already accepted a different assignment of revision %d", offered.Revision)}
 	case next.Boot != boot:
-		return &StaleError{"mysqld or the agent started anew since it was decided"}
+		return &StaleError{"mysqld or the agent restarted after the operator decided it"}
 	}
 	return nil
 }
 
-// contradicts says whether two assignments of one revision differ.
+// contradicts reports whether two assignments of one revision differ.
 func (a Assignment) contradicts(last *Assignment) bool {
 	if last == nil || a.Record.Epoch != last.Record.Epoch || a.Record.Revision != last.Record.Revision {
 		return false
@@ -49,15 +48,15 @@ func (a Assignment) contradicts(last *Assignment) bool {
 	return !reflect.DeepEqual(a.terms(), last.terms())
 }
 
-// terms are what an assignment asks for, whoever sends it and whichever start of mysqld it is for. What agents of older releases drop is
-// none of it: they keep an assignment without it, which would contradict every one that they are sent.
+// terms is what an assignment demands, independent of the sender and of the start of mysqld. Fields that agents of older releases drop are
+// not part of it. Those agents keep the assignment without such a field, which would contradict every assignment sent to them.
 func (a Assignment) terms() Assignment {
 	a.Protocol, a.Boot, a.CopyLimit, a.Members = 0, "", 0, 0
 	return a
 }
 
-// Followed says whether a member works to the assignment already, as far as its agent can tell: one of an older release does not repeat
-// what it does not know.
+// Followed reports whether the member already follows the assignment, as far as its agent can tell. An agent of an older release does not
+// repeat fields that it does not know.
 func (a Assignment) Followed(now Status) bool {
 	if now.Assignment == nil {
 		return false
@@ -71,7 +70,8 @@ func (a Assignment) Followed(now Status) bool {
 	return reflect.DeepEqual(*now.Assignment, a)
 }
 
-// bumpRevision returns the record with its revision incremented if a member has already accepted other instructions under the current one.
+// bumpRevision returns the record with its revision incremented if a member has already accepted a different assignment under the current
+// one.
 func bumpRevision(record Record, members []Member, wanted map[string]Assignment) Record {
 	for _, member := range members {
 		next, told := wanted[member.Name]
@@ -83,7 +83,7 @@ func bumpRevision(record Record, members []Member, wanted map[string]Assignment)
 	return record
 }
 
-// held is the record that a member says it holds; none when it does not answer.
+// held is the record that the member reports to hold; the zero value if it does not answer.
 func (m Member) held() Record {
 	if m.Status == nil {
 		return Record{}
@@ -91,9 +91,10 @@ func (m Member) held() Record {
 	return m.Status.Held
 }
 
-// heldLater names a member that holds a later record than the cluster's own, the primary first; empty where none does. No operator
-// sends what is not written, so either the cluster resource went back in time (etcd was restored), or the member's volume is from
-// elsewhere. A pass that merely looks at an old copy of the resource comes to the same and harms nobody: its status is not accepted.
+// heldLater returns the name of a member that holds a later record than the cluster's own, the primary first; empty if there is none. The
+// operator sends only what it has written. So either the MySQLCluster went back in time (etcd was restored), or the member's volume is from
+// elsewhere. A pass that sees an old copy of the resource comes to the same result. That is harmless, because the API server refuses its
+// status.
 func (c Cluster) heldLater() string {
 	if primary, found := c.member(c.Record.Primary); found && c.Record.before(primary.held()) {
 		return primary.Name
@@ -108,6 +109,6 @@ func (c Cluster) heldLater() string {
 
 func heldLaterNote(member Member, record Record) *Note {
 	held := member.held()
-	return &Note{ReasonRecordOutdated, fmt.Sprintf("member %s holds a later record (epoch %d, revision %d) than this resource (epoch %d, revision %d) and obeys no older one: the resource was restored from an older copy, or the member's volume is another cluster's. If the resource is the older one, delete it and apply it anew: the data on the volumes is adopted as the members know it; else give %s its own volume back",
+	return &Note{ReasonRecordOutdated, fmt.Sprintf("member %s holds a later record (epoch %d, revision %d) than this resource (epoch %d, revision %d) and accepts no older one: the resource was restored from an older copy, or the member's volume belongs to another cluster. If the resource is the older one, delete it and apply it again: the operator adopts the data on the volumes as the members know it. If not, give %s its own volume back",
 		member.Name, held.Epoch, held.Revision, record.Epoch, record.Revision, member.Name), true}
 }

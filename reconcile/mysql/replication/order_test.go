@@ -32,10 +32,10 @@ func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 		"an earlier revision":                                  {&last, offered(3, 6, "now"), "revision 6"},
 		"an earlier epoch of a higher revision":                {&last, offered(2, 9, "now"), "epoch 2"},
 		"another primary in the same epoch":                    {&last, offered(3, 8, "now").under("db-1"), `"db-1"`},
-		"something else in the same revision: one was earlier": {&last, offered(3, 7, "now").acknowledging(), "something else"},
-		"meant for an earlier start of mysqld":                 {&last, offered(3, 8, "before"), "started anew"},
-		"the first one ever, meant for the Pod that was there": {nil, offered(1, 1, "before"), "started anew"},
-		"the first one ever, meant for no start of mysqld":     {nil, offered(1, 1, ""), "started anew"},
+		"something else in the same revision: one was earlier": {&last, offered(3, 7, "now").acknowledging(), "different assignment"},
+		"meant for an earlier start of mysqld":                 {&last, offered(3, 8, "before"), "restarted"},
+		"the first one ever, meant for the Pod that was there": {nil, offered(1, 1, "before"), "restarted"},
+		"the first one ever, meant for no start of mysqld":     {nil, offered(1, 1, ""), "restarted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestDecideStandsStillWhenTheResourceIsOlderThanItsMembers(t *testing.T) {
 	t.Parallel()
 	restored := healthy(t, 3, 1)
 	restored.c.Members[0].Status.Held.Revision = 12
-	wantNote(t, restored, ReasonRecordOutdated, true, "db-0", "revision 12", "delete it and apply it anew")
+	wantNote(t, restored, ReasonRecordOutdated, true, "db-0", "revision 12", "delete it and apply it again")
 	if got := Decide(restored.c); got.Assignments != nil || !got.Record.Equal(restored.c.Record) || got.Scale != 3 {
 		t.Errorf("it does something all the same: %+v", got)
 	}

@@ -3,30 +3,31 @@ package replication
 import "time"
 
 const (
-	// stuckFor is for how long a receiver waits for room in the relay log, and completes nothing, before the log counts as full.
+	// stuckFor is for how long a receiver must wait for room in the relay log, and complete nothing, before the log counts as full.
 	stuckFor = 5 * time.Second
-	// flowsFor is for how long it has not waited when the log counts as full no more: longer than it takes to fill what one applied file gives
-	// free.
+	// flowsFor is for how long the receiver must run without waiting before the log no longer counts as full. It is longer than it takes to
+	// fill the room that one applied file frees.
 	flowsFor = time.Minute
 )
 
-// Room is what an agent remembers of the room in its member's relay log (relay_log_space_limit). The zero value has seen no lack of it.
+// Room is what an agent remembers about the room in its member's relay log (relay_log_space_limit). The zero value is a log with room.
 //
-// A receiver that waits for room acknowledges nothing, and stays connected as one that does: the primary's commits would wait for it for
-// ever, and nobody would know that too few replicas acknowledge. So a member whose relay log is full acknowledges no more, and receives on.
-// It begins again once half of the log is applied, or once the receiver has not waited for a while.
+// A receiver that waits for room acknowledges nothing, but stays connected as one that acknowledges. The primary's commits would wait for
+// it indefinitely, and no observer would see that too few replicas acknowledge. So a member whose relay log is full turns off its
+// acknowledgements, and continues to receive. It turns them on again once half of the log is applied, or once the receiver has not waited
+// for a while.
 type Room struct {
-	// stuck is since when the receiver has waited and completed nothing, zero while it does not. flows is since when it has run without
-	// waiting.
+	// stuck is the time since when the receiver has waited and completed nothing, zero while it does not wait. flows is the time since when
+	// it has run without waiting.
 	stuck, flows time.Time
 	retrieved    GTIDSet
 	full         bool
 }
 
-// Full says whether the relay log is full.
+// Full reports whether the relay log is full.
 func (r Room) Full() bool { return r.full }
 
-// Look is what is remembered after another look at the member.
+// Look returns what to remember after another observation of the member.
 func (r Room) Look(now time.Time, server Server) Room {
 	channel := server.Channel
 	grew := !channel.Retrieved.Equal(r.retrieved)
@@ -45,7 +46,7 @@ func (r Room) Look(now time.Time, server Server) Room {
 	return r
 }
 
-// since is when a condition began that holds now, zero where it does not.
+// since returns the time at which a condition that holds now began; zero if it does not hold.
 func since(began, now time.Time, holds bool) time.Time {
 	switch {
 	case !holds:
@@ -56,12 +57,12 @@ func since(began, now time.Time, holds bool) time.Time {
 	return began
 }
 
-// roomless is the step of a member whose relay log is full.
+// roomless returns the step of a member whose relay log is full.
 func roomless(step Step, channel Channel) Step {
-	why := "the applier does not keep up: a change of a table, a large transaction or a lock holds it up (SHOW PROCESSLIST)"
+	why := "the applier does not keep up: an ALTER TABLE, a large transaction or a lock delays it (see SHOW PROCESSLIST)"
 	if channel.SQL != "Yes" {
 		why = "the applier does not run"
 	}
-	step.Message += "; acknowledges no commits while its relay log is full, since " + why
+	step.Message += "; acknowledges no commits while its relay log is full, because " + why
 	return step
 }

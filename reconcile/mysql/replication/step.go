@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Server is what the agent saw of its own mysqld.
+// Server is what the agent observed of its own mysqld.
 type Server struct {
 	// SuperReadOnly is super_read_only; mysqld always starts with it on.
 	SuperReadOnly bool
 	ServerUUID    string
 	Executed      GTIDSet
 	Purged        GTIDSet
-	// Pending is gtid_owned, looked at before Executed: what is under way, on a primary also what waits for acknowledgements.
+	// Pending is gtid_owned, read before Executed: transactions in progress. On a primary it includes those that wait for acknowledgements.
 	Pending GTIDSet
-	// SourceAcks is the number of acknowledgements in force, 0 when semi-synchronous source is off.
+	// SourceAcks is the number of acknowledgements in force, 0 if semi-synchronous replication is off on the source side.
 	SourceAcks int
-	// ReplicaAcks says whether rpl_semi_sync_replica_enabled is on.
+	// ReplicaAcks reports whether rpl_semi_sync_replica_enabled is on.
 	ReplicaAcks bool
 	// RelayLogLimit is relay_log_space_limit, in bytes; 0 for none.
 	RelayLogLimit int64
@@ -24,7 +24,7 @@ type Server struct {
 	Channel Channel
 }
 
-// Channel is the default replication channel, as SHOW REPLICA STATUS tells it.
+// Channel is the default replication channel, as SHOW REPLICA STATUS reports it.
 type Channel struct {
 	Configured bool
 	SourceHost string
@@ -35,57 +35,57 @@ type Channel struct {
 	IOError, SQLError string
 	Retrieved         GTIDSet
 	LagSeconds        *int64
-	// AckActive says whether the running receiver negotiated semi-synchronous acknowledgements.
+	// AckActive reports whether the running receiver negotiated semi-synchronous acknowledgements.
 	AckActive bool
-	// RelayLogSpace is how large the relay log is, in bytes; WaitsForRoom says that the receiver waits until some of it is applied.
+	// RelayLogSpace is the size of the relay log, in bytes. WaitsForRoom means that the receiver waits until some of it is applied.
 	RelayLogSpace int64
 	WaitsForRoom  bool
 }
 
-// Source is what the agent saw of the primary over its own connection, after it looked at its own server; nil fields of a
-// look that failed are in Err.
+// Source is what the agent observed of the primary over its own connection, after it observed its own server. If that failed, Err says why
+// and the other fields are empty.
 type Source struct {
 	ServerUUID string
 	Executed   GTIDSet
 	Purged     GTIDSet
-	// Pending is gtid_owned, looked at before Executed: what is under way there and may have been sent to replicas already.
+	// Pending is gtid_owned, read before Executed: transactions in progress there, which the primary may have sent to replicas already.
 	Pending GTIDSet
 	Err     string
 }
 
-// Local is everything that a member's next step depends on.
+// Local is everything that decides a member's next step.
 type Local struct {
 	Assignment *Assignment
 	// Boot is the token of this start of mysqld.
 	Boot   string
 	Origin Origin
 	Server Server
-	// Source is looked at only for a replica, when NeedsSource says so; nil before that.
+	// Source is observed only for a replica, when NeedsSource returns true; nil before that.
 	Source *Source
-	// Known is the last such look that succeeded, at the same primary; nil when there was none since the agent's start. Errant is what
-	// it found.
+	// Known is the last successful observation of the same primary; nil if there was none since the agent started. Errant is what that
+	// observation found.
 	Known  *Source
 	Errant GTIDSet
-	// Lacking are tables of whose rows the member came without.
+	// Lacking are the tables whose rows are missing since the member was made.
 	Lacking Tables
-	// Hollow are transactions of this member that its agent has found to hold nothing, some of those that ToJudge asked for.
+	// Hollow are transactions of this member that its agent found to change no row, out of those that ToJudge returned.
 	Hollow GTIDSet
-	// HeldRole is the role that the member had before its agent's start, Unassigned for how long it waits for another.
+	// HeldRole is the role that the member had before its agent started. Unassigned is for how long it has waited for the next assignment.
 	HeldRole   Role
 	Unassigned time.Duration
-	// Pointed says that the channel was set up with the credentials that are in force now; the agent knows it only of channels
+	// Pointed reports whether the channel was set up with the credentials that are in force now. The agent knows that only for channels
 	// that it set up itself.
 	Pointed bool
-	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is.
+	// Unheard is for how long the receiver has not been connected to the primary; 0 while it is connected.
 	Unheard time.Duration
-	// RelayLogFull says that the member can receive no more for now (Room).
+	// RelayLogFull means that the member cannot receive more for now (Room).
 	RelayLogFull bool
 }
 
-// Verb is one thing an agent does to its mysqld.
+// Verb is one action of an agent on its mysqld.
 type Verb string
 
-// The verbs; reconcile/mysql/mysqld says what each does, under the same name.
+// The verbs. reconcile/mysql/mysqld implements and explains each under the same name.
 const (
 	VerbNone               Verb = "None"
 	VerbSetReadOnly        Verb = "SetReadOnly"
@@ -104,19 +104,20 @@ const (
 	VerbRestartReceiver    Verb = "RestartReceiver"
 )
 
-// Step is the next thing to do, and where the member stands meanwhile.
+// Step is the next action, and the state of the member meanwhile.
 type Step struct {
 	Verb    Verb
 	State   State
 	Message string
-	// NeedsCopy says that the member's data has to be replaced by a copy of the primary's before it can follow it.
+	// NeedsCopy means that the member can follow the primary only after a copy of the primary's data has replaced its own.
 	NeedsCopy bool
-	// Errant is what the member has and its primary has not, as far as is known; those of Hollow among it hold nothing.
+	// Errant is what the member has and what is missing on its primary, as far as known. Those of them that are also in Hollow change no
+	// row.
 	Errant, Hollow GTIDSet
 }
 
-// CertainAcks is how many acknowledgements commits are certain to wait for from this look to the next one: what is in force or,
-// if the step lowers it, what will be.
+// CertainAcks is how many acknowledgements commits certainly wait for from this observation to the next one: the number in force or, if the
+// step lowers it, the lower one.
 func (s Step) CertainAcks(local Local) int {
 	if s.Verb == VerbStopEnforcingAcks {
 		return 0
@@ -127,7 +128,7 @@ func (s Step) CertainAcks(local Local) int {
 	return local.Server.SourceAcks
 }
 
-// NextStep says what a member does next. It does one thing at a time; the agent looks again after each.
+// NextStep returns a member's next step: one action. The agent observes again after each.
 func NextStep(local Local) Step { return nextStep(local).blaming(local) }
 
 func nextStep(local Local) Step {
@@ -157,8 +158,8 @@ func nextStep(local Local) Step {
 	return step
 }
 
-// NeedsSource says whether the next step depends on what the primary has: that of a replica whose replication does not run, or that
-// runs and has something of which it is not known where it is from.
+// NeedsSource reports whether the next step depends on what the primary has. That is so for a replica whose replication does not run, and
+// for one that runs and has transactions of unknown origin.
 func NeedsSource(local Local) bool {
 	if local.Assignment == nil || local.Assignment.Role != RoleReplica || !local.Server.SuperReadOnly {
 		return false
@@ -170,8 +171,8 @@ func NeedsSource(local Local) bool {
 	return channel.IO == "Yes" && channel.follows(*local.Assignment) && (local.Known == nil || !errantBeside(local.Server, *local.Known).Empty())
 }
 
-// unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits to
-// hear from the operator. mysqld itself starts read-only and with replication stopped, so nothing unsafe can be left running.
+// unassigned leaves a running server as it is: an agent that restarted must not disturb a healthy member while it waits for the operator.
+// mysqld itself starts read-only and with replication stopped, so an unsafe server cannot keep running.
 func unassigned(server Server) Step {
 	if !server.SuperReadOnly {
 		return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes; the agent restarted and waits for the operator to confirm"}
@@ -187,7 +188,7 @@ func primaryStep(a Assignment, local Local) Step {
 	promoting := func(verb Verb, message string) Step { return Step{Verb: verb, State: StatePromoting, Message: message} }
 	switch {
 	case server.SuperReadOnly && a.Boot != local.Boot:
-		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld started anew; waits for the operator to confirm that this member is still the primary"}
+		return Step{Verb: VerbNone, State: StateWaiting, Message: "mysqld restarted; waits for the operator to confirm that this member is still the primary"}
 	case server.Channel.Configured:
 		return leaveSource(server)
 	case server.ReplicaAcks:
@@ -195,24 +196,24 @@ func primaryStep(a Assignment, local Local) Step {
 	case a.Acks > 0 && server.SourceAcks != a.Acks:
 		return writingOr(server, VerbEnforceAcks, fmt.Sprintf("makes commits wait for %d acknowledgements", a.Acks))
 	case a.Acks == 0 && server.SourceAcks != 0:
-		return writingOr(server, VerbStopEnforcingAcks, "lets commits go on without acknowledgements")
+		return writingOr(server, VerbStopEnforcingAcks, "lets commits return without acknowledgements")
 	case server.SuperReadOnly:
 		return promoting(VerbAcceptWrites, "starts to take writes")
 	}
 	return Step{Verb: VerbNone, State: StateWriting, Message: "takes writes"}
 }
 
-// leaveSource turns a replica into a server without a source; what it received is applied before that is forgotten.
+// leaveSource turns a replica into a server without a source. It applies what it received before it removes the source.
 func leaveSource(server Server) Step {
 	if server.Channel.running() || server.Channel.unapplied(server.Executed) {
 		return drain(server, StatePromoting)
 	}
-	return Step{Verb: VerbForgetSource, State: StatePromoting, Message: "forgets the former primary"}
+	return Step{Verb: VerbForgetSource, State: StatePromoting, Message: "removes the former primary from its replication settings"}
 }
 
-// drain ends a replication channel without losing anything: first nothing more is received, then all that was received is
-// applied, then the channel stops. CHANGE REPLICATION SOURCE and RESET REPLICA throw relay logs away (manual, "CHANGE
-// REPLICATION SOURCE TO Statement"), and an unapplied transaction there may be one that was acknowledged.
+// drain ends a replication channel without losing a transaction: it stops receiving, applies everything that was received, and then stops
+// the channel. CHANGE REPLICATION SOURCE and RESET REPLICA delete relay logs (manual, "CHANGE REPLICATION SOURCE TO Statement"), and an
+// unapplied transaction in them may have been acknowledged.
 func drain(server Server, state State) Step {
 	channel := server.Channel
 	switch {
@@ -225,7 +226,7 @@ func drain(server Server, state State) Step {
 	case channel.unapplied(server.Executed):
 		return Step{Verb: VerbApplyReceived, State: state, Message: "applies what it received from the former primary"}
 	}
-	return Step{Verb: VerbStopReplica, State: state, Message: "leaves the former primary"}
+	return Step{Verb: VerbStopReplica, State: state, Message: "stops replication from the former primary"}
 }
 
 func brokenApplier(channel Channel) Step {
@@ -258,16 +259,17 @@ func replicaStep(a Assignment, local Local) Step {
 	case server.Channel.SQLErrno != 0 && local.Origin != OriginFresh:
 		return brokenApplier(server.Channel)
 	case local.Source == nil:
-		return catching(VerbNone, "looks at the primary")
+		return catching(VerbNone, "asks the primary which transactions it has")
 	case local.Source.Err != "":
 		return catching(VerbNone, "cannot reach the primary: "+local.Source.Err)
 	}
 	return attachStep(a, local)
 }
 
-// attachStep brings a member whose replication does not run to its primary: by CLONE when its data is new or the primary no longer has what
-// it lacks, else by replication. What the primary is about to have is no reason to stay away from it, since its commit may wait for this
-// very member. A copy would replace it, so that the primary must have it first.
+// attachStep connects a member whose replication does not run to its primary. It uses CLONE if the member's data is new, or if the primary
+// has purged what the member needs; otherwise replication. Transactions that the primary has in progress do not stop a member from
+// following it, because their commit may wait for this very member. But a copy would replace them, so before a copy the primary must have
+// executed them.
 func attachStep(a Assignment, local Local) Step {
 	server, source := local.Server, *local.Source
 	isCopied := local.Origin == OriginFresh || !server.Executed.Contains(source.Purged)
@@ -286,11 +288,11 @@ func attachStep(a Assignment, local Local) Step {
 	case server.Channel.Configured && server.Channel.unapplied(server.Executed):
 		return drain(server, StateCatchingUp)
 	}
-	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "turns to the primary " + a.Record.Primary}
+	return Step{Verb: VerbPointToSource, State: StateCatchingUp, Message: "sets up replication from the primary " + a.Record.Primary}
 }
 
-// cloneStep copies only over a member that the Record does not count on: replacing the data of one that it does would make the
-// Record lie.
+// cloneStep copies only over a member that the Record does not rely on. If the data of a member in sync were replaced, the Record would be
+// false.
 func cloneStep(a Assignment) Step {
 	if a.InSync {
 		return Step{Verb: VerbNone, State: StateWaiting, Message: "needs a copy of the primary's data; waits to be taken out of the in-sync set first", NeedsCopy: true}
@@ -305,7 +307,7 @@ func ackedStart(a Assignment, server Server) Step {
 	return Step{Verb: VerbStartReplica, State: StateCatchingUp, Message: "starts replication from " + a.Record.Primary}
 }
 
-// followStep keeps a running replica as it is asked to be.
+// followStep keeps a running replica as its assignment demands.
 func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	channel := server.Channel
 	switch {
@@ -327,7 +329,8 @@ func followStep(a Assignment, server Server, unheard time.Duration) Step {
 	return Step{Verb: VerbNone, State: StateReplicating, Message: "follows " + a.Record.Primary}
 }
 
-// lacking is what the member has and its primary has not, as far as is known: by this look at the primary or, without one, by the last.
+// lacking returns what the member has and what is missing on its primary, as far as known: by this observation of the primary or, without
+// one, by the last.
 func (l Local) lacking() GTIDSet {
 	if !l.seesSource() {
 		return l.Errant
@@ -335,10 +338,10 @@ func (l Local) lacking() GTIDSet {
 	return errantBeside(l.Server, *l.Source)
 }
 
-// seesSource says whether this look at the primary succeeded.
+// seesSource reports whether this observation of the primary succeeded.
 func (l Local) seesSource() bool { return l.Source != nil && l.Source.Err == "" }
 
-// receiveAgain is for a replica that applies and does not receive.
+// receiveAgain returns the step of a replica that applies and does not receive.
 func receiveAgain(a Assignment, server Server) Step {
 	channel := server.Channel
 	switch {
@@ -350,29 +353,30 @@ func receiveAgain(a Assignment, server Server) Step {
 	return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: fmt.Sprintf("receiving failed: error %d: %s", channel.IOErrno, channel.IOError)}
 }
 
-// reconnectStep is for a replica that tries to reach its primary.
+// reconnectStep returns the step of a replica that tries to connect to its primary.
 func reconnectStep(channel Channel, unheard time.Duration) Step {
 	switch {
 	case channel.Refused():
-		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets replication up anew: the primary refuses the account " + connectProblem(channel)}
+		return Step{Verb: VerbStopReplica, State: StateCatchingUp, Message: "sets up replication again: the primary refuses the account " + connectProblem(channel)}
 	case channel.SQL == "Yes" && unheard <= MaxServingLagSeconds*time.Second:
-		return Step{Verb: VerbNone, State: StateReplicating, Message: "serves on while the primary cannot be reached"}
+		return Step{Verb: VerbNone, State: StateReplicating, Message: "continues to serve reads while it cannot reach the primary"}
 	}
 	return Step{Verb: VerbNone, State: StateCatchingUp, Message: "connects to the primary " + connectProblem(channel)}
 }
 
-// Refused says that the primary does not take the channel's account and password any more.
+// Refused reports whether the primary does not accept the channel's account and password any more.
 func (c Channel) Refused() bool { return c.IO == "Connecting" && c.IOErrno == errAccessDenied }
 
 // errAccessDenied is ER_ACCESS_DENIED_ERROR: the channel was set up with a password that is no longer in force.
 const errAccessDenied = 1045
 
-// MaxServingLagSeconds is how far behind a replica may be, and for how long it may be without its primary, and still serve reads.
+// MaxServingLagSeconds is the replica lag up to which a replica serves reads. It is also for how long a replica serves reads without its
+// primary.
 const MaxServingLagSeconds = 30
 
 func lagMessage(channel Channel) string {
 	if channel.LagSeconds == nil {
-		return "has yet to learn how far behind it is"
+		return "does not know yet how far it is behind the primary"
 	}
 	return fmt.Sprintf("more than %d seconds behind the primary", MaxServingLagSeconds)
 }
@@ -392,5 +396,5 @@ func (c Channel) follows(a Assignment) bool {
 	return c.SourceHost == a.SourceHost && c.SourcePort == a.SourcePort
 }
 
-// unapplied says whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
+// unapplied reports whether the relay log holds transactions that are not executed yet; CHANGE REPLICATION SOURCE would drop them.
 func (c Channel) unapplied(executed GTIDSet) bool { return !executed.Contains(c.Retrieved) }

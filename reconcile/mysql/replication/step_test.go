@@ -112,7 +112,7 @@ func TestPrimaryStep(t *testing.T) {
 		"a new cluster's primary takes writes": {
 			scene: member(t).asPrimary(0), verb: VerbAcceptWrites, state: StatePromoting},
 		"a member that lost its mysqld waits for a new confirmation": {
-			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot = bootBefore }), verb: VerbNone, state: StateWaiting, says: "started anew"},
+			scene: member(t).asPrimary(0).with(func(l *Local) { l.Assignment.Boot = bootBefore }), verb: VerbNone, state: StateWaiting, says: "restarted"},
 		"a primary with a new volume does not serve an empty database": {
 			scene: member(t).asPrimary(0).with(func(l *Local) {
 				l.Origin, l.Assignment.Record.InSync = OriginFresh, []string{"db-0", "db-1"}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A copy that CLONE makes, as a replica and as a backup, has the rows of InnoDB's tables only (manual, "Cloning Remote Data"). Tables of
-// other engines are there and empty. A member that came as such a copy lacks their rows, and its GTID set does not tell.
+// A copy that CLONE makes, for a replica or for a backup, has only the rows of InnoDB tables (manual, "Cloning Remote Data"). Tables of
+// other engines are there and empty. Their rows are missing on a member whose data is such a copy, and its GTID set does not show that.
 
 // Table is a base table and its storage engine.
 type Table struct {
@@ -17,19 +17,19 @@ type Table struct {
 	Engine string `json:"engine"`
 }
 
-// Tables are tables of a server: some by name, and how many there are beside those. The zero value is none.
+// Tables are tables of a server: some by name, and the number of further ones. The zero value is none.
 type Tables struct {
 	Named []Table `json:"named,omitempty"`
 	More  int     `json:"more,omitempty"`
 }
 
-// Empty says whether there are none.
+// Empty reports whether there are no tables.
 func (t Tables) Empty() bool { return t.Count() == 0 }
 
-// Count is how many there are.
+// Count is the number of all tables.
 func (t Tables) Count() int { return len(t.Named) + t.More }
 
-// First names at most so many.
+// First limits the named tables to the first most; the rest is only counted.
 func (t Tables) First(most int) Tables {
 	if len(t.Named) <= most {
 		return t
@@ -37,10 +37,10 @@ func (t Tables) First(most int) Tables {
 	return Tables{Named: t.Named[:most:most], More: t.More + len(t.Named) - most}
 }
 
-// longestTables bounds the names in a text, in bytes. One name may take 64 characters, of any kind.
+// longestTables limits the names in a text, in bytes. One name may have 64 characters, of any kind.
 const longestTables = 600
 
-// String is for people, with the names quoted: whoever may make tables chooses them.
+// String formats the tables for users. Names are quoted, because every account that may create tables chooses them.
 func (t Tables) String() string {
 	var text strings.Builder
 	for at, table := range t.Named {
@@ -61,18 +61,19 @@ func (t Tables) String() string {
 	return text.String()
 }
 
-// Present is what is found, at a later look, of tables that a member lacks rows of.
+// Present is what a later search finds about tables whose rows are missing on a member.
 type Present struct {
-	// Dropped says that a table was there at the look before and is gone, and that nothing may be that table under another name.
+	// Dropped reports whether the table was there in the previous search and is gone, and whether no other table can be the same one,
+	// renamed.
 	Dropped func(Table) bool
 	// Came are tables that are not InnoDB and as old as the copy.
 	Came Tables
 }
 
-// StillLacking says of which tables a member still lacks rows. On the primary those are the ones that came with the copy and are not
-// InnoDB: what the primary has is what its cluster has. A replica lacks rows until the table is dropped for certain: the change to InnoDB
-// is made of the rows that are here, and may come with another name. Tables that are counted and not named cannot be told from others
-// later, so only another copy ends their part.
+// StillLacking returns the tables whose rows are still missing on a member. On the primary these are the tables that came with the copy and
+// are not InnoDB: what the primary has is what its cluster has. On a replica, rows are missing until the table is certainly dropped. A
+// change to InnoDB copies only the rows that are here, and the replica may receive it under another name. Tables that are counted and not
+// named cannot be recognized later, so only another copy removes them from the count.
 func (t Tables) StillLacking(found Present, leads bool) Tables {
 	if leads {
 		return found.Came
@@ -86,7 +87,7 @@ func (t Tables) StillLacking(found Present, leads bool) Tables {
 	return left
 }
 
-// The applier stops with these where a copy is without the rows of a table: it did not find a row (ER_KEY_NOT_FOUND), or a file
+// The applier stops with these errors if a copy does not have the rows of a table. It did not find a row (ER_KEY_NOT_FOUND), or a file
 // (ER_FILE_NOT_FOUND on writing, ER_ENGINE_CANT_DROP_MISSING_TABLE on DROP; seen on 9.7.4 with ARCHIVE).
 const (
 	errKeyNotFound     = 1032
@@ -94,17 +95,17 @@ const (
 	errCannotDropTable = 3605
 )
 
-// blaming says of a replica that stopped because it did not find something why that may be.
+// blaming adds the probable cause to the message of a replica that stopped because it did not find a row or a file.
 func (s Step) blaming(local Local) Step {
 	number := local.Server.Channel.SQLErrno
 	isMissing := number == errKeyNotFound || number == errFileNotFound || number == errCannotDropTable
 	if s.State == StateBroken && isMissing && !local.Lacking.Empty() {
-		s.Message += fmt.Sprintf("; it came as a copy without the rows of %s, which are not InnoDB: ALTER TABLE … ENGINE=InnoDB on the primary, then rebuild this member", local.Lacking)
+		s.Message += fmt.Sprintf("; its data is a copy without the rows of %s, which are not InnoDB: run ALTER TABLE … ENGINE=InnoDB on the primary, then rebuild this member", local.Lacking)
 	}
 	return s
 }
 
-// LackingTables are the tables of which the member is known to lack rows.
+// LackingTables are the tables whose rows are known to be missing on the member.
 func (s Status) LackingTables() Tables {
 	if s.Lacking == nil {
 		return Tables{}
@@ -112,13 +113,13 @@ func (s Status) LackingTables() Tables {
 	return *s.Lacking
 }
 
-// KnowsLacking says whether it is known of which tables the member lacks rows. Data that nobody has used lacks none.
+// KnowsLacking reports whether it is known which rows are missing on the member. None are missing in data that no cluster has used.
 func (s Status) KnowsLacking() bool { return s.Lacking != nil || s.Origin.unused() }
 
-// choose says which of the members that hold every transaction is to lead: one that surely has all rows, or one of which that is not known,
-// as with agents of a release that does not look. A member that lacks rows of tables leads only where nobody may have more: it is the
-// former primary itself, or it comes from a backup and there has been no primary. The former primary comes before others like it, then the
-// lowest ordinal. Empty means that none may.
+// choose returns the member that becomes the primary, out of those that hold every transaction: one that certainly has all rows, or one for
+// which that is not known, as with agents of a release that does not search. A member with missing rows becomes the primary only if no
+// other member may have more: it is the former primary itself, or it comes from a backup and there has been no primary. The former primary
+// comes before equals, then the lowest ordinal. Empty means that no member may become the primary.
 func choose(former string, holders []Member) string {
 	first := func(may func(Member) bool) string {
 		chosen := ""
@@ -139,15 +140,15 @@ func choose(former string, holders []Member) string {
 // namedTables is how many tables of each member an explanation names.
 const namedTables = 3
 
-// rowsMissing explains that only members are left that surely lack rows.
+// rowsMissing explains that rows are certainly missing on all members that remain to choose from.
 func rowsMissing(former string, holders []Member) string {
 	texts := make([]string, 0, len(holders))
 	for _, member := range holders {
-		texts = append(texts, fmt.Sprintf("%s came as a copy without the rows of %s", member.Name, member.Status.LackingTables().First(namedTables)))
+		texts = append(texts, fmt.Sprintf("%s is a copy without the rows of %s", member.Name, member.Status.LackingTables().First(namedTables)))
 	}
 	whose := "a member that has them"
 	if former != "" {
 		whose = "the former primary " + former + ", or of another member that has them"
 	}
-	return fmt.Sprintf("whoever holds every transaction lacks rows of tables that are not InnoDB, so choosing one would drop data: %s; restore the volume of %s, or drop these tables there (docs/troubleshooting.md, AdoptionBlocked)", strings.Join(texts, "; "), whose)
+	return fmt.Sprintf("each member that holds every transaction lacks rows of tables that are not InnoDB, so choosing one would drop data: %s; restore the volume of %s, or drop these tables on the copy (docs/troubleshooting.md, AdoptionBlocked)", strings.Join(texts, "; "), whose)
 }
