@@ -26,7 +26,7 @@ func TestWhoAsksForTooMuchIsTold(t *testing.T) {
 		"instances and chunks that fit":          {2200 * mib, Settings{settingPool: "1G", settingInstances: "8", settingChunk: "128M"}, ""},
 		"instances and chunks of a pool of ours": {2200 * mib, Settings{settingInstances: "8", settingChunk: "128M"}, ""},
 		"a packet of the usual size":             {512 * mib, Settings{"max_allowed_packet": "64M", "key_buffer_size": "8M", "temptable_max_ram": "32M"}, ""},
-		"packets of a gigabyte":                  {4 * gib, Settings{"max_allowed_packet": "1G"}, "2880 MiB for what is raised by max_allowed_packet, "},
+		"packets of a gigabyte":                  {4 * gib, Settings{"max_allowed_packet": "1G"}, "2880 MiB more because of max_allowed_packet, "},
 		"the log buffer of a small one":          {512 * mib, Settings{"innodb_log_buffer_size": "64M"}, "may need 516 MiB and has 512 MiB"},
 		"the same of a large one":                {4 * gib, Settings{"innodb_log_buffer_size": "64M"}, ""},
 		"each fits alone, and not all": {4 * gib, Settings{"temptable_max_ram": "500M", "replica_pending_jobs_size_max": "400M", "key_buffer_size": "256M"},

@@ -2,20 +2,20 @@ package sizing
 
 import "cmp"
 
-// What one mysqld takes beside its buffer pool, measured on MySQL 9.7.4 (docs/sizing.md).
+// What one mysqld takes in addition to its buffer pool, measured on MySQL 9.7.4 (docs/sizing.md).
 const (
-	// fixedSmall and fixedLarge are an idle mysqld without the pages of its pool: with less than smallBelow, where small applies, and with
-	// more.
+	// fixedSmall and fixedLarge are the memory of an idle mysqld without the pages of its pool. fixedSmall is for less memory than
+	// smallBelow, where the settings of small apply, and fixedLarge for more.
 	fixedSmall = 290 * mib
 	fixedLarge = 470 * mib
 	smallBelow = 2 * gib
-	// connectionSize is a connection that has run a query.
+	// connectionSize is the memory of a connection that has run a query.
 	connectionSize = 820 * kib
 	// defaultConnections is MySQL's default for max_connections.
 	defaultConnections = 151
 )
 
-// byMemory returns the size of the buffer pool.
+// byMemory sets what depends on memory, and returns the size of the buffer pool.
 func (s Settings) byMemory(memory int64, asked Settings) int64 {
 	if memory == 0 {
 		return cmp.Or(asked.number(settingPool), defaultPool)
@@ -39,7 +39,7 @@ func (s Settings) byMemory(memory int64, asked Settings) int64 {
 	return pool.size
 }
 
-// small trims what serves statistics and many tables. performance_schema itself stays on: the agent reads from it.
+// small reduces the memory for statistics and for many tables. performance_schema itself stays on, because the agent reads from it.
 func (s Settings) small() {
 	s.set("innodb_log_buffer_size", 16*mib)
 	s.set("table_open_cache", 400)

@@ -2,28 +2,28 @@ package sizing
 
 import "cmp"
 
-// The three settings of the buffer pool, and what MySQL makes of them (manual, "Configuring InnoDB Buffer Pool Size",
+// The three settings of the buffer pool, and how MySQL rounds them (manual, "Configuring InnoDB Buffer Pool Size",
 // "innodb_buffer_pool_instances"; MySQL source, buf_pool_adjust_chunk_unit).
 const (
 	settingPool      = "innodb_buffer_pool_size"
 	settingInstances = "innodb_buffer_pool_instances"
 	settingChunk     = "innodb_buffer_pool_chunk_size"
 
-	// defaultPool is MySQL's default size, and leastPool the least that we choose.
+	// defaultPool is MySQL's default size. leastPool is the smallest size that we choose.
 	defaultPool = 128 * mib
 	leastPool   = 32 * mib
-	// severalFrom is from which size on there is more than one instance, and mostInstances how many MySQL makes at most.
+	// severalFrom is the size from which on MySQL makes more than one instance. mostInstances is the most that MySQL makes.
 	severalFrom   = gib
 	mostInstances = 64
-	// usualInstances is how many we choose at most, and what a user's 0 may mean: MySQL 8.0 makes so many then.
+	// usualInstances is the most instances that we choose. It is also what a user's 0 may mean: MySQL 8.0 then makes so many.
 	usualInstances = 8
 )
 
-// pool is the buffer pool: its size, in so many instances, each of chunks.
+// pool is the buffer pool: its size, the number of its instances, and the size of their chunks.
 type pool struct{ size, instances, chunk int64 }
 
-// poolOf is the pool for so much memory beside what the user asks for. Where he says no size, it is rounded down to his instances and
-// chunks, since MySQL rounds up.
+// poolOf returns the pool for this memory and the settings that the user asks for. If the user gives no size, it is rounded down to the
+// user's instances and chunks, because MySQL rounds up.
 func poolOf(memory int64, asked Settings) pool {
 	size := asked.number(settingPool)
 	isOurs := size == 0
@@ -34,7 +34,7 @@ func poolOf(memory int64, asked Settings) pool {
 	_, ofInstances := asked[settingInstances]
 	usual := choose[int64](size < gib, 32*mib, 128*mib)
 	if !isOurs || ofInstances {
-		// With at least 64 chunks in an instance little is lost by rounding.
+		// With at least 64 chunks in an instance, rounding loses little.
 		usual = between(mib, powerOfTwo(size/found.working()/64), 128*mib)
 	}
 	found.chunk = max(mib, cmp.Or(asked.number(settingChunk), usual)/mib*mib)
@@ -54,17 +54,17 @@ func instancesOf(size int64, asked Settings) int64 {
 // working is how many instances MySQL makes.
 func (p pool) working() int64 { return choose(p.size < severalFrom, 1, p.instances) }
 
-// inForce is the size that MySQL makes of it.
+// inForce is the size that MySQL makes of the settings.
 func (p pool) inForce() int64 {
 	size, instances, chunk := max(5*mib, p.size/mib*mib), p.working(), p.chunk
 	if chunk*instances > size {
-		// It makes the chunks smaller, and not the pool larger.
+		// MySQL makes the chunks smaller, not the pool larger.
 		chunk = roundUp(roundUp(size, instances)/instances, mib)
 	}
 	return roundUp(size, chunk*instances)
 }
 
-// roundedDown is the largest size up to this one that MySQL leaves as it is.
+// roundedDown is the largest size, up to this one, that MySQL does not round.
 func (p pool) roundedDown() int64 {
 	unit := p.chunk * p.working()
 	if unit > p.size {
@@ -74,12 +74,12 @@ func (p pool) roundedDown() int64 {
 	if smaller.size == p.size {
 		return p.size
 	}
-	return smaller.roundedDown() // it may have become one instance
+	return smaller.roundedDown() // the smaller pool may have only one instance
 }
 
 func roundUp(value, unit int64) int64 { return (value + unit - 1) / unit * unit }
 
-// Pool returns the size of the buffer pool of a member with so much memory, in bytes.
+// Pool returns the size of the buffer pool of a member with this memory, in bytes.
 func Pool(memory int64) int64 {
 	if memory == 0 {
 		return defaultPool

@@ -1,5 +1,5 @@
-// Package sizing chooses mysqld's settings by what a member is given: memory, CPU and a volume. MySQL's own defaults are made for a host of
-// its own. docs/sizing.md has the rules with their reasons, and the tables.
+// Package sizing chooses mysqld's settings from a member's memory, CPU and volume. MySQL's own defaults assume a dedicated host.
+// docs/sizing.md has the rules with their reasons, and the tables.
 package sizing
 
 import (
@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Given is what one mysqld has. Zero means that it is not known.
+// Given is what one mysqld has. Zero means unknown.
 type Given struct {
-	// Memory is what its container may use, in bytes.
+	// Memory is the memory limit of its container, in bytes.
 	Memory int64
-	// CPU is what it may use, in thousandths of a CPU.
+	// CPU is the CPU limit of its container, in thousandths of a CPU.
 	CPU int64
 	// Volume is the size of its volume, in bytes.
 	Volume int64
 }
 
-// Settings are by name; values are as in a my.cnf.
+// Settings maps names to values as in a my.cnf.
 type Settings map[string]string
 
 const (
@@ -31,11 +31,11 @@ const (
 	gib = 1 << 30
 )
 
-// Tune returns the settings for a member. Where something is not known, MySQL's defaults stay in force.
+// Tune returns the settings for a member. If something is unknown, MySQL's defaults stay in force.
 func Tune(given Given) Settings { return TuneBeside(given, "") }
 
-// Config renders a my.cnf. A release that does not know a setting ignores it: loose_ (manual, "Program Option Modifiers"). What stands
-// after it wins, however it is spelled.
+// Config renders a my.cnf. The prefix loose_ makes a release ignore a setting that it does not know (manual, "Program Option Modifiers").
+// Settings that follow in the file win, however they are spelled.
 func (s Settings) Config() string {
 	var text strings.Builder
 	text.WriteString("[mysqld]\n")
@@ -45,15 +45,15 @@ func (s Settings) Config() string {
 	return text.String()
 }
 
-// TuneBeside returns the settings for a member that go with what the text of a my.cnf names, which comes after them: some of ours would
-// change what a choice of the user's means.
+// TuneBeside returns the settings for a member that fit the user's my.cnf, which follows them in the file: some of ours would change the
+// meaning of a setting that the user chooses.
 func TuneBeside(given Given, config string) Settings {
 	asked, chosen := settingsIn(config), Settings{}
 	chosen.byCPU(given.CPU)
 	pool := chosen.byMemory(given.Memory, asked)
 	chosen.byVolume(given.Volume, pool, asked)
 	if Names(config, "innodb_log_file_size") || Names(config, "innodb_log_files_in_group") {
-		// MySQL ignores both where this one is set (manual, "innodb_redo_log_capacity").
+		// MySQL ignores both if this one is set (manual, "innodb_redo_log_capacity").
 		delete(chosen, "innodb_redo_log_capacity")
 	}
 	return chosen
@@ -65,7 +65,7 @@ func Names(config, setting string) bool {
 	return named
 }
 
-// settingsIn are the settings that the text of a my.cnf names, in the manual's spelling. Of one that it names twice the last counts.
+// settingsIn returns the settings that the text of a my.cnf names, in the manual's spelling. If it names one twice, the last one counts.
 func settingsIn(config string) Settings {
 	found := Settings{}
 	for line := range strings.Lines(config) {
@@ -75,8 +75,8 @@ func settingsIn(config string) Settings {
 	return found
 }
 
-// plainName is a setting's name without what may stand before it: loose_ any number of times, and plugin_ once, since mysqld knows InnoDB's
-// settings as those of a plugin, too.
+// plainName returns a setting's name without its prefixes: loose_ any number of times, and plugin_ once, because mysqld also knows InnoDB's
+// settings as those of a plugin.
 func plainName(spelled string) string {
 	name := strings.ReplaceAll(strings.TrimSpace(spelled), "-", "_")
 	for strings.HasPrefix(name, "loose_") {
@@ -85,10 +85,10 @@ func plainName(spelled string) string {
 	return strings.TrimPrefix(name, "plugin_")
 }
 
-// longestSize is more than anything has; what is larger counts as so much.
+// longestSize is more than any machine has. Larger sizes count as this one.
 const longestSize = 1 << 62
 
-// Size reads a size or a number as mysqld does, with K, M, G, T, P or E after it and in quotes or not (manual, "Using Options to Set
+// Size parses a size or a number as mysqld does, with or without a suffix K, M, G, T, P or E and quotes (manual, "Using Options to Set
 // Program Variables", "Using Option Files"); zero for anything else.
 func Size(value string) int64 {
 	value = strings.ToUpper(unquoted(strings.TrimSpace(value)))
@@ -107,7 +107,7 @@ func Size(value string) int64 {
 	return number << shift
 }
 
-// suffixes each stand for 1024 times what the one before stands for.
+// suffixes each stand for 1024 times the one before.
 const suffixes = "KMGTPE"
 
 func unquoted(value string) string {
@@ -119,16 +119,16 @@ func unquoted(value string) string {
 	return value
 }
 
-// mostCounted is more than anybody has, and can be counted with.
+// mostCounted is more than any machine has, and small enough to calculate with.
 const mostCounted = 1 << 50
 
-// number is what a setting says, at most so much; zero where it is not there or says no number.
+// number is the value of a setting, at most mostCounted; zero if the setting is missing or not a number.
 func (s Settings) number(name string) int64 { return min(Size(s[name]), mostCounted) }
 
 func (s Settings) set(name string, value int64) { s[name] = fmt.Sprint(value) }
 
-// byCPU keeps threads to what the container has: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the asynchronous requests
-// that all processes of a node share (fs.aio-max-nr).
+// byCPU limits the number of threads to the container's CPUs: MySQL counts the CPUs of the node. An I/O thread reserves 256 of the
+// asynchronous requests that all processes of a node share (fs.aio-max-nr).
 func (s Settings) byCPU(milli int64) {
 	if milli == 0 {
 		return
@@ -143,15 +143,15 @@ func (s Settings) byCPU(milli int64) {
 	s.set("replica_parallel_workers", between(4, 2*cpus, 64))
 }
 
-// byVolume bounds what grows on the volume beside the data, and sizes the redo log by the buffer pool.
+// byVolume limits what grows on the volume in addition to the data, and sizes the redo log by the buffer pool.
 func (s Settings) byVolume(volume, pool int64, asked Settings) {
 	if volume == 0 {
 		return
 	}
 	binlog := between(16*mib, powerOfTwo(volume/64), gib)
 	s.set("max_binlog_size", binlog)
-	// Files of the relay log are as large, unless they have a size of their own (manual, "max_relay_log_size"). The receiver could wait for
-	// ever where the limit is below two of them ("relay_log_space_limit"): one is removed only once another has been begun.
+	// Files of the relay log have the same size unless max_relay_log_size is set (manual, "max_relay_log_size"). With a limit of less than
+	// two files, the receiver could wait indefinitely ("relay_log_space_limit"): MySQL removes a file only once the next one has begun.
 	relay := min(cmp.Or(asked.number("max_relay_log_size"), asked.number("max_binlog_size"), binlog), gib)
 	s.set("relay_log_space_limit", max(4*relay, volume/8))
 	s.set("innodb_max_undo_log_size", between(64*mib, volume/32, gib))
@@ -160,11 +160,11 @@ func (s Settings) byVolume(volume, pool int64, asked Settings) {
 	s["innodb_temp_data_file_path"] = fmt.Sprintf("ibtmp1:12M:autoextend:max:%dM", between(256, volume/8/mib, mostTemporary))
 }
 
-// mostTemporary is the largest bound of ibtmp1, in MiB. InnoDB counts its pages in 32 bits.
+// mostTemporary is the largest limit of ibtmp1, in MiB. InnoDB counts its pages in 32 bits.
 const mostTemporary = 1 << 20
 
-// TransactionLimit returns max_binlog_cache_size of a primary on a volume of so many bytes; 0 where its size is not known. It is no setting
-// of a my.cnf: an applier obeys it too, and one that stops at a transaction that its primary took does not go on.
+// TransactionLimit returns max_binlog_cache_size of a primary on a volume of this size, in bytes; 0 if the size is unknown. It is not a
+// setting of a my.cnf, because it also limits an applier: one that stops at a transaction that its primary accepted does not continue.
 func TransactionLimit(volume int64) int64 {
 	if volume == 0 {
 		return 0
@@ -172,7 +172,7 @@ func TransactionLimit(volume int64) int64 {
 	return between(256*mib, volume/8, 4*gib) / transactionUnit * transactionUnit
 }
 
-// transactionUnit is what MySQL rounds max_binlog_cache_size down to.
+// transactionUnit is the unit to which MySQL rounds max_binlog_cache_size down.
 const transactionUnit = 4 * kib
 
 func between(least, value, most int64) int64 { return min(max(least, value), most) }
@@ -184,7 +184,7 @@ func choose[T any](condition bool, yes, no T) T {
 	return no
 }
 
-// powerOfTwo rounds down to one.
+// powerOfTwo rounds down to a power of two.
 func powerOfTwo(value int64) int64 {
 	rounded := int64(1)
 	for rounded <= value/2 {
