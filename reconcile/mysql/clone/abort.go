@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// releaseTimeout bounds what is done for the donor once a copy has ended.
+	// releaseTimeout limits what is done for the donor after a copy has ended.
 	releaseTimeout = 5 * time.Second
-	// lookEvery is how often the donor is asked whether it has done so; what it waits in looks as often.
+	// lookEvery is how often the donor is asked whether its threads have ended. The donor's own waits check as often.
 	lookEvery = 100 * time.Millisecond
 )
 
-// exit leaves the clone protocol. The copy is complete: a donor that does not hear of it finds out when the connections end.
+// exit leaves the clone protocol. The copy is complete. A donor that does not receive COM_EXIT notices the end when the connections close.
 func (c *copying) exit() {
 	for _, s := range []*session{c.second, c.main} {
 		s.line.silence = releaseTimeout
 		_ = s.perform(commandExit, nil, func(response byte, _ *message) error {
-			return protocolError("response %d to the end", response)
+			return protocolError("response %d to COM_EXIT", response)
 		})
 	}
 }
 
-// isDonors says whether the donor gave up by itself.
+// isDonors reports whether the donor itself ended the copy with an error.
 func isDonors(err error) bool {
 	var donor *DonorError
 	return errors.As(err, &donor)
 }
 
-// release makes the donor drop its snapshot at once. If the connections only ended, it would take that for a failure of the network,
-// and keep snapshot, redo log and page tracking for five minutes in case that the recipient comes back (manual,
-// "clone_donor_timeout_after_network_failure"), and DDL on the file that was being sent would wait as long. As the account's own,
-// the threads may be killed without further privileges. If the donor cannot be reached, it has to wait; its next recipient is
-// served all the same.
+// release makes the donor drop its snapshot at once. If the connections only closed, the donor would take that for a network failure. It
+// would keep snapshot, redo log and page tracking for five minutes in case the recipient reconnects (manual,
+// "clone_donor_timeout_after_network_failure"). DDL on the file that was being sent would wait as long. The account owns the threads, so it
+// may kill them without further privileges. If the donor is unreachable, it keeps the snapshot for these five minutes; it serves its next
+// recipient all the same.
 func (c *copying) release(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -47,10 +47,10 @@ func (c *copying) release(ctx context.Context) {
 	stop := context.AfterFunc(bounded, s.line.interrupt)
 	defer stop()
 	if s.isSame(c.result.ServerUUID) != nil {
-		return // another server's threads have the same numbers
+		return // another server: its threads may have the same numbers
 	}
 	for _, thread := range c.threads() {
-		_ = s.exec("KILL CONNECTION " + thread) // it may be gone already
+		_ = s.exec("KILL CONNECTION " + thread) // the thread may be gone already
 	}
 	for s.sees(c.threads()) {
 		select {
@@ -65,7 +65,7 @@ func (c *copying) threads() []string {
 	return []string{strconv.FormatUint(uint64(c.main.thread), 10), strconv.FormatUint(uint64(c.second.thread), 10)}
 }
 
-// sees says whether one of the threads is still there.
+// sees reports whether one of the threads still exists.
 func (s *session) sees(threads []string) bool {
 	rows, err := s.query("SHOW PROCESSLIST")
 	return err == nil && slices.ContainsFunc(rows, func(row []string) bool { return slices.Contains(threads, row[0]) })

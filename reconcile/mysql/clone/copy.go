@@ -10,20 +10,21 @@ import (
 
 // Time-outs of a copy.
 const (
-	// silence is how long the donor may send nothing. While it waits for an acknowledgement or builds a stage it sends a sign of life
-	// every 5 seconds, but not while it waits for DDL (clone_ddl_timeout) or for prepared transactions (5 minutes) before it begins.
+	// silence is for how long the donor may send nothing. While it waits for an acknowledgement or prepares a stage, it sends a sign of
+	// life every 5 seconds. It sends none while it waits for DDL (clone_ddl_timeout), or for prepared transactions (5 minutes), before it
+	// begins.
 	silence = 15 * time.Minute
-	// patience, in seconds, is how long the donor waits for a Sink that does not take data (net_write_timeout; its default is one
-	// minute). It waits for the acknowledgement of a stage for 30 minutes, whatever is set.
+	// patience, in seconds, is how long the donor waits for a Sink that does not accept data (net_write_timeout, with a default of one
+	// minute). Independent of that, it waits for the acknowledgement of a stage for 30 minutes.
 	patience = 30 * 60
 	// longest, in seconds, is the maximum of wait_timeout: the second connection is idle throughout a stage.
 	longest = 365 * 24 * 60 * 60
 )
 
-// blockSince is the release whose donors understand that DDL may go on; older ones block it in any case.
+// blockSince is the first release whose donors can allow DDL during the copy. Older donors always block it.
 const blockSince = 80027
 
-// copying is one copy under way.
+// copying is one copy in progress.
 type copying struct {
 	donor    Donor
 	observer Observer
@@ -34,13 +35,13 @@ type copying struct {
 	result   Result
 }
 
-// Copy takes a copy of the donor's data: all InnoDB tablespaces and the redo log that makes them consistent. Tables of other engines
-// come without rows, as with every clone (manual, "Clone Plugin Limitations").
+// Copy copies the donor's data: all InnoDB tablespaces and the redo log that makes them consistent. Tables of other engines come without
+// rows, as with every clone (manual, "Clone Plugin Limitations").
 //
-// It needs little more memory than a piece of data (1 MiB), and takes data as fast as the Sink does; a Sink may take up to half
-// an hour for one Write. In StageFiles the Sink gets the files one after the other, each from front to back. Cancelling ctx ends
-// the copy at once and tells the donor, which can serve the next one. The errors are *DonorError, *UnsupportedError, what the
-// Sink and the Observer return, and those of the network.
+// It needs little more memory than a piece of data (1 MiB), and receives data only as fast as the Sink accepts it. One Write of a Sink may
+// take up to half an hour. In StageFiles the Sink receives the files one after the other, each from front to back. Cancelling ctx ends the
+// copy at once and informs the donor, which can then serve the next copy. The errors are *DonorError, *UnsupportedError, errors of the Sink
+// and the Observer, and network errors.
 func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Result, error) {
 	c := &copying{donor: donor, observer: observer, result: Result{Settings: map[string]string{}}}
 	if err := c.connect(ctx); err != nil {
@@ -53,7 +54,7 @@ func Copy(ctx context.Context, donor Donor, sink Sink, observer Observer) (Resul
 		c.second.line.interrupt()
 	})
 	defer stop()
-	cloning := true // until the donor ends it, or has been told to; also when a Sink panics
+	cloning := true // until the donor ends it, or COM_EXIT has been sent; also if a Sink panics
 	defer func() {
 		if cloning {
 			c.release(ctx)
@@ -128,7 +129,7 @@ func (c *copying) stage(stage Stage) error {
 	return nil
 }
 
-// prepare asks what no part of the copy says, and sets the time-outs of both connections.
+// prepare queries what the copy itself does not contain, and sets the time-outs of both connections.
 func (c *copying) prepare() error {
 	rows, err := c.main.query(`SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'version', 'innodb_page_size', 'innodb_data_file_path',
 		'innodb_undo_directory', 'innodb_checksum_algorithm', 'lower_case_table_names')`)
@@ -154,19 +155,19 @@ func (c *copying) prepare() error {
 	return nil
 }
 
-// isSame checks that a connection leads to the server of the first one, and not elsewhere behind the same name.
+// isSame checks that the connection leads to the same server as the first one, and not to another server behind the same name.
 func (s *session) isSame(uuid string) error {
 	rows, err := s.query("SELECT @@GLOBAL.server_uuid")
 	if err != nil {
 		return err
 	}
 	if uuid == "" || len(rows) != 1 || len(rows[0]) != 1 || rows[0][0] != uuid {
-		return fmt.Errorf("two connections to the donor reached two servers; name one member, not a Service of several")
+		return fmt.Errorf("two connections to the donor reached two different servers; use the host name of one member, not a Service of several members")
 	}
 	return nil
 }
 
-// negotiate asks for a copy; the donor says what it is made of.
+// negotiate asks for a copy. The donor declares what it consists of.
 func (c *copying) negotiate(blockDDL bool) error {
 	err := c.main.perform(commandInit, encodeInit(blockDDL), func(response byte, m *message) error {
 		payload, err := m.rest()
@@ -177,18 +178,18 @@ func (c *copying) negotiate(blockDDL bool) error {
 			return err
 		}
 		if response != responseLocators || c.locator != nil {
-			return protocolError("response %d to the beginning", response)
+			return protocolError("response %d to COM_INIT", response)
 		}
 		_, c.locator, err = parseLocators(payload)
 		return err
 	})
 	if err == nil && c.locator == nil {
-		err = protocolError("no locator")
+		err = protocolError("no locator in the response to COM_INIT")
 	}
 	return err
 }
 
-// receive takes the whole copy.
+// receive receives the whole copy.
 func (c *copying) receive() error {
 	err := c.main.perform(commandExecute, nil, func(response byte, m *message) error {
 		if response != responseDescriptor {
@@ -199,7 +200,7 @@ func (c *copying) receive() error {
 			return err
 		}
 		if len(payload) < 2 || payload[0] != engineInnoDB || payload[1] != 0 {
-			return protocolError("a descriptor that is not InnoDB's")
+			return protocolError("a descriptor of another storage engine than InnoDB")
 		}
 		what, err := c.to.describe(payload[2:])
 		if err != nil {
@@ -216,19 +217,19 @@ func (c *copying) receive() error {
 	return err
 }
 
-// receiveData takes the data after its descriptor.
+// receiveData receives the data after its descriptor.
 func (c *copying) receiveData(desc dataDesc) error {
 	response, m, err := c.main.response()
 	if err != nil {
 		return err
 	}
 	if response != responseData {
-		return protocolError("response %d where data was due", response)
+		return protocolError("response %d instead of data", response)
 	}
 	return c.to.receive(desc, m)
 }
 
-// react tells the observer, then the donor, of a state that begins or has ended.
+// react informs the observer, then the donor, about a state that begins or has ended.
 func (c *copying) react(what reaction) error {
 	if what.began != 0 && what.began != snapshotDone && c.observer.Estimated != nil {
 		c.observer.Estimated(c.to.bytes + int64(min(what.estimate, maxFileSize)))
@@ -255,7 +256,7 @@ func (c *copying) react(what reaction) error {
 	return nil
 }
 
-// response begins to receive the next response, of which the first byte is read.
+// response begins to receive the next response, and reads its first byte.
 func (s *session) response() (byte, *message, error) {
 	s.sequence = 0
 	m, err := s.next()
@@ -272,7 +273,7 @@ func (s *session) response() (byte, *message, error) {
 	return code[0], m, nil
 }
 
-// perform sends a command of the clone protocol and handles the responses until the one that ends it.
+// perform sends a command of the clone protocol, and handles the responses until the last one.
 func (s *session) perform(command byte, arguments []byte, handle func(response byte, m *message) error) error {
 	if err := s.command(command, arguments); err != nil {
 		return err

@@ -2,15 +2,15 @@ package clone
 
 import "fmt"
 
-// rename is a file that gets another name.
+// rename is a file with its new name.
 type rename struct {
 	file *file
 	to   string
 }
 
-// applyDDL does to the copy what DDL did to the donor's files during a state. The donor tells it file by file, not in the order in
-// which it happened: tables may have swapped their names, or a new one may have that of one dropped. So files go first, then
-// those that stay get their names, then new ones come.
+// applyDDL repeats on the copy what DDL did to the donor's files during a state. The donor reports the changes file by file, not in the
+// order in which they happened: tables may have swapped their names, or a new table may have the name of a dropped one. So applyDDL first
+// removes files, then renames those that stay, then creates new ones.
 func (r *recipient) applyDDL() error {
 	known := len(r.files)
 	var renames []rename
@@ -51,7 +51,7 @@ func (r *recipient) applyDDL() error {
 	return r.createAll(created)
 }
 
-// addCreated takes a file into the copy that DDL made; its name is settled by createAll. One that is already gone again only counts.
+// addCreated adds a file that DDL created to the copy. createAll checks its name. A file that is already deleted again is only counted.
 func (r *recipient) addCreated(desc fileDesc) (*file, error) {
 	if int(desc.index) != len(r.files) {
 		return nil, protocolError("file %d (%q) after %d", desc.index, desc.name, len(r.files))
@@ -86,7 +86,7 @@ func (r *recipient) remove(f *file) error {
 	return nil
 }
 
-// change notes what else changed of a file that stays, and returns its name from now on.
+// change records other changes to a file that stays, and returns its name from now on.
 func (r *recipient) change(f *file, desc fileDesc) (string, error) {
 	if err := checkSupported(desc); err != nil {
 		return "", err
@@ -102,7 +102,7 @@ func (r *recipient) change(f *file, desc fileDesc) (string, error) {
 	return cleanName(desc.name)
 }
 
-// renameAll gives files their new names. Where the name is still another's, a temporary one comes between.
+// renameAll renames files. If another file still has the new name, the file gets a temporary name first.
 func (r *recipient) renameAll(renames []rename) error {
 	var postponed []rename
 	for _, one := range renames {
@@ -125,7 +125,7 @@ func (r *recipient) renameAll(renames []rename) error {
 
 func (r *recipient) rename(f *file, to string) error {
 	if r.names[to] {
-		return protocolError("file %q being renamed to %q, which is another's name", f.name, to)
+		return protocolError("file %q being renamed to %q, the name of another file", f.name, to)
 	}
 	if f.sent {
 		if err := r.sink.Rename(f.name, to); err != nil {
@@ -142,7 +142,7 @@ func (r *recipient) rename(f *file, to string) error {
 func (r *recipient) createAll(created []*file) error {
 	for _, f := range created {
 		if r.names[f.name] {
-			return protocolError("a new file %q, which is another's name", f.name)
+			return protocolError("a new file %q with the name of another file", f.name)
 		}
 		r.names[f.name] = true
 		page, err := firstPage(f.fileDesc, r.release)

@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// descriptorVersion is the only version of InnoDB's descriptors that there has been since clone exists (8.0.17).
+// descriptorVersion is the only version of InnoDB's descriptors so far, since clone exists (8.0.17).
 const descriptorVersion = 100
 
-// Types of descriptors. All numbers in them are big-endian; they begin with version, length and type, of 4 bytes each.
+// Types of descriptors. All their numbers are big-endian. Each descriptor begins with version, length and type, of 4 bytes each.
 const (
 	descLocator = 1
 	descTask    = 2
@@ -48,7 +48,7 @@ func (s snapshot) String() string {
 	return fmt.Sprintf("state %d", uint32(s))
 }
 
-// stage is 0 for what is no stage.
+// stage is the stage of the state; 0 if the state is not a stage.
 func (s snapshot) stage() Stage {
 	switch s {
 	case snapshotFiles:
@@ -64,21 +64,22 @@ func (s snapshot) stage() Stage {
 	return 0
 }
 
-// parseHeader checks a descriptor's header against what is known and what has arrived, and returns its type; want 0 takes any.
+// parseHeader checks a descriptor's header against the known version and the received length, and returns its type. If want is 0, it
+// accepts any type.
 func parseHeader(data []byte, want uint32) (uint32, error) {
 	if len(data) < headerLength {
 		return 0, protocolError("a descriptor of %d bytes", len(data))
 	}
 	version, length, kind := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version != descriptorVersion {
-		return 0, protocolError("descriptor version %d; only %d is known", version, descriptorVersion)
+		return 0, protocolError("descriptor version %d; only %d is supported", version, descriptorVersion)
 	}
 	// The locator is sent in a larger buffer.
 	if uint64(length) > uint64(len(data)) || kind != descLocator && uint64(length) != uint64(len(data)) {
 		return 0, protocolError("a descriptor of type %d that says it has %d bytes and has %d", kind, length, len(data))
 	}
 	if want != 0 && kind != want {
-		return 0, protocolError("a descriptor of type %d where %d was due", kind, want)
+		return 0, protocolError("a descriptor of type %d instead of %d", kind, want)
 	}
 	return kind, nil
 }
@@ -89,12 +90,12 @@ func header(length, kind uint32) []byte {
 	return binary.BigEndian.AppendUint32(data, kind)
 }
 
-// newLocator names no copy yet, only the version.
+// newLocator identifies no copy yet, only the version.
 func newLocator() locator {
 	return append(header(locatorLength, descLocator), make([]byte, locatorLength-headerLength)...)
 }
 
-// fields reads the numbers of a descriptor one after the other; its length has been checked.
+// fields reads the numbers of a descriptor one after the other. The caller has checked the length.
 type fields []byte
 
 func (f *fields) uint16() uint16 {
@@ -115,7 +116,7 @@ func (f *fields) uint64() uint64 {
 	return value
 }
 
-// stateDesc says that a state of the snapshot begins or ends.
+// stateDesc announces that a state of the snapshot begins or ends.
 type stateDesc struct {
 	state    snapshot
 	task     uint32
@@ -124,7 +125,7 @@ type stateDesc struct {
 	estimate uint64 // bytes to come in this state
 	disk     uint64 // bytes that the files take on the donor's disk
 	start    bool
-	ack      bool // from the donor: nothing but a sign of life
+	ack      bool // from the donor: only a sign of life
 }
 
 const (
@@ -163,11 +164,11 @@ func (d stateDesc) encode() []byte {
 	return binary.BigEndian.AppendUint16(data, flags)
 }
 
-// fileDesc announces a file, or what became of it.
+// fileDesc announces a file, or a change to one.
 type fileDesc struct {
 	state snapshot
 	size  int64
-	// spaceFlags are those of the tablespace, or noSpaceFlags for what is none.
+	// spaceFlags are the flags of the tablespace, or noSpaceFlags if the file is not a tablespace.
 	spaceFlags uint32
 	space      uint32
 	index      uint32
@@ -220,7 +221,7 @@ func parseFile(data []byte) (fileDesc, error) {
 	}
 	name, isTerminated := bytes.CutSuffix(f[:length], []byte{0})
 	if !isTerminated || bytes.IndexByte(name, 0) >= 0 {
-		return fileDesc{}, protocolError("a file name without one end: %q", f[:length])
+		return fileDesc{}, protocolError("a file name without exactly one terminating zero: %q", f[:length])
 	}
 	desc.name = string(name)
 	return desc, nil
@@ -232,7 +233,7 @@ type dataDesc struct {
 	file   uint32
 	length int64
 	offset int64
-	// size is the file's if it is more than was announced: the donor extended it.
+	// size is the size of the file if it is larger than announced, because the donor extended it.
 	size int64
 }
 

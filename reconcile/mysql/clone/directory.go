@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 )
 
-// Files by which mysqld knows what a data directory is (MySQL source, storage/innobase/include/clone0api.h). With the first it
-// refuses to start. With the second it makes, once it has recovered, what a clone does not copy: folders of empty schemas, and
-// empty tables of other engines. With the third, empty, it records how the recovery went (performance_schema.clone_status).
+// Files that tell mysqld what a data directory is (MySQL source, storage/innobase/include/clone0api.h). With the first, mysqld refuses to
+// start. With the second, it creates after recovery what a clone does not copy: folders of empty schemas, and empty tables of other
+// engines. With the third, which is empty, it records the result of the recovery (performance_schema.clone_status).
 const (
 	inProgressFile = statusFolder + "/#status_in_progress"
 	fixFile        = statusFolder + "/#status_fix"
@@ -23,18 +23,18 @@ const (
 	fileMode   = 0o640
 )
 
-// Directory is the Sink that makes a data directory. mysqld refuses to start on it before Finish has succeeded.
+// Directory is a Sink that makes a data directory. mysqld refuses to start on it before Finish has succeeded.
 type Directory struct {
 	root *os.Root
-	// The file written to last is kept open: what comes next mostly goes there, too.
+	// The file that was written last stays open, because the next data mostly goes there, too.
 	name string
 	open *os.File
 	size int64
-	// unwritten is of that file, too.
+	// unwritten belongs to that file, too.
 	unwritten unwritten
 }
 
-// NewDirectory begins a data directory in a folder that is empty or does not exist; nothing is ever overwritten.
+// NewDirectory begins a data directory in a folder that is empty or does not exist. It never overwrites anything.
 func NewDirectory(root string) (*Directory, error) {
 	if err := os.MkdirAll(root, folderMode); err != nil {
 		return nil, fmt.Errorf("make data directory: %w", err)
@@ -44,7 +44,7 @@ func NewDirectory(root string) (*Directory, error) {
 		return nil, fmt.Errorf("make data directory: %w", err)
 	}
 	for _, entry := range entries {
-		if entry.Name() != "lost+found" { // a file system's own
+		if entry.Name() != "lost+found" { // the file system creates it
 			return nil, fmt.Errorf("make data directory %s: it is not empty (%s)", root, entry.Name())
 		}
 	}
@@ -59,19 +59,19 @@ func NewDirectory(root string) (*Directory, error) {
 	return d, nil
 }
 
-// InProgress says whether a folder is a Directory that has been begun and not finished.
+// InProgress reports whether a folder is a Directory that has been begun and not finished.
 func InProgress(root string) (bool, error) {
 	_, err := os.Lstat(filepath.Join(root, filepath.FromSlash(inProgressFile)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look into data directory: %w", err)
+		return false, fmt.Errorf("inspect data directory: %w", err)
 	}
 	return true, nil
 }
 
-// begin marks the directory as incomplete, durably, before anything else is in it.
+// begin durably marks the directory as incomplete, before there is anything else in it.
 func (d *Directory) begin() error {
 	for _, folder := range []string{statusFolder, "mysql"} {
 		if err := d.root.Mkdir(folder, folderMode); err != nil {
@@ -92,7 +92,7 @@ func (d *Directory) touch(name string) error {
 	return errors.Join(created.Sync(), created.Close())
 }
 
-// sync makes durable what a file has in it, or which files a folder has.
+// sync makes the content of a file durable, or the list of files in a folder.
 func (d *Directory) sync(name string) error {
 	opened, err := d.root.Open(name)
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *Directory) Write(file File, offset int64, data []byte) error {
 	return nil
 }
 
-// use opens a file, or makes it.
+// use opens a file, or creates it.
 func (d *Directory) use(file File) error {
 	if d.open != nil && d.name == file.Name {
 		return nil
@@ -181,7 +181,7 @@ func (d *Directory) Rename(from, to string) error {
 		return err
 	}
 	if _, err := d.root.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%s is there already", to), err)
+		return errors.Join(fmt.Errorf("%s already exists", to), err)
 	}
 	if err := d.root.MkdirAll(path.Dir(to), folderMode); err != nil {
 		return err
@@ -197,7 +197,7 @@ func (d *Directory) Remove(name string) error {
 	return d.root.Remove(name)
 }
 
-// Finish makes the directory one that mysqld starts on, durably. Call it once everything has been written.
+// Finish durably turns the directory into one on which mysqld starts. Call it once everything has been written.
 func (d *Directory) Finish() error {
 	if err := d.finish(); err != nil {
 		return fmt.Errorf("finish data directory: %w", err)
@@ -226,14 +226,14 @@ func (d *Directory) finish() error {
 	if err != nil {
 		return err
 	}
-	// Only now is it complete, whatever happens to the machine.
+	// Only now is the directory complete, even if the machine crashes.
 	if err := d.root.Remove(inProgressFile); err != nil {
 		return err
 	}
 	return d.sync(statusFolder)
 }
 
-// Close gives the directory's files free. Without Finish before, the directory stays as it is, and mysqld refuses it.
+// Close releases the directory's files. Without Finish before, the directory stays incomplete, and mysqld refuses it.
 func (d *Directory) Close() error {
 	return errors.Join(d.leave(), d.root.Close())
 }

@@ -1,25 +1,25 @@
-// Package clone takes a physical copy of a running mysqld over the network, as the recipient of MySQL's remote clone does (manual,
-// "Cloning Remote Data"), but hands it to a Sink instead of making a data directory: no second full copy, and no mysqld, is
-// needed where the copy is taken.
+// Package clone makes a physical copy of a running mysqld over the network, like the recipient of MySQL's remote clone (manual, "Cloning
+// Remote Data"). But it hands the copy to a Sink instead of making a data directory. So the place of the copy needs no second full copy and
+// no mysqld.
 //
-// A copy is made of two connections to one donor. On the first the donor sends everything; on the second it is told when a
-// stage has been received, since the first has no room for an answer.
+// A copy uses two connections to one donor. The donor sends everything on the first. On the second, the recipient reports the end of each
+// stage, because the first has no room for an answer.
 //
 //	recipient                        donor
 //	COM_CLONE, COM_INIT        →           login with BACKUP_ADMIN
 //	                           ←     plugins, collations, settings, locator (the copy's identity)
 //	COM_EXECUTE                →
-//	                           ←     FILE COPY: all files from end to end while they go on changing
+//	                           ←     FILE COPY: all files from end to end while they keep changing
 //	(second) COM_ACK           →           from here on the redo log is kept
 //	                           ←     files created, renamed, dropped since; PAGE COPY: the pages changed since
-//	(second) COM_ACK           →           here is the moment that the copy is of
+//	(second) COM_ACK           →           the copy is of this moment
 //	                           ←     files created, renamed, dropped since; REDO COPY: the redo log kept
 //	(second) COM_ACK           →
 //	                           ←     DONE
 //	COM_EXIT (both)            →
 //
-// The layers, each in its file: packets (packet.go), login (handshake.go) and statements (query.go); the clone plugin's commands
-// and responses (protocol.go) with InnoDB's descriptors in them (descriptor.go); what they do to the Sink (recipient.go, ddl.go,
-// page.go); and who says what when (copy.go, abort.go). Nothing unknown is skipped: a descriptor, flag or version that is not
-// known ends the copy with an error that names it.
+// The layers, each in its own file: packets (packet.go), login (handshake.go) and statements (query.go); the clone plugin's commands and
+// responses (protocol.go) with InnoDB's descriptors in them (descriptor.go); their effect on the Sink (recipient.go, ddl.go, page.go); and
+// the order of the exchange (copy.go, abort.go). This package skips nothing that it does not know: an unknown descriptor, flag or version
+// ends the copy with an error that names it.
 package clone

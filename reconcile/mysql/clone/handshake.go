@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Capabilities of a client (MySQL Internals, "Capabilities Flags"); without CLIENT_DEPRECATE_EOF, so that results are the classic
-// ones.
+// Capabilities of a client (MySQL Internals, "Capabilities Flags"). CLIENT_DEPRECATE_EOF is missing, so that results have the classic
+// format.
 const (
 	clientLongPassword     = 0x1
 	clientProtocol41       = 0x200
@@ -40,20 +40,20 @@ const (
 	moreFullLogin = 0x04
 )
 
-// connectTimeout bounds one login, from the first packet to the last.
+// connectTimeout limits one login, from the first packet to the last.
 const connectTimeout = 10 * time.Second
 
 // session is a logged-in connection.
 type session struct {
 	*wire
 	line *line
-	// thread is what KILL takes, version what the donor calls itself.
+	// thread is the argument of KILL. version is the version that the donor reports.
 	thread  uint32
 	version string
 }
 
 // close ends the connection.
-func (s *session) close() { _ = s.line.Close() } // nothing that was sent last matters
+func (s *session) close() { _ = s.line.Close() } // the last data sent does not matter
 
 // greeting is the first packet of a server.
 type greeting struct {
@@ -63,11 +63,11 @@ type greeting struct {
 	flags   uint32
 }
 
-// connect logs in over TLS. No read or write takes longer than silence afterwards.
+// connect logs in over TLS. After the login, no read or write takes longer than silence.
 func connect(ctx context.Context, donor Donor, silence time.Duration) (*session, error) {
 	address := net.JoinHostPort(donor.Host, strconv.Itoa(donor.Port))
 	if donor.TLS == nil {
-		return nil, fmt.Errorf("connect to donor %s: TLS is not configured, and nothing else will do for a whole database", address)
+		return nil, fmt.Errorf("connect to donor %s: TLS is not configured, and a copy of all data must not be sent without it", address)
 	}
 	bounded, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -100,7 +100,7 @@ func (s *session) login(ctx context.Context, donor Donor) error {
 		return err
 	}
 	if hello.flags&clientSSL == 0 {
-		return fmt.Errorf("the server offers no TLS; give it a certificate")
+		return fmt.Errorf("the server does not offer TLS; configure a certificate on it")
 	}
 	s.thread, s.version = hello.thread, hello.version
 	if err := plain.write(loginPrefix()); err != nil {
@@ -115,21 +115,21 @@ func (s *session) login(ctx context.Context, donor Donor) error {
 	}
 	encrypted := tls.Client(s.line, security)
 	if err := encrypted.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("agree on TLS: %w", err)
+		return fmt.Errorf("TLS handshake: %w", err)
 	}
 	s.wire = newWire(encrypted)
 	s.sequence = plain.sequence
 	return s.authenticate(donor, hello.nonce)
 }
 
-// authenticate proves the password: by its hash if the server has it in its cache, else by itself, which TLS keeps secret (manual,
-// "Caching SHA-2 Pluggable Authentication").
+// authenticate proves the password: by its hash if the server has the password in its cache, otherwise by sending the password itself,
+// which TLS encrypts (manual, "Caching SHA-2 Pluggable Authentication").
 func (s *session) authenticate(donor Donor, nonce []byte) error {
 	response := loginPrefix()
 	response = append(response, donor.Account.User...)
 	response = append(response, 0)
 	proof := scramble(donor.Account.Password, nonce)
-	response = append(response, byte(len(proof)&0xff)) // a hash, or none
+	response = append(response, byte(len(proof)&0xff)) // a hash, or nothing
 	response = append(response, proof...)
 	response = append(response, authPlugin...)
 	if err := s.write(append(response, 0)); err != nil {
@@ -146,7 +146,7 @@ func (s *session) authenticate(donor Donor, nonce []byte) error {
 	}
 }
 
-// answer goes on with the login after a reply of the server; it says whether it is over.
+// answer continues the login after a reply of the server. It reports whether the login is complete.
 func (s *session) answer(donor Donor, reply []byte) (bool, error) {
 	if len(reply) == 0 {
 		return false, protocolError("an empty reply to the login")
@@ -159,7 +159,7 @@ func (s *session) answer(donor Donor, reply []byte) (bool, error) {
 	case replyEOF:
 		plugin, data, found := bytes.Cut(reply[1:], []byte{0})
 		if !found || string(plugin) != authPlugin {
-			return false, fmt.Errorf("the account uses %q; only %s is known here", plugin, authPlugin)
+			return false, fmt.Errorf("the account uses the plugin %q, but only %s is supported; change the account", plugin, authPlugin)
 		}
 		return false, s.write(scramble(donor.Account.Password, bytes.TrimSuffix(data, []byte{0})))
 	case replyMore:
@@ -173,7 +173,7 @@ func (s *session) answer(donor Donor, reply []byte) (bool, error) {
 	return false, protocolError("reply %#x to the login", reply[0])
 }
 
-// loginPrefix is all of the request for TLS, and the beginning of the login.
+// loginPrefix is the whole request for TLS, and the beginning of the login.
 func loginPrefix() []byte {
 	prefix := make([]byte, 32)
 	binary.LittleEndian.PutUint32(prefix, capabilities)
@@ -182,7 +182,7 @@ func loginPrefix() []byte {
 	return prefix
 }
 
-// scramble proves to know the password without showing it: SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
+// scramble proves knowledge of the password without sending it: SHA256(password) XOR SHA256(SHA256(SHA256(password)), nonce).
 func scramble(password string, nonce []byte) []byte {
 	if password == "" {
 		return nil
@@ -194,7 +194,7 @@ func scramble(password string, nonce []byte) []byte {
 	return mask[:]
 }
 
-// parseGreeting reads the first packet (MySQL Internals, "Protocol::HandshakeV10").
+// parseGreeting parses the first packet (MySQL Internals, "Protocol::HandshakeV10").
 func parseGreeting(packet []byte) (greeting, error) {
 	if len(packet) > 0 && packet[0] == replyError {
 		return greeting{}, parseError(packet)
@@ -218,7 +218,7 @@ func parseGreeting(packet []byte) (greeting, error) {
 	return hello, nil
 }
 
-// parseError reads an error packet: number, then with protocol 4.1 a marker and the SQL state, then the text.
+// parseError parses an error packet: the number, then with protocol 4.1 a marker and the SQL state, then the text.
 func parseError(packet []byte) error {
 	if len(packet) < 3 {
 		return protocolError("an error without a number")

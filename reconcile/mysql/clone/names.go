@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// statusFolder is where mysqld keeps what it has to know of a cloned data directory; no file of a donor lies there.
+// statusFolder is where mysqld keeps its files about a cloned data directory. No file of a donor is there.
 const statusFolder = "#clone"
 
-// redoFolderSince is the release from which the redo log has a folder (manual, "Redo Log", innodb_redo_log_capacity).
+// redoFolderSince is the first release with a folder for the redo log (manual, "Redo Log", innodb_redo_log_capacity).
 const redoFolderSince = 80030
 
-// cleanName makes a donor's name for a file one that cannot leave the data directory.
+// cleanName makes a donor's file name safe: the result cannot leave the data directory.
 func cleanName(name string) (string, error) {
 	clean := strings.TrimPrefix(name, "./")
 	if strings.HasPrefix(clean, "/") {
 		return "", &UnsupportedError{File: name, Reason: "it lies outside of the data directory; move the table or tablespace into it (no DATA DIRECTORY, no path in ADD DATAFILE)"}
 	}
 	if !fs.ValidPath(clean) || clean == "." || strings.ContainsAny(clean, "\\\n") {
-		return "", &UnsupportedError{File: name, Reason: "its name leads out of the data directory or is none"}
+		return "", &UnsupportedError{File: name, Reason: "its name leads out of the data directory, or is invalid"}
 	}
 	if first, _, _ := strings.Cut(clean, "/"); first == statusFolder {
 		return "", &UnsupportedError{File: name, Reason: "its name is one that mysqld needs for the copy itself"}
@@ -29,7 +29,7 @@ func cleanName(name string) (string, error) {
 	return clean, nil
 }
 
-// redoName is where mysqld of that release expects a file of the redo log.
+// redoName is where mysqld of that release expects a redo log file.
 func redoName(release, index uint32) string {
 	if release < redoFolderSince {
 		return fmt.Sprintf("ib_logfile%d", index)
@@ -39,7 +39,7 @@ func redoName(release, index uint32) string {
 
 var releasePattern = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?:\D|$)`)
 
-// parseRelease makes a server's version a number as MySQL does: 90704 for "9.7.4-2".
+// parseRelease encodes a server's version as a number, as MySQL does: 90704 for "9.7.4-2".
 func parseRelease(version string) (uint32, error) {
 	parts := releasePattern.FindStringSubmatch(version)
 	if parts == nil {

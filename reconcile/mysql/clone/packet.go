@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// maxPayload is what one packet carries at most; more is sent as several, the last one shorter (MySQL Internals, "MySQL
-	// Packets").
+	// maxPayload is the largest payload of one packet. A longer message is sent in several packets, of which the last is shorter (MySQL
+	// Internals, "MySQL Packets").
 	maxPayload = 1<<24 - 1
-	// maxMessage bounds everything but file data, so that a donor cannot make us use its idea of memory.
+	// maxMessage limits every message except file data, so that a donor cannot make us allocate any amount of memory.
 	maxMessage = 1 << 20
-	// readBuffer holds what TLS decrypted; one record is 16 KiB.
+	// readBuffer holds what TLS decrypted. One record is 16 KiB.
 	readBuffer = 64 << 10
 )
 
 var (
-	// errCancelled is what an interrupted connection's reads and writes return.
+	// errCancelled is the error of reads and writes on an interrupted connection.
 	errCancelled = errors.New("interrupted")
-	// errEnded is the end of a connection, which is never that of a message.
-	errEnded = errors.New("the donor ended the connection")
+	// errEnded is the end of a connection; the end of a message is io.EOF instead.
+	errEnded = errors.New("the donor closed the connection")
 )
 
-// line is a network connection on which every read is bounded by silence and that can be interrupted at any time.
+// line is a network connection. Every read and write takes at most silence, and can be interrupted at any time.
 type line struct {
 	net.Conn
 	silence time.Duration
@@ -37,7 +37,7 @@ type line struct {
 	interrupted bool
 }
 
-// Read waits for data at most for silence.
+// Read waits for data for at most silence.
 func (l *line) Read(to []byte) (int, error) {
 	if err := l.arm(l.SetReadDeadline); err != nil {
 		return 0, err
@@ -46,7 +46,7 @@ func (l *line) Read(to []byte) (int, error) {
 	return n, l.explain(err)
 }
 
-// Write waits at most for silence: all that is sent is short.
+// Write waits for at most silence: everything that is sent is short.
 func (l *line) Write(data []byte) (int, error) {
 	if err := l.arm(l.SetWriteDeadline); err != nil {
 		return 0, err
@@ -55,7 +55,7 @@ func (l *line) Write(data []byte) (int, error) {
 	return n, l.explain(err)
 }
 
-// explain tells the failure that interrupt causes from others.
+// explain distinguishes the failure that interrupt causes from others.
 func (l *line) explain(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,20 +74,20 @@ func (l *line) arm(set func(time.Time) error) error {
 	return set(time.Now().Add(l.silence))
 }
 
-// interrupt ends reads and writes, also those under way, for good.
+// interrupt ends all reads and writes for good, including those in progress.
 func (l *line) interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.interrupted = true
-	_ = l.SetDeadline(time.Now()) // fails on a closed connection, which is as good
+	_ = l.SetDeadline(time.Now()) // fails only on a closed connection, which is interrupted already
 }
 
-// wire speaks in MySQL's packets.
+// wire reads and writes MySQL's packets.
 type wire struct {
 	conn   io.ReadWriteCloser
 	reader *bufio.Reader
-	// sequence is the number of the next packet. It goes on within a dialogue and starts at 0 with every command, and with every
-	// response while cloning.
+	// sequence is the number of the next packet. It counts on within an exchange. It restarts at 0 with every command and, while cloning,
+	// with every response.
 	sequence uint8
 }
 
@@ -95,7 +95,7 @@ func newWire(conn io.ReadWriteCloser) *wire {
 	return &wire{conn: conn, reader: bufio.NewReaderSize(conn, readBuffer)}
 }
 
-// write sends one message that fits into one packet.
+// write sends a message that fits into one packet.
 func (w *wire) write(payload []byte) error {
 	if len(payload) >= maxPayload {
 		return fmt.Errorf("send %d bytes: too long for a packet", len(payload))
@@ -107,18 +107,18 @@ func (w *wire) write(payload []byte) error {
 	return err
 }
 
-// appendLength adds the length of something to be sent; all of it is far shorter than 4 GiB.
+// appendLength appends the length of something to be sent, which is always far below 4 GiB.
 func appendLength(to []byte, length int) []byte {
 	return binary.LittleEndian.AppendUint32(to, uint32(length&0x7fffffff))
 }
 
-// command sends the first message of a dialogue.
+// command sends the first message of an exchange.
 func (w *wire) command(code byte, arguments []byte) error {
 	w.sequence = 0
 	return w.write(append([]byte{code}, arguments...))
 }
 
-// message is one message being received; it has to be read to its end before the next one.
+// message is a message being received. It must be read to its end before the next one.
 type message struct {
 	wire *wire
 	left int  // of the current packet
@@ -138,7 +138,7 @@ func (m *message) header() error {
 		return ended(err)
 	}
 	if header[3] != m.wire.sequence {
-		return protocolError("packet %d where %d was due", header[3], m.wire.sequence)
+		return protocolError("packet number %d instead of %d", header[3], m.wire.sequence)
 	}
 	m.wire.sequence++
 	m.left = int(header[0]) | int(header[1])<<8 | int(header[2])<<16

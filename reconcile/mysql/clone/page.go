@@ -5,9 +5,9 @@ import (
 	"hash/crc32"
 )
 
-// A tablespace made by DDL during the copy is not read from its beginning: the changes to its pages come with StagePages or are in
-// the redo log. But recovery takes a file for a tablespace only if its first page says so: the recipient writes that page, as
-// mysqld does when it creates a tablespace.
+// A tablespace that DDL creates during the copy is not read from its beginning: the changes to its pages come with StagePages, or are in
+// the redo log. But recovery accepts a file as a tablespace only if its first page says so. So the recipient writes that page, as mysqld
+// does when it creates a tablespace.
 
 // Offsets in a page (MySQL Internals, "InnoDB Page Structure"; storage/innobase/include/fil0types.h).
 const (
@@ -29,16 +29,15 @@ const (
 const currentSpaceVersion = 1
 
 const (
-	// newFilePages is how long a new tablespace of a table is, newUndoSize how long an undo tablespace is.
+	// newFilePages is the length of a new tablespace of a table, in pages. newUndoSize is the size of a new undo tablespace, in bytes.
 	newFilePages = 7
 	newUndoSize  = 16 << 20
-	// Identifiers of undo tablespaces: 127 tablespaces with 400,000 generations each, below that of the redo log.
+	// Identifiers of undo tablespaces: 127 tablespaces with 400,000 generations each, below the identifier of the redo log.
 	redoSpace      = 0xfffffff0
 	firstUndoSpace = redoSpace - 127*400_000
 )
 
-// pageSizes are those of a tablespace: logical is what a page has in memory, physical in the file (smaller with
-// ROW_FORMAT=COMPRESSED).
+// pageSizes are the page sizes of a tablespace: logical in memory, physical in the file (smaller with ROW_FORMAT=COMPRESSED).
 type pageSizes struct{ logical, physical int64 }
 
 func pageSizesOf(flags uint32) (pageSizes, error) {
@@ -57,14 +56,14 @@ func pageSizesOf(flags uint32) (pageSizes, error) {
 	return sizes, nil
 }
 
-// extent is what a tablespace grows by: 64 pages, but 1 MiB if pages are smaller than 16 KiB.
+// extent is the unit in which a tablespace grows: 64 pages, but 1 MiB if pages are smaller than 16 KiB.
 func (p pageSizes) extent() int64 {
 	return p.physical * max(64, (1<<20)/p.logical)
 }
 
 func isUndo(space uint32) bool { return space >= firstUndoSpace && space < redoSpace }
 
-// firstPage makes the first page of a new tablespace.
+// firstPage returns the first page of a new tablespace.
 func firstPage(desc fileDesc, release uint32) ([]byte, error) {
 	sizes, err := pageSizesOf(desc.spaceFlags)
 	if err != nil {
@@ -86,20 +85,21 @@ func firstPage(desc fileDesc, release uint32) ([]byte, error) {
 	return page, nil
 }
 
-// checksum is innodb_checksum_algorithm=crc32 for a page: of all but the checksums themselves and what is written after them.
+// checksum is innodb_checksum_algorithm=crc32 for a page. It covers everything except the checksums themselves and what is written after
+// them.
 func checksum(page []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Checksum(page[pageNumber:pageFlushLSN], table) ^ crc32.Checksum(page[pageData:len(page)-pageTrailer], table)
 }
 
-// compressedChecksum is the same for a page of ROW_FORMAT=COMPRESSED, which has no trailer.
+// compressedChecksum is the checksum of a page of ROW_FORMAT=COMPRESSED, which has no trailer.
 func compressedChecksum(page []byte) uint32 {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	return crc32.Checksum(page[pageNumber:pageLSN], table) ^ crc32.Checksum(page[pageType:pageFlushLSN], table) ^
 		crc32.Checksum(page[pageSpace:], table)
 }
 
-// newFileSize is how long a new tablespace is at least.
+// newFileSize is the minimum size of a new tablespace.
 func newFileSize(desc fileDesc) (int64, error) {
 	sizes, err := pageSizesOf(desc.spaceFlags)
 	if err != nil {

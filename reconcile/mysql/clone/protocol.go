@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Versions of the clone plugin's protocol. The donor answers with the lower of its own and ours; all three are implemented.
+// Versions of the clone plugin's protocol. The donor answers with the lower of its own and ours. All three are implemented.
 const (
 	protocolV1 = 0x0100 // names of plugins
 	protocolV2 = 0x0101 // names and libraries of plugins
@@ -35,18 +35,18 @@ const (
 )
 
 const (
-	// engineInnoDB is the only storage engine of MySQL that can be cloned.
+	// engineInnoDB is the only storage engine of MySQL that supports cloning.
 	engineInnoDB = 12
-	// ddlGoesOn tells the donor not to block DDL during the copy; donors know it since 8.0.27.
+	// ddlGoesOn asks the donor not to block DDL during the copy. Donors know it since 8.0.27.
 	ddlGoesOn = 1 << 31
-	// ddlTimeout, in seconds, is how long the donor waits for DDL under way before it begins: MySQL's default of clone_ddl_timeout.
+	// ddlTimeout, in seconds, is for how long the donor waits for DDL in progress before it begins: MySQL's default of clone_ddl_timeout.
 	ddlTimeout = 300
 )
 
-// locator is what identifies a copy to the donor; what stands in it is the donor's business, but for its header.
+// locator identifies a copy to the donor. Only the donor interprets its content, except for the header.
 type locator []byte
 
-// encodeInit asks for a copy.
+// encodeInit encodes the request for a copy.
 func encodeInit(blockDDL bool) []byte {
 	timeout := uint32(ddlTimeout)
 	if !blockDDL {
@@ -57,7 +57,7 @@ func encodeInit(blockDDL bool) []byte {
 	return appendLocator(payload, newLocator())
 }
 
-// encodeAck says that a stage, described by a state descriptor, has been received.
+// encodeAck encodes the acknowledgement of a received stage, with the state descriptor of that stage.
 func encodeAck(of locator, state []byte) []byte {
 	payload := binary.LittleEndian.AppendUint32(nil, 0) // no error
 	payload = appendLocator(payload, of)
@@ -69,17 +69,17 @@ func appendLocator(payload []byte, of locator) []byte {
 	return append(appendLength(payload, len(of)), of...)
 }
 
-// parseLocators reads the donor's answer to encodeInit: which protocol it speaks, and the copy's locator.
+// parseLocators parses the donor's answer to encodeInit: the version of the donor's protocol, and the copy's locator.
 func parseLocators(payload []byte) (uint32, locator, error) {
 	if len(payload) < 9 {
 		return 0, nil, protocolError("locators of %d bytes", len(payload))
 	}
 	version := binary.LittleEndian.Uint32(payload)
 	if version < protocolV1 || version > protocolV3 {
-		return 0, nil, protocolError("clone protocol %#x; %#x to %#x are known", version, protocolV1, protocolV3)
+		return 0, nil, protocolError("clone protocol %#x; %#x to %#x are supported", version, protocolV1, protocolV3)
 	}
 	if payload[4] != engineInnoDB {
-		return 0, nil, protocolError("storage engine number %d; only InnoDB (%d) is known", payload[4], engineInnoDB)
+		return 0, nil, protocolError("storage engine number %d; only InnoDB (%d) is supported", payload[4], engineInnoDB)
 	}
 	length, rest := binary.LittleEndian.Uint32(payload[5:]), payload[9:]
 	if uint64(length) != uint64(len(rest)) {
@@ -91,7 +91,7 @@ func parseLocators(payload []byte) (uint32, locator, error) {
 	return version, slices.Clone(rest), nil
 }
 
-// parseStrings reads so many strings, each after its length.
+// parseStrings parses count strings, each with its length before it.
 func parseStrings(payload []byte, count int) ([]string, error) {
 	values := make([]string, 0, count)
 	for range count {
@@ -110,7 +110,7 @@ func parseStrings(payload []byte, count int) ([]string, error) {
 	return values, nil
 }
 
-// parseDonorError reads an error that ends a command.
+// parseDonorError parses an error that ends a command.
 func parseDonorError(payload []byte) error {
 	if len(payload) < 4 {
 		return protocolError("an error without a number")
@@ -118,7 +118,7 @@ func parseDonorError(payload []byte) error {
 	return &DonorError{Number: int(binary.LittleEndian.Uint32(payload)), Message: string(payload[4:])}
 }
 
-// declare notes one of the donor's declarations in the result; it says whether the response is one.
+// declare adds one of the donor's declarations to the result. It reports whether the response is a declaration.
 func (r *Result) declare(response byte, payload []byte) (bool, error) {
 	counts := map[byte]int{responsePlugin: 1, responsePluginV2: 2, responseCollation: 1, responseConfig: 2, responseConfigV3: 2}
 	count, known := counts[response]

@@ -11,7 +11,7 @@ const (
 	comClone = 32
 )
 
-// maxColumns is more than any statement here asks for.
+// maxColumns is more columns than any statement of this package returns.
 const maxColumns = 16
 
 // exec runs a statement that returns no rows.
@@ -51,7 +51,7 @@ func (s *session) query(statement string) ([][]string, error) {
 	return rows, nil
 }
 
-// result reads a text result (MySQL Internals, "Text Resultset"): the number of columns, their definitions, rows.
+// result reads a text result (MySQL Internals, "Text Resultset"): the number of columns, their definitions, and the rows.
 func (s *session) result() ([][]string, error) {
 	first, err := s.read()
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *session) result() ([][]string, error) {
 		return nil, parseError(first)
 	}
 	if len(first) != 1 || first[0] == 0 || first[0] > maxColumns {
-		return nil, protocolError("a result that has no rows")
+		return nil, protocolError("a result without rows")
 	}
 	columns := int(first[0])
 	for range columns {
@@ -103,10 +103,10 @@ func orProtocol(err error, what string) error {
 	return protocolError("%s", what)
 }
 
-// isEOF tells the end of a list from a row whose first column begins with the same byte: such a row is longer.
+// isEOF reports whether the packet ends a list. A row whose first column begins with the same byte is longer.
 func isEOF(packet []byte) bool { return len(packet) > 0 && len(packet) < 9 && packet[0] == replyEOF }
 
-// parseRow reads length-encoded strings (MySQL Internals, "Protocol::LengthEncodedString").
+// parseRow parses length-encoded strings (MySQL Internals, "Protocol::LengthEncodedString").
 func parseRow(packet []byte, columns int) ([]string, error) {
 	row := make([]string, 0, columns)
 	for range columns {

@@ -6,24 +6,24 @@ import (
 	"io"
 )
 
-// pieceSize is how much the Sink is given at once.
+// pieceSize is the size of the pieces that the Sink receives.
 const pieceSize = 1 << 20
 
-// file is one file of the copy as the recipient sees it.
+// file is one file of the copy, as the recipient sees it.
 type file struct {
 	fileDesc
 	name string
-	// size grows when the donor extends the file, length when the Sink is told so.
+	// size grows when the donor extends the file, length when the Sink receives that.
 	size, length int64
-	// sent is whether the Sink has heard of it.
+	// sent reports whether the Sink knows the file.
 	sent bool
-	// dropped is when the donor has said that its data ends here, gone when it has said that the file is to be removed.
+	// dropped means that the donor has reported the end of the file's data. gone means that the donor has also reported the file's removal.
 	dropped, gone bool
 }
 
 func (f *file) public() File { return File{Name: f.name, Size: f.size} }
 
-// recipient turns descriptors and data into calls of the Sink. It knows nothing of connections.
+// recipient turns descriptors and data into calls of the Sink. It does not know the connections.
 type recipient struct {
 	sink    Sink
 	release uint32
@@ -34,9 +34,9 @@ type recipient struct {
 	files    []*file
 	redo     []*file
 	names    map[string]bool // of files that are not gone
-	pending  []fileDesc      // what DDL did during a state, told before the next one
+	pending  []fileDesc      // what DDL did during a state, reported before the next one
 
-	// Where the data of StageFiles stands: files come one after the other, from front to back.
+	// The position in the data of StageFiles: files come one after the other, from front to back.
 	lastFile, lastEnd int64
 
 	bytes  int64
@@ -47,15 +47,15 @@ func newRecipient(sink Sink, release uint32) *recipient {
 	return &recipient{sink: sink, release: release, state: snapshotInit, names: map[string]bool{}, lastFile: -1, buffer: make([]byte, pieceSize)}
 }
 
-// reaction is what a descriptor asks for.
+// reaction is what must follow a descriptor.
 type reaction struct {
-	// began is the state that begins, 0 for none; estimate is how many bytes it will bring.
+	// began is the state that begins, 0 for none. estimate is the number of bytes that it will bring.
 	began    snapshot
 	estimate uint64
-	// ended is the state that has ended, 0 for none; ack is what acknowledges it.
+	// ended is the state that has ended, 0 for none. ack is its acknowledgement.
 	ended snapshot
 	ack   []byte
-	// data describes data that follows.
+	// data describes the data that follows.
 	data *dataDesc
 }
 
@@ -95,7 +95,7 @@ func (r *recipient) describe(payload []byte) (reaction, error) {
 
 func (r *recipient) changeState(desc stateDesc) (reaction, error) {
 	if desc.ack {
-		return reaction{}, nil // the donor is busy or waits, and lives
+		return reaction{}, nil // the donor is busy or waits, and is alive
 	}
 	if desc.start {
 		return reaction{began: desc.state, estimate: desc.estimate}, r.begin(desc)
@@ -111,7 +111,7 @@ func (r *recipient) changeState(desc stateDesc) (reaction, error) {
 	return reaction{ended: desc.state, ack: desc.encode()}, nil
 }
 
-// begin enters a state; what DDL did during the one before comes first.
+// begin enters a state. Before that, it applies what DDL did during the last one.
 func (r *recipient) begin(desc stateDesc) error {
 	if desc.state != r.state+1 || !r.ended && r.state != snapshotInit {
 		return protocolError("%v after %v", desc.state, r.state)
@@ -126,7 +126,7 @@ func (r *recipient) begin(desc stateDesc) error {
 	return nil
 }
 
-// finish checks at the end of a state that nothing is missing.
+// finish checks at the end of a state that no file is missing.
 func (r *recipient) finish() error {
 	if r.state != snapshotFiles && r.state != snapshotRedo {
 		return nil
@@ -146,8 +146,8 @@ func (r *recipient) finish() error {
 	return nil
 }
 
-// settle gives every file the size with which recovery can begin: what the donor extended it to; else whole extents, which recovery
-// relies on, as mysqld's own recipient has it.
+// settle gives every file the size that recovery needs to begin: the size to which the donor extended it, otherwise whole extents. Recovery
+// relies on whole extents, and mysqld's own recipient makes them, too.
 func (r *recipient) settle() error {
 	for _, f := range append(r.files, r.redo...) {
 		if f.gone {
@@ -189,14 +189,14 @@ func (r *recipient) describeFile(desc fileDesc) error {
 		return r.announceRedo(desc)
 	}
 	if uint64(desc.index) < uint64(len(r.files)) {
-		// Deleted: no more of its data comes. Else it is announced once more, which says nothing new.
+		// Deleted: no more of its data comes. Otherwise it is announced again, without new information.
 		if desc.deleted {
 			r.files[desc.index].dropped = true
 		}
 		return nil
 	}
 	if desc.state != snapshotFiles || desc.deleted || desc.renamed {
-		return protocolError("file %d (%q), which is not known, during %v", desc.index, desc.name, r.state)
+		return protocolError("the unknown file %d (%q) during %v", desc.index, desc.name, r.state)
 	}
 	_, err := r.addFile(desc)
 	return err
@@ -218,7 +218,7 @@ func (r *recipient) announceRedo(desc fileDesc) error {
 	return nil
 }
 
-// addFile takes a file into the copy.
+// addFile adds a file to the copy.
 func (r *recipient) addFile(desc fileDesc) (*file, error) {
 	if int(desc.index) != len(r.files) {
 		return nil, protocolError("file %d (%q) after %d", desc.index, desc.name, len(r.files))
@@ -247,7 +247,7 @@ func checkSupported(desc fileDesc) error {
 	return nil
 }
 
-// receive takes the data that a descriptor announced.
+// receive receives the data that a descriptor announced.
 func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 	f, err := r.target(desc)
 	if err != nil {
@@ -276,7 +276,7 @@ func (r *recipient) receive(desc dataDesc, data io.Reader) error {
 	return orProtocol(err, fmt.Sprintf("more data of file %q than announced", f.name))
 }
 
-// target finds the file of data and checks that the data belongs there.
+// target returns the file of the data, and checks that the data belongs there.
 func (r *recipient) target(desc dataDesc) (*file, error) {
 	if desc.state != r.state || r.ended {
 		return nil, protocolError("data of %v during %v", desc.state, r.state)
@@ -287,7 +287,7 @@ func (r *recipient) target(desc dataDesc) (*file, error) {
 	}
 	f := all[desc.file]
 	end := desc.offset + desc.length
-	// Only pages may lie beyond what was announced: the file grew.
+	// Only pages may lie beyond the announced size, because the file grew.
 	if desc.length == 0 || end > maxFileSize || end > f.size && r.state != snapshotPages {
 		return nil, protocolError("%d bytes at %d of file %q (%d bytes)", desc.length, desc.offset, f.name, f.size)
 	}
@@ -300,7 +300,7 @@ func (r *recipient) target(desc dataDesc) (*file, error) {
 	return f, nil
 }
 
-// current are the files that data of the state is for.
+// current returns the files to which data of the state belongs.
 func (r *recipient) current() []*file {
 	switch r.state {
 	case snapshotFiles, snapshotPages:
@@ -321,7 +321,7 @@ func (r *recipient) inOrder(index, offset, end int64) error {
 	return nil
 }
 
-// extend notes that a tablespace has grown. The size is that of all its files; the last one is what grows.
+// extend records that a tablespace has grown. The size is the sum of all its files, of which the last one grows.
 func (r *recipient) extend(index int, size int64) {
 	for size > r.files[index].size {
 		next := index + 1
@@ -334,7 +334,7 @@ func (r *recipient) extend(index int, size int64) {
 	}
 }
 
-// send hands data to the Sink; none makes the file exist and be at least offset long.
+// send hands data to the Sink. Without data, it makes the file exist with at least offset bytes.
 func (r *recipient) send(f *file, offset int64, data []byte) error {
 	if err := r.sink.Write(f.public(), offset, data); err != nil {
 		return fmt.Errorf("write %d bytes at %d of %s: %w", len(data), offset, f.name, err)
@@ -347,7 +347,7 @@ func (r *recipient) send(f *file, offset int64, data []byte) error {
 	return nil
 }
 
-// count is how many files the copy has.
+// count is the number of files in the copy.
 func (r *recipient) count() int {
 	count := len(r.redo)
 	for _, f := range r.files {

@@ -8,29 +8,29 @@ import (
 
 // File is one file of the copy.
 type File struct {
-	// Name is relative to the data directory and slash-separated: "ibdata1", "shop/orders.ibd", "#innodb_redo/#ib_redo0". It has
-	// been checked: it does not leave the directory.
+	// Name is relative to the data directory and slash-separated: "ibdata1", "shop/orders.ibd", "#innodb_redo/#ib_redo0". Copy has checked
+	// that it does not leave the directory.
 	Name string
-	// Size is what the donor announced, in bytes. A file is so long, all zeros, when it is written to for the first time. In
-	// StageFiles all Writes stay within; later ones may go beyond it, then the file grows.
+	// Size is the size that the donor announced, in bytes. The first Write to a file also gives it this size, filled with zeros. In
+	// StageFiles all Writes stay within it. Later ones may go beyond it, and extend the file.
 	Size int64
 }
 
-// Sink takes a copy in the order in which it has to be put together: a later Write over the same bytes wins.
+// Sink receives a copy in the order in which it must be put together: a later Write over the same bytes wins.
 //
-// In StageFiles the files come one after the other, none twice, each with ascending offsets and perhaps gaps: a tar entry of
-// File.Size for each will do. New files, Rename and Remove come only between stages. At most 1 MiB is written at once.
+// In StageFiles the files come one after the other, none twice, each with ascending offsets and possibly gaps: a tar entry of File.Size is
+// enough for each. New files, Rename and Remove come only between stages. A Write has at most 1 MiB.
 type Sink interface {
-	// Write puts data at offset. The data is only valid during the call. Without data, the file comes to exist and to be at least
-	// offset long.
+	// Write writes data at offset. The data is valid only during the call. Without data, Write creates the file if necessary, and extends
+	// it to at least offset.
 	Write(file File, offset int64, data []byte) error
-	// Rename moves a file with what was written to it so far. Later Writes use the new name.
+	// Rename moves a file with everything written to it so far. Later Writes use the new name.
 	Rename(from, to string) error
-	// Remove deletes a file with what was written to it so far.
+	// Remove deletes a file with everything written to it so far.
 	Remove(name string) error
 }
 
-// Donor is the mysqld to copy from.
+// Donor is the mysqld from which Copy copies.
 type Donor struct {
 	Host string
 	Port int
@@ -44,17 +44,17 @@ type Donor struct {
 type Stage int
 
 const (
-	// StageFiles reads every file from its beginning to its end, while the donor goes on changing them.
+	// StageFiles reads every file from its beginning to its end, while the donor keeps changing them.
 	StageFiles Stage = iota + 1
 	// StagePages brings the pages that changed during StageFiles.
 	StagePages
-	// StageRedo brings the redo log written during StagePages; where it ends is the moment that the copy is of.
+	// StageRedo brings the redo log written during StagePages. Its end is the moment of the copy.
 	StageRedo
 	// StageDone means that everything has been written to the Sink.
 	StageDone
 )
 
-// String is the stage's name as MySQL's performance_schema.clone_progress has it.
+// String returns the stage's name as in MySQL's performance_schema.clone_progress.
 func (s Stage) String() string {
 	switch s {
 	case StageFiles:
@@ -69,27 +69,27 @@ func (s Stage) String() string {
 	return "unknown stage"
 }
 
-// Observer hears how a copy goes; all calls come from Copy's goroutine. Every function may be nil.
+// Observer follows the progress of a copy. All calls come from Copy's goroutine. Every function may be nil.
 type Observer struct {
-	// Estimated is told how many bytes the whole copy will have, again with every better figure.
+	// Estimated receives the estimated size of the whole copy, and every better estimate.
 	Estimated func(bytes int64)
-	// Stage is called before a stage begins; an error ends the copy. The donor waits for up to half an hour meanwhile.
+	// Stage is called before a stage begins. An error ends the copy. The donor waits for it for up to half an hour.
 	Stage func(Stage) error
-	// Fixed is called as soon as the moment that the copy is of has passed: it lies between Stage(StageRedo) and this. All that was
-	// committed before the one is in the copy, nothing that was committed after the other. An error ends the copy.
+	// Fixed is called as soon as the moment of the copy has passed. This moment lies between Stage(StageRedo) and Fixed. Everything that
+	// was committed before Stage(StageRedo) is in the copy, and nothing that was committed after Fixed. An error ends the copy.
 	Fixed func() error
 }
 
-// Result is what a manifest of the copy should know.
+// Result is what a manifest of the copy needs.
 type Result struct {
-	// ServerVersion is @@version of the donor; the copy can be started by what MySQL's upgrade rules let follow it.
+	// ServerVersion is @@version of the donor. A release that MySQL's upgrade rules allow after it can start on the copy.
 	ServerVersion string
 	// ServerUUID is the donor's @@server_uuid.
 	ServerUUID string
-	// Files is how many files the copy has, Bytes how many bytes were written to the Sink.
+	// Files is the number of files in the copy. Bytes is the number of bytes written to the Sink.
 	Files int
 	Bytes int64
-	// Plugins, Collations and Settings are those that the donor declared: who starts the copy needs them, too. Settings hold
+	// Plugins, Collations and Settings are those that the donor declared: the mysqld that starts on the copy needs them, too. Settings has
 	// innodb_page_size, innodb_data_file_path, lower_case_table_names and others by variable name.
 	Plugins    []Plugin
 	Collations []string

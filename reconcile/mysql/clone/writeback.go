@@ -2,14 +2,14 @@ package clone
 
 import "golang.org/x/sys/unix"
 
-// writeBackEvery is how many bytes are written until the disk is asked to begin with them: it then works all the time, instead of having
-// everything to do when files are flushed at the end, and others that flush theirs meanwhile have less to wait for.
+// writeBackEvery is how many bytes are written before the kernel is asked to write them to the disk. The disk then works all the time,
+// instead of having everything to write when files are flushed at the end. Other processes that flush their files meanwhile wait less.
 const writeBackEvery = 16 << 20
 
-// unwritten is what the disk has not been asked yet to write of a file: so many bytes, somewhere in a range.
+// unwritten is the part of a file that the kernel has not been asked yet to write to the disk: the number of bytes, somewhere in a range.
 type unwritten struct{ bytes, from, to int64 }
 
-// add notes a write.
+// add records a write.
 func (u *unwritten) add(from, to int64) {
 	if u.bytes == 0 {
 		u.from = from
@@ -17,7 +17,7 @@ func (u *unwritten) add(from, to int64) {
 	u.bytes, u.from, u.to = u.bytes+to-from, min(u.from, from), max(u.to, to)
 }
 
-// writeBack has the disk begin with what was written. This makes nothing durable, and does not matter where it cannot be done: see
+// writeBack asks the kernel to begin writing to the disk. That makes nothing durable, and a failure does not matter: see
 // sync_file_range(2).
 func (d *Directory) writeBack() {
 	if d.unwritten.bytes > 0 {
