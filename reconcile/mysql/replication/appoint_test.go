@@ -9,7 +9,7 @@ import (
 func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 	t.Parallel()
 	first := Record{Epoch: 1, Revision: 1, Primary: "db-0"}
-	t.Run("nothing exists: the members are asked for", func(t *testing.T) {
+	t.Run("nothing exists: the StatefulSet gets its members", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 3)
 		wantNote(t, s, ReasonWaitingForMembers, false, "first member")
@@ -17,7 +17,7 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 			t.Errorf("got scale %d and primary %q", got.Scale, got.Record.Primary)
 		}
 	})
-	t.Run("the first member starts: it is waited for, though the second answers", func(t *testing.T) {
+	t.Run("the first member is starting: the operator waits for it, although the second answers", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).hears(0, StateStarting, fresh).hears(1, StateWaiting, fresh)
 		wantNote(t, s, ReasonWaitingForMembers, false)
@@ -27,7 +27,7 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh)
 		wantRecord(t, s, first)
 	})
-	t.Run("it is told, with the token of its start, and commits wait for nobody yet", func(t *testing.T) {
+	t.Run("its assignment has the token of its start, and commits do not wait yet", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
 		s.c.Record = first
@@ -45,7 +45,7 @@ func TestDecideAppointsTheFirstPrimaryOfANewCluster(t *testing.T) {
 		s.c.Record = first
 		wantRecord(t, s.hears(0, StateWriting, enforces(0, 0)), rec(1, 0, "db-0"))
 	})
-	t.Run("until then nobody else joins", func(t *testing.T) {
+	t.Run("until then no other member joins", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2)
 		s.c.Record = first
@@ -68,20 +68,20 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		}
 		return s
 	}
-	t.Run("all are heard first", func(t *testing.T) {
+	t.Run("all members must report first", func(t *testing.T) {
 		t.Parallel()
 		wantNote(t, whole(t, 3).silent(1), ReasonWaitingForMembers, false, "db-1")
 		wantNote(t, whole(t, 3).hears(2, StateStarting), ReasonWaitingForMembers, false, "db-2")
 	})
-	t.Run("the former primary is the primary again, though not the first member", func(t *testing.T) {
+	t.Run("the former primary is the primary again, although it is not the first member", func(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 3), rec(5, 0, "db-1"))
 	})
-	t.Run("fewer members than before will do if the former primary is among them", func(t *testing.T) {
+	t.Run("fewer members than before are enough if the former primary is among them", func(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 2), rec(5, 0, "db-1"))
 	})
-	t.Run("a former primary whose mysqld still starts has not told what it has", func(t *testing.T) {
+	t.Run("a former primary whose mysqld is still starting has not reported what it has", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(1, StateStarting, holding(last), wasPrimary, has(""))
 		s.c.Replicas = 1
@@ -91,7 +91,7 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-11")), rec(5, 0, "db-2"))
 	})
-	t.Run("a member whose own data counts as nothing still knows the last epoch: the next one is later", func(t *testing.T) {
+	t.Run("a member whose own data does not count still knows the last epoch: the next one is later", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, holding(last), wasPrimary)
 		later := rec(6, 0, "db-0")
@@ -101,7 +101,7 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 			t.Errorf("it would be refused: %+v", got)
 		}
 	})
-	t.Run("of two records of one epoch the later one tells who was in sync", func(t *testing.T) {
+	t.Run("of two records of one epoch, the later one shows which members were in sync", func(t *testing.T) {
 		t.Parallel()
 		before, later := rec(4, 1, "db-1", "db-0", "db-2"), rec(4, 0, "db-1")
 		later.Revision = 2
@@ -113,44 +113,44 @@ func TestDecideAdoptsRetainedData(t *testing.T) {
 		s := whole(t, 3).hears(2, StateWaiting, holding(last), func(t *testing.T, s *Status) { t.Helper(); s.Received = gtids(t, "A:1-11") })
 		wantRecord(t, s, rec(5, 0, "db-2"))
 	})
-	t.Run("a primary that takes writes goes on, though a replica was heard later and holds more", func(t *testing.T) {
+	t.Run("a primary that takes writes stays the primary, although a replica was observed later and holds more", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(1, StateWriting, holding(last), wasPrimary).hears(2, StateReplicating, holding(last), has("A:1-11"))
 		wantRecord(t, s, rec(5, 0, "db-1"))
 	})
-	t.Run("one that takes writes on an older record than others have seen does not count for more", func(t *testing.T) {
+	t.Run("a primary that takes writes on an older record than others have seen is not preferred", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(0, StateWriting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(2, StateWaiting, holding(last), has("A:1-11"))
 		wantRecord(t, s, rec(5, 0, "db-2"))
 	})
-	t.Run("volumes that went apart are left for a person to judge", func(t *testing.T) {
+	t.Run("a user must decide between volumes that have diverged", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t, 3).hears(2, StateWaiting, holding(last), has("A:1-9,B:1"))
 		wantNote(t, s, ReasonAdoptionBlocked, true, "drop data", "db-2", uuidB+":1")
 		wantRecord(t, s, Record{})
 	})
-	t.Run("the higher epoch tells who was primary last", func(t *testing.T) {
+	t.Run("the higher epoch shows which member was the last primary", func(t *testing.T) {
 		t.Parallel()
 		s := adopting(t, 3).hears(0, StateWaiting, holding(rec(3, 1, "db-0", "db-1")), wasPrimary).hears(1, StateWaiting, holding(last), wasPrimary).hears(2, StateWaiting, holding(last))
 		wantRecord(t, s, rec(5, 0, "db-1"))
 	})
-	t.Run("old volumes that hold nothing make a new cluster", func(t *testing.T) {
+	t.Run("old volumes without data make a new cluster", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh).hears(1, StateWaiting, fresh)
 		wantRecord(t, s, Record{Epoch: 1, Primary: "db-0"})
 	})
-	t.Run("copies of a primary that never took a write do not stand in the way", func(t *testing.T) {
+	t.Run("copies of a primary that never took a write do not block the adoption", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 2).scaled(2).older(0, 1).hears(0, StateWaiting, fresh, holding(Record{Epoch: 1, Primary: "db-0"})).
 			hears(1, StateWaiting, has(""), holding(Record{Epoch: 1, Primary: "db-0"}))
 		wantRecord(t, s, rec(2, 0, "db-1"))
 	})
-	t.Run("data that no operator knows is adopted when it is all there", func(t *testing.T) {
+	t.Run("data without any record is adopted if all volumes are read", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 1).scaled(1).older(0).hears(0, StateWaiting, holding(Record{}))
 		wantRecord(t, s, rec(1, 0, "db-0"))
 	})
-	t.Run("but not when another volume might be the one", func(t *testing.T) {
+	t.Run("but not if another volume may be the primary's", func(t *testing.T) {
 		t.Parallel()
 		s := wanting(t, 1).scaled(1).older(0, 1).hears(0, StateWaiting, holding(Record{}))
 		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "spec.replicas")
@@ -165,19 +165,19 @@ func TestDecideAdoptsWithoutTheFormerPrimaryOnlyWhatIsCertain(t *testing.T) {
 		return wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).
 			hears(1, StateWaiting, holding(record)).hears(2, StateWaiting, holding(record), has("A:1-12"))
 	}
-	t.Run("the replicas that acknowledged are read: the one that has all is the primary", func(t *testing.T) {
+	t.Run("the replicas that acknowledged are read: the one that has all transactions is the primary", func(t *testing.T) {
 		t.Parallel()
 		wantRecord(t, lost(t, last), rec(5, 0, "db-2"))
 	})
-	t.Run("nothing was promised: the newest commits may be gone", func(t *testing.T) {
+	t.Run("no acknowledgement was required: the newest commits may be lost", func(t *testing.T) {
 		t.Parallel()
 		wantNote(t, lost(t, rec(4, 0, "db-0", "db-1", "db-2")), ReasonAdoptionBlocked, true, "db-0", "restore")
 	})
-	t.Run("one that may have acknowledged lost its data too", func(t *testing.T) {
+	t.Run("a replica that may have acknowledged lost its data, too", func(t *testing.T) {
 		t.Parallel()
 		wantNote(t, lost(t, last).hears(1, StateWaiting, fresh, holding(Record{})), ReasonAdoptionBlocked, true, "db-0")
 	})
-	t.Run("a volume that is not asked for may be the one that acknowledged, whatever an old record says", func(t *testing.T) {
+	t.Run("a volume beyond spec.replicas may be the one that acknowledged, even if an old record does not name it", func(t *testing.T) {
 		t.Parallel()
 		before := rec(4, 1, "db-0", "db-1") // db-1 was away when db-2 joined
 		s := wanting(t, 2).scaled(2).older(0, 1, 2).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(before))
@@ -194,20 +194,20 @@ func TestDecideStandsStillWhenThePrimaryLacksWhatItMade(t *testing.T) {
 	s := behind(StateWaiting)
 	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0", "2 transactions", "db-1")
 	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 3 {
-		t.Errorf("it does something all the same: %+v", got)
+		t.Errorf("the operator acts nevertheless: %+v", got)
 	}
 	goesOn := map[string]*story{
-		"it writes, and its last look is older than theirs":       behind(StateWriting, enforces(1, 2)),
-		"its mysqld does not answer: what it says is from before": behind(StateStarting),
-		"it was confirmed, and may write by now":                  behind(StateWaiting, func(_ *testing.T, s *Status) { s.Assignment = &Assignment{Role: RolePrimary, Boot: s.Boot} }),
-		"it is about to write":                                    behind(StatePromoting),
-		"they have something that it did not make":                behind(StateWaiting, is(uuidB)),
-		"it has that under way":                                   behind(StateWaiting, func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:9-10") }),
-		"it has more than they have":                              behind(StateWaiting, has("A:1-99")),
+		"it takes writes, and its status is older than theirs":  behind(StateWriting, enforces(1, 2)),
+		"its mysqld does not answer: its status is from before": behind(StateStarting),
+		"it was confirmed, and may take writes by now":          behind(StateWaiting, func(_ *testing.T, s *Status) { s.Assignment = &Assignment{Role: RolePrimary, Boot: s.Boot} }),
+		"it is about to take writes":                            behind(StatePromoting),
+		"they have transactions that it did not make":           behind(StateWaiting, is(uuidB)),
+		"it has these transactions in progress":                 behind(StateWaiting, func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:9-10") }),
+		"it has more than they have":                            behind(StateWaiting, has("A:1-99")),
 	}
 	for what, s := range goesOn {
 		if got := Decide(s.c); noted(got) == ReasonPrimaryDataLost || got.Assignments["db-0"].Role != RolePrimary {
-			t.Errorf("%s: it notes %+v", what, got.Note)
+			t.Errorf("%s: the note is %+v", what, got.Note)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestDecideStandsStillWhenThePrimaryLostItsData(t *testing.T) {
 	s := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateWaiting, fresh).hears(1, StateReplicating)
 	wantNote(t, s, ReasonPrimaryDataLost, true, "db-0")
 	if got := Decide(s.c); got.Assignments != nil || !got.Record.Equal(s.c.Record) || got.Scale != 2 {
-		t.Errorf("it does something all the same: %+v", got)
+		t.Errorf("the operator acts nevertheless: %+v", got)
 	}
 	starting := wanting(t, 2).scaled(2).on(1, 1, "db-0", "db-1").hears(0, StateStarting, func(_ *testing.T, s *Status) { s.Origin = OriginInitializing })
 	wantNote(t, starting.hears(1, StateReplicating), ReasonPrimaryDataLost, true, "db-0")

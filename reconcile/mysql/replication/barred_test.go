@@ -24,18 +24,18 @@ func TestAccountsAreNamedInShort(t *testing.T) {
 	}
 }
 
-// TestWhoCannotLogInAlreadyLosesNothing: an upgrade is to blame for the others only.
+// TestWhoCannotLogInAlreadyLosesNothing: an upgrade is responsible only for the other accounts.
 func TestWhoCannotLogInAlreadyLosesNothing(t *testing.T) {
 	t.Parallel()
 	one, two := Account{"one", "%", "mysql_native_password"}, Account{"two", "%", "sha256_password"}
 	for name, test := range map[string]struct{ after, before, want Accounts }{
-		"nobody can":                         {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two, one}}, Accounts{}},
-		"one could":                          {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two}}, Accounts{Named: []Account{one}}},
-		"of another host":                    {Accounts{Named: []Account{one}}, Accounts{Named: []Account{{"one", "localhost", one.Plugin}}}, Accounts{Named: []Account{one}}},
-		"as many as before":                  {Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{}},
-		"more are counted":                   {Accounts{Named: []Account{one}, More: 4}, Accounts{Named: []Account{one}, More: 3}, Accounts{More: 4}},
-		"those that are counted may be able": {Accounts{Named: []Account{one, two}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{two}, More: 3}},
-		"none":                               {Accounts{}, Accounts{Named: []Account{one}}, Accounts{}},
+		"none could log in before":        {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two, one}}, Accounts{}},
+		"one could log in before":         {Accounts{Named: []Account{one, two}}, Accounts{Named: []Account{two}}, Accounts{Named: []Account{one}}},
+		"the same user with another host": {Accounts{Named: []Account{one}}, Accounts{Named: []Account{{"one", "localhost", one.Plugin}}}, Accounts{Named: []Account{one}}},
+		"as many as before":               {Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{}},
+		"more are counted":                {Accounts{Named: []Account{one}, More: 4}, Accounts{Named: []Account{one}, More: 3}, Accounts{More: 4}},
+		"an account that is only counted may have been able to log in": {Accounts{Named: []Account{one, two}, More: 3}, Accounts{Named: []Account{one}, More: 3}, Accounts{Named: []Account{two}, More: 3}},
+		"none": {Accounts{}, Accounts{Named: []Account{one}}, Accounts{}},
 	} {
 		got := test.after.Beside(test.before)
 		if diff := cmp.Diff(test.want, got); diff != "" || got.Empty() != test.want.Empty() {

@@ -10,13 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// story is one observation of a cluster db-0, db-1, … told step by step.
+// story is one observation of a cluster db-0, db-1, …, described step by step.
 type story struct {
 	t *testing.T
 	c Cluster
 }
 
-// wanting begins with nothing there: no record, no StatefulSet, nobody heard.
+// wanting begins without anything: no record, no StatefulSet, no reports.
 func wanting(t *testing.T, replicas int) *story {
 	t.Helper()
 	s := &story{t: t, c: Cluster{Replicas: replicas, Port: 3306, Durability: Durability{Continue: true, Grace: 10 * time.Second}}}
@@ -34,7 +34,7 @@ func (s *story) grow(ordinal int) *Member {
 	return &s.c.Members[ordinal]
 }
 
-// scaled says how many members the StatefulSet asks for; their Pods exist.
+// scaled sets the size of the StatefulSet; the Pods exist.
 func (s *story) scaled(to int) *story {
 	s.c.Scale = to
 	for ordinal := range to {
@@ -43,13 +43,13 @@ func (s *story) scaled(to int) *story {
 	return s
 }
 
-// on writes the record: the first in sync is the primary.
+// on sets the record: the first member in sync is the primary.
 func (s *story) on(epoch int64, acks int, inSync ...string) *story {
 	s.c.Record = rec(epoch, acks, inSync...)
 	return s
 }
 
-// rec is a record whose primary is the first one named.
+// rec is a record whose primary is the first member named.
 func rec(epoch int64, acks int, inSync ...string) Record {
 	sorted := slices.Clone(inSync)
 	sortMembers(sorted)
@@ -58,7 +58,7 @@ func rec(epoch int64, acks int, inSync ...string) Record {
 
 type saying func(t *testing.T, s *Status)
 
-// hears lets a member report.
+// hears sets the status that a member reports.
 func (s *story) hears(ordinal int, state State, says ...saying) *story {
 	s.t.Helper()
 	member := s.grow(ordinal)
@@ -72,7 +72,7 @@ func (s *story) hears(ordinal int, state State, says ...saying) *story {
 	return s
 }
 
-// older says that a member's volume is from before the resource.
+// older makes members' volumes older than the MySQLCluster.
 func (s *story) older(ordinals ...int) *story {
 	for _, ordinal := range ordinals {
 		s.grow(ordinal).OlderData = true
@@ -106,7 +106,7 @@ func has(set string) saying {
 	return func(t *testing.T, s *Status) { t.Helper(); s.Executed, s.Received = gtids(t, set), gtids(t, set) }
 }
 
-// enforces is what a primary says of its acknowledgements: how many commits wait for, and how many replicas are there to give them.
+// enforces is what a primary reports about acknowledgements: for how many commits wait, and how many connected replicas can give them.
 func enforces(acks, connected int) saying {
 	return func(_ *testing.T, s *Status) {
 		s.AcksEnforced, s.AckClients, s.Writable = acks, connected, true
@@ -114,7 +114,7 @@ func enforces(acks, connected int) saying {
 	}
 }
 
-// knows is what a primary says once it has looked at itself after it was told who is silent.
+// knows is what a primary reports once it has observed itself after the operator sent it the silent members.
 func knows(silent ...string) saying {
 	return func(_ *testing.T, s *Status) { s.Silent = silent }
 }
@@ -138,7 +138,7 @@ func wantRecord(t *testing.T, s *story, want Record) {
 		t.Errorf("the next record (-want +got):\n%s", diff)
 	}
 	if !want.Equal(s.c.Record) && got.Assignments != nil {
-		t.Errorf("it assigns %v before the record is written", got.Assignments)
+		t.Errorf("the operator assigns %v before the record is written", got.Assignments)
 	}
 }
 
@@ -146,16 +146,16 @@ func wantNote(t *testing.T, s *story, reason Reason, blocked bool, says ...strin
 	t.Helper()
 	got := Decide(s.c)
 	if got.Note == nil || got.Note.Reason != reason || got.Note.Blocked != blocked {
-		t.Fatalf("it notes %+v, want %s (blocked: %t)", got.Note, reason, blocked)
+		t.Fatalf("the note is %+v, want %s (blocked: %t)", got.Note, reason, blocked)
 	}
 	for _, part := range says {
 		if !strings.Contains(got.Note.Message, part) {
-			t.Errorf("the note %q does not speak of %q", got.Note.Message, part)
+			t.Errorf("the note %q does not contain %q", got.Note.Message, part)
 		}
 	}
 }
 
-// healthy is a cluster as it should be: db-0 writes, everybody else acknowledges.
+// healthy is a cluster in its normal state: db-0 takes writes, all others acknowledge.
 func healthy(t *testing.T, replicas, acks int) *story {
 	t.Helper()
 	s := wanting(t, replicas).scaled(replicas)
@@ -176,43 +176,43 @@ func TestDecideKeepsTheRecord(t *testing.T) {
 		story *story
 		want  Record
 	}{
-		"as it should be: nothing changes": {
+		"a healthy cluster: nothing changes": {
 			healthy(t, 3, 1), rec(1, 1, "db-0", "db-1", "db-2")},
 		"join: a replica that follows closely": {
 			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
-		"no join: a replica that still catches up": {
+		"no join: a replica that is still catching up": {
 			healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateCatchingUp), rec(1, 0, "db-0")},
 		"no join: a replica of another epoch": {
 			healthy(t, 2, 1).on(2, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, holding(rec(1, 0, "db-0"))), rec(2, 0, "db-0")},
 		"no join: a member that is leaving": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating).hears(2, StateReplicating), rec(1, 0, "db-0", "db-1")},
-		"raise: the primary enforces more, and the replica has all that it had": {
+		"raise: the primary enforces more, and the replica has everything that the primary had": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking), rec(1, 1, "db-0", "db-1")},
 		"no raise: the primary does not enforce it yet": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(0, 1)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
-		"no raise: the replica lacks a commit from before": {
+		"no raise: an earlier commit is missing on the replica": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), has("A:1-11")).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
-		"no raise: the replica lacks a commit that is under way, which a member may have acknowledged that has left since": {
+		"no raise: a commit in progress is missing on the replica, and a member that has left since may have acknowledged it": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:11") }).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
 		"no raise: it is not certain that the primary does not write": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StatePromoting, enforces(1, 1)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
-		"no raise: the replica has everything but cannot reach the primary any more": {
+		"no raise: the replica has everything but is no longer connected to the primary": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 0), shortFor(60)).hears(1, StateReplicating), rec(1, 0, "db-0", "db-1")},
-		"no raise: the primary was just told to ask for fewer": {
+		"no raise: the primary has just been assigned fewer acknowledgements": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), told(0)).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
-		"no raise: its agent restarted and has not been told anything": {
+		"no raise: its agent restarted and has no assignment yet": {
 			healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), func(_ *testing.T, s *Status) { s.Assignment = nil }).hears(1, StateReplicating, acking), rec(1, 0, "db-0", "db-1")},
-		"raise beyond what the size asks for: never": {
+		"no raise: the size of the cluster requires no more": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(2, 2)), rec(1, 1, "db-0", "db-1", "db-2")},
 		"degrade: the replica is away for longer than the grace period": {
 			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(10)).silent(1), rec(1, 0, "db-0", "db-1")},
-		"no degrade: not that long yet": {
+		"no degrade: the grace period has not passed yet": {
 			healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(9)).silent(1), rec(1, 1, "db-0", "db-1")},
 		"no degrade: the user prefers to wait": {
 			healthy(t, 2, 1).blocking().hears(0, StateWriting, enforces(1, 0), shortFor(9999)).silent(1), rec(1, 1, "db-0", "db-1")},
-		"no degrade: the primary itself is away": {
+		"no degrade: the primary itself does not answer": {
 			healthy(t, 2, 1).silent(0).silent(1), rec(1, 1, "db-0", "db-1")},
-		"degrade by as much as is needed: two of four replicas are left, one acknowledges": {
+		"degrade only as much as necessary: two of four replicas are left, one acknowledges": {
 			healthy(t, 5, 2).hears(0, StateWriting, enforces(2, 1), shortFor(60)).silent(2).silent(3).silent(4), rec(1, 1, "db-0", "db-1", "db-2", "db-3", "db-4")},
 	}
 	for name, test := range tests {
@@ -230,47 +230,47 @@ func TestDecideLetsMembersLeaveOnlyWhenTheyAreCertainlySilent(t *testing.T) {
 		story *story
 		want  Record
 	}{
-		"a member that does not answer stays: it may acknowledge still": {
+		"a member that does not answer stays: it may still acknowledge": {
 			healthy(t, 3, 1).silent(2), all},
-		"one whose Pod is gone stays: the StatefulSet brings it back": {
+		"a member whose Pod is gone stays: the StatefulSet creates it again": {
 			healthy(t, 3, 1).gone(2), all},
-		"one that the StatefulSet no longer asks for stays while its Pod is there": {
+		"a member beyond the size of the StatefulSet stays while its Pod exists": {
 			func() *story { s := healthy(t, 3, 1); s.c.Replicas, s.c.Scale = 2, 2; return s }(), all},
-		"when its Pod is gone the primary is told first, since its last look may be older": {
+		"when its Pod is gone, the primary is informed first, because its last status may be older": {
 			func() *story { s := healthy(t, 3, 1).gone(2); s.c.Replicas, s.c.Scale = 2, 2; return s }(), all},
-		"it leaves when the primary has looked since, and the promise holds by what the others have": {
+		"it leaves once the primary has reported since, and what the others hold keeps the promise": {
 			func() *story {
 				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 2), knows("db-2"))
 				s.c.Replicas, s.c.Scale = 2, 2
 				return s
 			}(), rec(1, 1, "db-0", "db-1")},
-		"it leaves later when the others are about to have what only it may have had": {
+		"it leaves later if the others will soon hold what only it may have had": {
 			func() *story {
 				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 1), has("A:1-11"), knows("db-2"))
 				s.c.Replicas, s.c.Scale = 2, 2
 				return s
 			}(), all},
-		"what nobody else is about to have is promised no longer": {
+		"the promise shrinks if no other member will hold it soon": {
 			func() *story {
 				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(1, 0), has("A:1-11"), knows("db-2"))
 				s.c.Replicas, s.c.Scale = 2, 2
 				return s
 			}(), rec(1, 0, "db-0", "db-1")},
-		"a commit under way counts: it may go on by the acknowledgement of the one that leaves": {
+		"a commit in progress counts: the acknowledgement of the leaving member may complete it": {
 			func() *story {
 				s := healthy(t, 3, 1).gone(2).hears(0, StateWriting, enforces(2, 0), knows("db-2"), func(t *testing.T, s *Status) { t.Helper(); s.Pending = gtids(t, "A:11") })
 				s.c.Replicas, s.c.Scale = 2, 2
 				return s
 			}(), rec(1, 0, "db-0", "db-1")},
-		"one that came back with an empty volume leaves": {
+		"a member that came back with an empty volume leaves": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, fresh), rec(1, 1, "db-0", "db-1")},
-		"one that needs a copy leaves": {
+		"a member that needs a copy leaves": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, needsCopy), rec(1, 1, "db-0", "db-1")},
-		"one that came back in time stays": {
+		"a member that came back in time stays": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")), all},
 		"but not while it acknowledges": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, needsCopy, acking), all},
-		"and not while the primary is away: nobody knows what has to be held": {
+		"and not while the primary does not answer: it is unknown what the others must hold": {
 			healthy(t, 3, 1).silent(0).hears(2, StateWaiting, fresh), all},
 		"the primary never leaves": {
 			healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), needsCopy), all},
@@ -291,19 +291,19 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 		// allowed are the replicas that may acknowledge.
 		allowed []string
 	}{
-		"one member asks for none": {healthy(t, 1, 0), 0, nil},
-		"two ask for one":          {healthy(t, 2, 1), 1, []string{"db-1"}},
-		"three for one":            {healthy(t, 3, 1), 1, []string{"db-1", "db-2"}},
-		"five for two":             {healthy(t, 5, 2), 2, []string{"db-1", "db-2", "db-3", "db-4"}},
-		"a replica that just joined is allowed to, none asked for":  {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), 0, []string{"db-1"}},
-		"it acknowledges: one is asked for":                         {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 1)), 1, []string{"db-1"}},
-		"not before the primary sees it":                            {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)), 0, []string{"db-1"}},
-		"what is promised is asked for though nobody is there":      {healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0)).silent(1), 1, nil},
-		"Block asks for them though the record can promise nothing": {healthy(t, 2, 0).blocking().on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, fresh), 1, nil},
-		"Block asks a single member for none":                       {healthy(t, 1, 0).blocking(), 0, nil},
-		"one that is not in sync may not": {
+		"one member requires none": {healthy(t, 1, 0), 0, nil},
+		"two require one":          {healthy(t, 2, 1), 1, []string{"db-1"}},
+		"three require one":        {healthy(t, 3, 1), 1, []string{"db-1", "db-2"}},
+		"five require two":         {healthy(t, 5, 2), 2, []string{"db-1", "db-2", "db-3", "db-4"}},
+		"a replica that has just joined may acknowledge, none required": {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating), 0, []string{"db-1"}},
+		"it acknowledges: one is required":                              {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 1)), 1, []string{"db-1"}},
+		"not before the primary sees the replica":                       {healthy(t, 2, 0).hears(0, StateWriting, enforces(0, 0)), 0, []string{"db-1"}},
+		"the promised number is required even without replicas":         {healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0)).silent(1), 1, nil},
+		"Block requires them although the record can promise nothing":   {healthy(t, 2, 0).blocking().on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateWaiting, fresh), 1, nil},
+		"Block requires none of a single member":                        {healthy(t, 1, 0).blocking(), 0, nil},
+		"a replica that is not in sync may not acknowledge": {
 			healthy(t, 3, 1).on(1, 1, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1)).hears(1, StateReplicating, acking).hears(2, StateCatchingUp), 1, []string{"db-1"}},
-		"one that is leaving may not any more": {
+		"a replica that is leaving may no longer acknowledge": {
 			func() *story { s := healthy(t, 3, 1); s.c.Replicas = 2; return s }(), 1, []string{"db-1"}},
 	}
 	for name, test := range tests {
@@ -323,7 +323,7 @@ func TestDecideAssignsAcknowledgements(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(test.allowed, allowed); diff != "" {
-				t.Errorf("who may acknowledge (-want +got):\n%s", diff)
+				t.Errorf("members that may acknowledge (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -333,12 +333,12 @@ func TestDecideTellsThePrimaryWhoIsSilent(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 3, 1).hears(2, StateWaiting, fresh)
 	if diff := cmp.Diff([]string{"db-2"}, Decide(s.c).Assignments["db-0"].Silent); diff != "" {
-		t.Errorf("who is silent (-want +got):\n%s", diff)
+		t.Errorf("silent members (-want +got):\n%s", diff)
 	}
 	back := healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), func(_ *testing.T, s *Status) { s.Assignment.Silent = []string{"db-2"} })
 	got := Decide(back.c).Assignments
 	if got["db-0"].Silent != nil || got["db-2"].Acknowledge || !got["db-1"].Acknowledge {
-		t.Errorf("a member that is said to be silent acknowledges before the primary is told otherwise: %+v", got)
+		t.Errorf("a member that the primary knows as silent acknowledges before the primary is informed: %+v", got)
 	}
 }
 
@@ -353,19 +353,19 @@ func TestDecideScales(t *testing.T) {
 		want   int
 		reason Reason
 	}{
-		"as it should be":                           {healthy(t, 3, 1), 3, ""},
+		"unchanged":                                 {healthy(t, 3, 1), 3, ""},
 		"out from 1 to 2":                           {asking(healthy(t, 1, 0), 2), 2, ""},
 		"out from 2 to 3":                           {asking(healthy(t, 2, 1), 3), 3, ""},
 		"out from 3 to 5, all at once":              {asking(healthy(t, 3, 1), 5), 5, ""},
-		"out although the primary is away":          {asking(healthy(t, 2, 1).silent(0), 3), 3, ""},
+		"out although the primary does not answer":  {asking(healthy(t, 2, 1).silent(0), 3), 3, ""},
 		"in from 3 to 2: no fewer acknowledgements": {asking(healthy(t, 3, 1), 2), 2, ""},
-		"in from 5 to 3 waits for the primary to ask for fewer": {
+		"in from 5 to 3 waits for the primary to require fewer": {
 			asking(healthy(t, 5, 2).on(1, 1, "db-0", "db-1", "db-2", "db-3", "db-4"), 3), 5, ReasonScalingIn},
-		"then goes on": {
+		"then continues": {
 			asking(healthy(t, 5, 1), 3), 3, ""},
-		"in waits for a primary that is away": {
+		"in waits for a primary that does not answer": {
 			asking(healthy(t, 3, 1).silent(0), 2), 3, ReasonScalingIn},
-		"in waits for a primary that does not write yet": {
+		"in waits for a primary that does not take writes yet": {
 			asking(healthy(t, 3, 1).hears(0, StatePromoting), 2), 3, ReasonScalingIn},
 		"in would remove the primary": {
 			asking(healthy(t, 3, 1).on(1, 0, "db-2", "db-0", "db-1").hears(2, StateWriting), 1), 3, ReasonPrimaryWouldLeave},
@@ -381,7 +381,7 @@ func TestDecideScales(t *testing.T) {
 				t.Errorf("got scale %d, want %d", got.Scale, test.want)
 			}
 			if reason := noted(got); reason != test.reason {
-				t.Errorf("it notes %q, want %q", reason, test.reason)
+				t.Errorf("the note's reason is %q, want %q", reason, test.reason)
 			}
 		})
 	}
@@ -410,11 +410,11 @@ func TestDecideRoutesReads(t *testing.T) {
 		story       *story
 		fromPrimary bool
 	}{
-		"replicas serve reads":                {healthy(t, 2, 1), false},
-		"a single member serves its own":      {healthy(t, 1, 0), true},
-		"no replica serves: the primary has":  {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
-		"so it does while its record changes": {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
-		"one that is leaving does not count":  {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
+		"replicas serve reads":                     {healthy(t, 2, 1), false},
+		"a single member serves reads itself":      {healthy(t, 1, 0), true},
+		"no replica serves: the primary must":      {healthy(t, 2, 1).hears(1, StateCatchingUp), true},
+		"also while the record changes":            {func() *story { s := healthy(t, 1, 0); s.c.Record.InSync = nil; return s }(), true},
+		"a replica that is leaving does not count": {func() *story { s := healthy(t, 2, 0); s.c.Replicas = 1; return s }(), true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -435,16 +435,16 @@ func TestRelaxes(t *testing.T) {
 		now        Status
 		want       bool
 	}{
-		"a primary that shall take writes":           {primary, Status{AcksEnforced: 1}, true},
-		"a primary that writes, as strict as before": {primary, Status{Writable: true, AcksEnforced: 1}, false},
-		"stricter":    {primary, Status{Writable: true}, false},
-		"less strict": {primary, Status{Writable: true, AcksEnforced: 2}, true},
-		"a replica that shall begin to acknowledge":        {replica, Status{}, true},
-		"a replica that does already":                      {replica, Status{Acknowledging: true}, false},
-		"a replica that shall stop":                        {Assignment{Role: RoleReplica, InSync: true}, Status{Acknowledging: true}, false},
+		"a primary that begins to take writes":             {primary, Status{AcksEnforced: 1}, true},
+		"a primary that takes writes, as strict as before": {primary, Status{Writable: true, AcksEnforced: 1}, false},
+		"stricter":                                         {primary, Status{Writable: true}, false},
+		"less strict":                                      {primary, Status{Writable: true, AcksEnforced: 2}, true},
+		"a replica that begins to acknowledge":             {replica, Status{}, true},
+		"a replica that already acknowledges":              {replica, Status{Acknowledging: true}, false},
+		"a replica that stops acknowledging":               {Assignment{Role: RoleReplica, InSync: true}, Status{Acknowledging: true}, false},
 		"a replica whose data may be replaced from now on": {Assignment{Role: RoleReplica}, Status{}, true},
-		"one that knows that already":                      {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{}}, false},
-		"one that is in sync no more":                      {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{InSync: true}}, true},
+		"a replica that knows that already":                {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{}}, false},
+		"a replica that is no longer in sync":              {Assignment{Role: RoleReplica}, Status{Assignment: &Assignment{InSync: true}}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -460,7 +460,7 @@ func TestFullAcksIsAMajorityWithThePrimary(t *testing.T) {
 	t.Parallel()
 	for members, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 2, 5: 2, 6: 3, 9: 4} {
 		if got := FullAcks(members); got != want || 2*(got+1) <= members {
-			t.Errorf("%d members ask for %d acknowledgements, want %d", members, got, want)
+			t.Errorf("%d members require %d acknowledgements, want %d", members, got, want)
 		}
 	}
 }

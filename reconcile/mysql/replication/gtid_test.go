@@ -42,7 +42,7 @@ func TestParseGTIDSet(t *testing.T) {
 		"untagged and tagged of one server":              {uuidA + ":1-4:backup:1-3:load:7", uuidA + ":1-4:backup:1-3:load:7"},
 		"tags know no capitals":                          {uuidA + ":Backup:1:bACKUP:2", uuidA + ":backup:1-2"},
 		"a tag that looks like a word of SQL":            {uuidA + ":_null:1", uuidA + ":_null:1"},
-		"the greatest number there is":                   {uuidA + ":9223372036854775806", uuidA + ":9223372036854775806"},
+		"the greatest number":                            {uuidA + ":9223372036854775806", uuidA + ":9223372036854775806"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,27 +61,27 @@ func TestParseGTIDSet(t *testing.T) {
 func TestParseGTIDSetRefusesWhatMySQLNeverPrints(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		"no interval":             uuidA,
-		"an empty interval":       uuidA + ":",
-		"not a UUID":              "server-one:1",
-		"a UUID without dashes":   strings.ReplaceAll(uuidA, "-", "") + "0000:1",
-		"number zero":             uuidA + ":0",
-		"a negative number":       uuidA + ":-3",
-		"a range that goes down":  uuidA + ":5-1",
-		"a number beyond 63 bits": uuidA + ":9223372036854775808",
-		"a range that never ends": uuidA + ":1-9223372036854775807",
-		"three ends":              uuidA + ":1-2-3",
-		"a tag with a hyphen":     uuidA + ":my-tag:1",
-		"a tag outside of ASCII":  uuidA + ":bİckup:1",
-		"a tag of 33 characters":  uuidA + ":" + strings.Repeat("t", 33) + ":1",
-		"words":                   "not replicating",
+		"no interval":                       uuidA,
+		"an empty interval":                 uuidA + ":",
+		"not a UUID":                        "server-one:1",
+		"a UUID without dashes":             strings.ReplaceAll(uuidA, "-", "") + "0000:1",
+		"number zero":                       uuidA + ":0",
+		"a negative number":                 uuidA + ":-3",
+		"a descending range":                uuidA + ":5-1",
+		"a number beyond 63 bits":           uuidA + ":9223372036854775808",
+		"a range up to the greatest number": uuidA + ":1-9223372036854775807",
+		"a range with three numbers":        uuidA + ":1-2-3",
+		"a tag with a hyphen":               uuidA + ":my-tag:1",
+		"a tag outside of ASCII":            uuidA + ":bİckup:1",
+		"a tag of 33 characters":            uuidA + ":" + strings.Repeat("t", 33) + ":1",
+		"words":                             "not replicating",
 	}
 	for name, text := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			set, err := ParseGTIDSet(text)
 			if err == nil {
-				t.Fatalf("read %q as %q", text, set)
+				t.Fatalf("%q was parsed as %q", text, set)
 			}
 			if !strings.Contains(err.Error(), "parse GTID set") {
 				t.Errorf("the error does not say what failed: %v", err)
@@ -93,13 +93,13 @@ func TestParseGTIDSetRefusesWhatMySQLNeverPrints(t *testing.T) {
 func TestParseOwnedGTIDs(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ text, want string }{
-		"nothing is under way":                   {"", ""},
-		"one transaction":                        {"A:5#12", "A:5"},
-		"several, as they come":                  {"A:2#9:1#10", "A:1-2"},
-		"a tag, right after the thread before":   {"A:2#9:1#10A:load:1#11", "A:1-2:load:1"},
-		"two servers":                            {"A:7#123B:1#4", "A:7,B:1"},
-		"several threads own one":                {"A:7#12#13:9#14", "A:7:9"},
-		"a thread number that could be a UUID's": {"A:7#00000000B:1#4", "A:7,B:1"},
+		"nothing is in progress":                  {"", ""},
+		"one transaction":                         {"A:5#12", "A:5"},
+		"several, unsorted":                       {"A:2#9:1#10", "A:1-2"},
+		"a tag, right after the thread before it": {"A:2#9:1#10A:load:1#11", "A:1-2:load:1"},
+		"two servers":                             {"A:7#123B:1#4", "A:7,B:1"},
+		"several threads own one":                 {"A:7#12#13:9#14", "A:7:9"},
+		"a thread number that could be a UUID's":  {"A:7#00000000B:1#4", "A:7,B:1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestParseOwnedGTIDs(t *testing.T) {
 		})
 	}
 	if got, err := ParseOwnedGTIDs("words"); err == nil {
-		t.Errorf("words were read as %s", got)
+		t.Errorf("words were parsed as %s", got)
 	}
 }
 
@@ -122,15 +122,15 @@ func TestGTIDSetAlgebra(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ a, b, union, difference string }{
 		"nothing and nothing":         {"", "", "", ""},
-		"nothing to take away":        {"A:1-9", "", "A:1-9", "A:1-9"},
-		"nothing to take away from":   {"", "A:1-9", "A:1-9", ""},
+		"nothing to subtract":         {"A:1-9", "", "A:1-9", "A:1-9"},
+		"nothing to subtract from":    {"", "A:1-9", "A:1-9", ""},
 		"the same":                    {"A:1-9", "A:1-9", "A:1-9", ""},
 		"a hole in the middle":        {"A:1-9", "A:4-5", "A:1-9", "A:1-3:6-9"},
-		"a piece off either end":      {"A:3-9", "A:1-3:9-12", "A:1-12", "A:4-8"},
+		"a piece of either end":       {"A:3-9", "A:1-3:9-12", "A:1-12", "A:4-8"},
 		"a cut across several pieces": {"A:1-3:5-7:9-11", "A:2-10", "A:1-11", "A:1:11"},
 		"a replica one behind":        {"A:1-10", "A:1-9", "A:1-10", "A:10"},
 		"another server's":            {"A:1-5", "B:1-5", "A:1-5,B:1-5", "A:1-5"},
-		"a tag is a source of its own": {
+		"a tag is a separate source": {
 			"A:1-5:load:1-5", "A:1-5", "A:1-5:load:1-5", "A:load:1-5",
 		},
 	}
@@ -183,11 +183,11 @@ func TestGTIDSetTravelsAsText(t *testing.T) {
 		t.Errorf("came back as %s", back.Executed)
 	}
 	if err := json.Unmarshal([]byte(`{"executed":"nonsense"}`), &back); err == nil {
-		t.Error("nonsense was taken for a set")
+		t.Error("invalid text was accepted as a set")
 	}
 }
 
-// FuzzGTIDSet: what is read prints so that it reads the same, and sets keep the laws of sets.
+// FuzzGTIDSet: a parsed set prints so that it parses to the same set, and sets follow the laws of sets.
 func FuzzGTIDSet(f *testing.F) {
 	f.Add(uuidA+":1-5:8", uuidA+":2,"+uuidB+":1-3")
 	f.Add("", uuidA+":backup:1-3")
@@ -200,7 +200,7 @@ func FuzzGTIDSet(f *testing.F) {
 		printed := a.String()
 		again, err := ParseGTIDSet(printed)
 		if err != nil || !again.Equal(a) || again.String() != printed {
-			t.Fatalf("%q prints as %q, which reads as %q (%v)", first, printed, again, err)
+			t.Fatalf("%q prints as %q, which parses as %q (%v)", first, printed, again, err)
 		}
 		b, err := ParseGTIDSet(second)
 		if err != nil {
@@ -215,25 +215,25 @@ func checkLaws(t *testing.T, a, b GTIDSet) {
 	union, onlyA, onlyB := a.Union(b), a.Subtract(b), b.Subtract(a)
 	both := a.Subtract(onlyA)
 	laws := map[string]bool{
-		"a union is the same either way round":            union.Equal(b.Union(a)),
-		"a union holds both":                              union.Contains(a) && union.Contains(b),
-		"a set contains itself and nothing":               a.Contains(a) && a.Contains(GTIDSet{}),
-		"a difference and what was taken away make all":   onlyA.Union(b).Equal(union),
-		"a difference shares nothing with what was taken": onlyA.Subtract(b).Equal(onlyA),
-		"what both have is the same either way round":     both.Equal(b.Subtract(onlyB)),
-		"every transaction is counted once":               union.Count() == onlyA.Count()+onlyB.Count()+both.Count(),
-		"empty is what counts none":                       union.Empty() == (union.Count() == 0),
-		"contained is what leaves nothing":                a.Contains(b) == onlyB.Empty(),
-		"equal sets print alike":                          a.Equal(b) == (a.String() == b.String()),
+		"a union does not depend on the order":                union.Equal(b.Union(a)),
+		"a union contains both":                               union.Contains(a) && union.Contains(b),
+		"a set contains itself and the empty set":             a.Contains(a) && a.Contains(GTIDSet{}),
+		"a difference and the subtracted set make the union":  onlyA.Union(b).Equal(union),
+		"a difference shares nothing with the subtracted set": onlyA.Subtract(b).Equal(onlyA),
+		"what both have does not depend on the order":         both.Equal(b.Subtract(onlyB)),
+		"every transaction is counted once":                   union.Count() == onlyA.Count()+onlyB.Count()+both.Count(),
+		"a set is empty if it counts none":                    union.Empty() == (union.Count() == 0),
+		"a set contains another if the difference is empty":   a.Contains(b) == onlyB.Empty(),
+		"equal sets print alike":                              a.Equal(b) == (a.String() == b.String()),
 	}
 	for law, holds := range laws {
 		if !holds {
-			t.Errorf("%s: not so for %q and %q", law, a, b)
+			t.Errorf("%s: false for %q and %q", law, a, b)
 		}
 	}
 }
 
-// gaps is a set with a gap after every transaction, as a client can make it that sets gtid_next.
+// gaps is a set with a gap after every transaction, as a client that sets gtid_next can make it.
 func gaps(tb testing.TB, first, count int) GTIDSet {
 	tb.Helper()
 	var text strings.Builder
@@ -248,7 +248,7 @@ func gaps(tb testing.TB, first, count int) GTIDSet {
 	return set
 }
 
-// manyGaps fill a status as large as the operator reads it.
+// manyGaps makes a status as large as the operator reads.
 const manyGaps = 81_075
 
 // TestSetsWithManyGapsAreQuick: a pass compares the sets of all members, and cannot be interrupted meanwhile.
@@ -282,7 +282,7 @@ func BenchmarkSubtract(b *testing.B) {
 	}
 }
 
-// TestSetsAgreeWithPlainOnes compares the operations with those of sets that list every transaction.
+// TestSetsAgreeWithPlainOnes compares the operations with those on sets that list every transaction.
 func TestSetsAgreeWithPlainOnes(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -327,7 +327,7 @@ func TestSetsAgreeWithPlainOnes(t *testing.T) {
 	}
 }
 
-// TestParseGTIDSetRepeatsLittle: its errors get into logs and statuses.
+// TestParseGTIDSetRepeatsLittle: its errors appear in logs and statuses.
 func TestParseGTIDSetRepeatsLittle(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
@@ -338,8 +338,8 @@ func TestParseGTIDSetRepeatsLittle(t *testing.T) {
 	}
 }
 
-// TestSubtractionGoesThroughBothSetsOnce: whoever may SET GTID_NEXT can make sets of very many intervals. With time in the square of their
-// number this would take minutes.
+// TestSubtractionGoesThroughBothSetsOnce: any client that may set GTID_NEXT can make sets of very many intervals. If the time grew with the
+// square of their number, this would take minutes.
 func TestSubtractionGoesThroughBothSetsOnce(t *testing.T) {
 	t.Parallel()
 	const intervals = 400_000

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// hollow says what a member has found to hold nothing; the first of these began there.
+// hollow makes a member report this set as hollow. The first transaction of the set began on this member.
 func hollow(set string) saying {
 	return func(t *testing.T, s *Status) {
 		t.Helper()
@@ -15,7 +15,7 @@ func hollow(set string) saying {
 	}
 }
 
-// judged says what the agent has found to hold nothing.
+// judged sets the transactions that the agent has found to change no row.
 func (s *scene) judged(set string) *scene {
 	s.local.Hollow = gtids(s.t, set)
 	return s
@@ -25,27 +25,28 @@ func TestHollowTransactionsAreNoWrites(t *testing.T) {
 	t.Parallel()
 	running := func() *scene { return member(t).asReplica().following() }
 	tellSteps(t, map[string]stepStory{
-		"a replica that made only hollow ones serves on": {
+		"a replica that made only hollow ones continues to serve": {
 			scene: running().having("A:1-10,B:1-2").judged("B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateReplicating},
-		"a row beside them makes it errant, and only that is named": {
+		"an additional row makes it errant, and the message names only the row": {
 			scene: running().having("A:1-10,B:1-3").judged("B:1-2").source("A:1-10", ""), verb: VerbNone, state: StateErrant, says: "has 1 transactions that the primary db-0 does not have: " + uuidB + ":3;"},
 		"until they are judged it is errant": {
 			scene: running().having("A:1-10,B:1").source("A:1-10", ""), verb: VerbNone, state: StateErrant},
-		"while the primary cannot be looked at it serves on": {
+		"while it cannot query the primary, it continues to serve": {
 			scene: running().having("A:1-10,B:1").knowing("A:1-10", "B:1").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), verb: VerbNone, state: StateReplicating},
-		"after a restart it turns to its primary": {
+		"after a restart it follows its primary": {
 			scene: member(t).asReplica().source("A:1-20", "").judged("B:1").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1") }),
 			verb:  VerbPointToSource, state: StateCatchingUp},
-		"they do not keep it from being copied over": {
+		"they do not prevent that a copy replaces its data": {
 			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-3").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbClone, state: StateCloning, needsCopy: true},
-		"a row among them does": {
+		"a row among them prevents that": {
 			scene: member(t).asReplica().source("A:1-90", "A:1-50").judged("B:1-2").with(func(l *Local) { l.Server.Executed = gtids(t, "A:1-10,B:1-3") }),
 			verb:  VerbNone, state: StateErrant},
 	})
 }
 
-// TestAReplicaThatRestartsWhileItsTransactionIsMatched: the primary's commit may wait for this very member, so it must not stay away.
+// TestAReplicaThatRestartsWhileItsTransactionIsMatched: the primary's commit may wait for this very member, so the member must follow the
+// primary.
 func TestAReplicaThatRestartsWhileItsTransactionIsMatched(t *testing.T) {
 	t.Parallel()
 	restarted := func(purged string) *scene {
@@ -53,18 +54,18 @@ func TestAReplicaThatRestartsWhileItsTransactionIsMatched(t *testing.T) {
 		return s.with(func(l *Local) { l.Source.Pending, l.Server.ReplicaAcks = gtids(t, "B:1"), true })
 	}
 	if got := ToJudge(restarted("").local); !got.Equal(gtids(t, "B:1")) {
-		t.Errorf("%q is judged, want what is under way there", got)
+		t.Errorf("%q is judged, want what is in progress on the primary", got)
 	}
 	tellSteps(t, map[string]stepStory{
-		"it turns to its primary": {
+		"it follows its primary": {
 			scene: restarted("").judged("B:1"), verb: VerbPointToSource, state: StateCatchingUp},
-		"also before it is judged, or if it is a row of elsewhere that both were given": {
+		"also before it is judged, or if it is a row of another server that both got": {
 			scene: restarted(""), verb: VerbPointToSource, state: StateCatchingUp},
-		"a row that the primary is not about to have keeps it away": {
+		"not if the primary does not have the row in progress": {
 			scene: restarted("").having("A:1-10,B:1-2"), verb: VerbNone, state: StateErrant, says: "has 1 transactions that the primary db-0 does not have: " + uuidB + ":2;"},
-		"where it needs a copy, a row has to be on the primary first": {
+		"if it needs a copy, a row must be on the primary first": {
 			scene: restarted("A:1-11"), verb: VerbNone, state: StateErrant, says: uuidB + ":1;"},
-		"a hollow one need not": {
+		"a hollow transaction need not be on the primary": {
 			scene: restarted("A:1-11").judged("B:1"), verb: VerbNone, state: StateWaiting, needsCopy: true},
 	})
 }
@@ -75,16 +76,16 @@ func TestAMemberTellsTheHollowOnesThatItsPrimaryLacks(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		"those that the primary lacks":                {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-3", ""), "B:4-5"},
-		"none once it has them":                       {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-5", ""), ""},
-		"none that it is about to have":               {member(t).asReplica().following().having("A:1-10,B:1").judged("B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), ""},
-		"a replica that does not run tells them, too": {member(t).asReplica().having("A:1-10,B:1").judged("B:1").source("A:1-10", ""), "B:1"},
-		"while it was never reached, its own":         {member(t).asReplica().having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1"},
-		"before it knows its primary, its own":        {member(t).having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = RoleReplica, uuidB }), "B:1"},
-		"a primary has none":                          {member(t).asPrimary(0).judged("B:1"), ""},
+		"those that are missing on the primary":        {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-3", ""), "B:4-5"},
+		"none once it has them":                        {member(t).asReplica().following().having("A:1-10,B:1-5").judged("B:1-5").source("A:1-10,B:1-5", ""), ""},
+		"none that the primary has in progress":        {member(t).asReplica().following().having("A:1-10,B:1").judged("B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), ""},
+		"a stopped replica reports them, too":          {member(t).asReplica().having("A:1-10,B:1").judged("B:1").source("A:1-10", ""), "B:1"},
+		"while the primary was never reached, its own": {member(t).asReplica().having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1"},
+		"before it knows its primary, its own":         {member(t).having("A:1-10,B:1-2").judged("B:1").with(func(l *Local) { l.HeldRole, l.Server.ServerUUID = RoleReplica, uuidB }), "B:1"},
+		"a primary has none":                           {member(t).asPrimary(0).judged("B:1"), ""},
 	} {
 		if got := NextStep(test.scene.local).Hollow; !got.Equal(gtids(t, test.want)) {
-			t.Errorf("%s: it tells %q, want %q", name, got, test.want)
+			t.Errorf("%s: the member reports %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -98,20 +99,20 @@ func TestWhatIsJudged(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		"what the primary lacks":                                 {member(t).asReplica().following().having("A:1-10,B:1-2").source("A:1-10", ""), "B:1-2"},
-		"without a look at the primary ever, its own":            {member(t).asReplica().following().having("A:1-10,B:1-2"), "B:1-2"},
-		"also where one failed":                                  {member(t).asReplica().having("A:1-10,B:1-2").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1-2"},
-		"what the primary is about to have, too":                 {member(t).asReplica().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), "B:1"},
-		"what a former look found":                               {member(t).asReplica().following().having("A:1-10,B:1-2").knowing("A:1-10", "B:1"), "B:1"},
-		"not what is only received":                              {member(t).asReplica().following().received("B:1").source("A:1-10", ""), ""},
-		"nothing on a primary":                                   {member(t).asPrimary(0), ""},
-		"nothing where somebody can write":                       {own(RoleReplica, "B:1").with(func(l *Local) { l.Server.SuperReadOnly = false }), ""},
-		"a replica without a primary: its own":                   {own(RoleReplica, "A:1-10,B:1-3"), "B:1-3"},
-		"the latest of many":                                     {own(RoleReplica, "B:1-5000"), "B:4001-5000"},
-		"a former primary is not kept from writing again":        {own(RolePrimary, "B:1-3"), ""},
-		"unless nobody tells it to":                              {own(RolePrimary, "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
-		"a volume of which nobody knows what it was, by and by":  {own("", "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
-		"a running replica whose agent restarted, at once: none": {own(RoleReplica, "A:1-3"), ""},
+		"what is missing on the primary":                           {member(t).asReplica().following().having("A:1-10,B:1-2").source("A:1-10", ""), "B:1-2"},
+		"if it has never queried the primary, its own":             {member(t).asReplica().following().having("A:1-10,B:1-2"), "B:1-2"},
+		"also if that failed":                                      {member(t).asReplica().having("A:1-10,B:1-2").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), "B:1-2"},
+		"what the primary has in progress, too":                    {member(t).asReplica().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), "B:1"},
+		"what an earlier query found":                              {member(t).asReplica().following().having("A:1-10,B:1-2").knowing("A:1-10", "B:1"), "B:1"},
+		"not what is only received":                                {member(t).asReplica().following().received("B:1").source("A:1-10", ""), ""},
+		"nothing on a primary":                                     {member(t).asPrimary(0), ""},
+		"nothing while clients can write":                          {own(RoleReplica, "B:1").with(func(l *Local) { l.Server.SuperReadOnly = false }), ""},
+		"a replica without a primary: its own":                     {own(RoleReplica, "A:1-10,B:1-3"), "B:1-3"},
+		"the latest of many":                                       {own(RoleReplica, "B:1-5000"), "B:4001-5000"},
+		"nothing on a former primary, which may take writes again": {own(RolePrimary, "B:1-3"), ""},
+		"unless it gets no assignment for a while":                 {own(RolePrimary, "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"a volume of unknown role, after a while":                  {own("", "B:1-3").with(func(l *Local) { l.Unassigned = judgeUnassigned }), "B:1-3"},
+		"a running replica whose agent restarted, at once: none":   {own(RoleReplica, "A:1-3"), ""},
 	} {
 		if got := ToJudge(test.scene.local); !got.Equal(gtids(t, test.want)) {
 			t.Errorf("%s: %q is judged, want %q", name, got, test.want)
@@ -126,15 +127,15 @@ func TestAReplicaThatHasNothingOfItsOwn(t *testing.T) {
 		scene *scene
 		want  bool
 	}{
-		"all is the primary's":                {running().source("A:1-10", ""), true},
-		"or was when it was looked at":        {running().having("A:1-99").knowing("A:1-10", ""), true},
-		"something is its own":                {running().having("A:1-10,B:1").source("A:1-10", ""), false},
-		"also if the primary will have it":    {running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), false},
-		"nobody knows":                        {running(), false},
-		"the primary cannot be looked at":     {running().knowing("A:1-10", "").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), false},
-		"it does not receive at present":      {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
-		"it follows another than it shall":    {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
-		"a primary, of which that means none": {member(t).asPrimary(0), false},
+		"everything is from the primary":           {running().source("A:1-10", ""), true},
+		"or was at the last query":                 {running().having("A:1-99").knowing("A:1-10", ""), true},
+		"it has a transaction of its own":          {running().having("A:1-10,B:1").source("A:1-10", ""), false},
+		"also if the primary has it in progress":   {running().having("A:1-10,B:1").source("A:1-10", "").with(func(l *Local) { l.Source.Pending = gtids(t, "B:1") }), false},
+		"it has never queried the primary":         {running(), false},
+		"it cannot query the primary":              {running().knowing("A:1-10", "").with(func(l *Local) { l.Source = &Source{Err: "no route"} }), false},
+		"it is not receiving now":                  {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.IO = "Connecting" }), false},
+		"it follows another primary than assigned": {running().source("A:1-10", "").with(func(l *Local) { l.Server.Channel.SourceHost = "db-2.pods" }), false},
+		"a primary": {member(t).asPrimary(0), false},
 	} {
 		if got := HasNothingOwn(test.scene.local); got != test.want {
 			t.Errorf("%s: %t", name, got)
@@ -142,7 +143,7 @@ func TestAReplicaThatHasNothingOfItsOwn(t *testing.T) {
 	}
 }
 
-// matched is healthy with a revision and confirmed members, whose primary knows its UUID.
+// matched is a healthy cluster with a revision and confirmed members, whose primary knows its UUID.
 func matched(t *testing.T, replicas int) *story {
 	t.Helper()
 	s := healthy(t, replicas, FullAcks(replicas))
@@ -164,32 +165,32 @@ func TestThePrimaryIsAskedToMatch(t *testing.T) {
 		story *story
 		want  string
 	}{
-		"nobody tells of any":                  {matched(t, 3), ""},
-		"one does":                             {tell(matched(t, 3), 1, hollow("B:1-2")), "B:1-2"},
-		"two do":                               {tell(tell(matched(t, 3), 1, hollow("B:1")), 2, hollow("B:5")), "B:1:5"},
-		"two of the same":                      {tell(tell(matched(t, 3), 1, has("A:1-10,B:1"), hollow("B:1")), 2, has("A:1-10,B:1"), hollow("B:1")), "B:1"},
-		"what it has already is not asked for": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, has("A:1-10,B:1")), "B:2"},
-		"nor what it is about to have": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, func(t *testing.T, s *Status) {
+		"no member reports any":            {matched(t, 3), ""},
+		"one member reports two":           {tell(matched(t, 3), 1, hollow("B:1-2")), "B:1-2"},
+		"two members report one each":      {tell(tell(matched(t, 3), 1, hollow("B:1")), 2, hollow("B:5")), "B:1:5"},
+		"two members report the same one":  {tell(tell(matched(t, 3), 1, has("A:1-10,B:1"), hollow("B:1")), 2, has("A:1-10,B:1"), hollow("B:1")), "B:1"},
+		"not what the primary already has": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, has("A:1-10,B:1")), "B:2"},
+		"nor what it has in progress": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 0, func(t *testing.T, s *Status) {
 			t.Helper()
 			s.Pending = gtids(t, "B:1-2")
 		}), ""},
-		"nor what began there":                       {tell(matched(t, 3), 1, hollow("A:99")), ""},
-		"1,000 at a time":                            {tell(matched(t, 3), 1, hollow("B:1-5000")), "B:4001-5000"},
-		"nor under what another one may have rows":   {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 2, has("A:1-10,B:1")), "B:2"},
-		"not of a member whose data is replaced":     {tell(matched(t, 3), 1, hollow("B:1"), needsCopy), ""},
-		"not while too few acknowledge":              {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.AckClients = 0 }), ""},
-		"not while the primary does not take writes": {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.State, s.Writable = StatePromoting, false }), ""},
-		"not while the primary is silent":            {tell(matched(t, 3), 1, hollow("B:1")).silent(0), ""},
+		"nor what began there": {tell(matched(t, 3), 1, hollow("A:99")), ""},
+		"1,000 at a time":      {tell(matched(t, 3), 1, hollow("B:1-5000")), "B:4001-5000"},
+		"nor GTIDs under which another member may have rows": {tell(tell(matched(t, 3), 1, hollow("B:1-2")), 2, has("A:1-10,B:1")), "B:2"},
+		"not of a member whose data is replaced":             {tell(matched(t, 3), 1, hollow("B:1"), needsCopy), ""},
+		"not while too few acknowledge":                      {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.AckClients = 0 }), ""},
+		"not while the primary does not take writes":         {tell(tell(matched(t, 3), 1, hollow("B:1")), 0, func(_ *testing.T, s *Status) { s.State, s.Writable = StatePromoting, false }), ""},
+		"not while the primary does not answer":              {tell(matched(t, 3), 1, hollow("B:1")).silent(0), ""},
 	} {
 		got := Decide(test.story.c).Matching
 		if test.want == "" {
 			if got != nil {
-				t.Errorf("%s: it asks for %+v", name, *got)
+				t.Errorf("%s: the request is %+v", name, *got)
 			}
 			continue
 		}
 		if got == nil || !got.GTIDs.Equal(gtids(t, test.want)) || got.Primary != "db-0" || got.Boot != "boot-db-0" || got.Epoch != 1 {
-			t.Errorf("%s: it asks for %+v, want %s of db-0", name, got, test.want)
+			t.Errorf("%s: the request is %+v, want %s of db-0", name, got, test.want)
 		}
 	}
 }
@@ -200,18 +201,18 @@ func TestAMemberMatchesOnlyAsThePrimaryThatIsMeant(t *testing.T) {
 		change func(now *Status, asked *Matching)
 		says   string
 	}{
-		"the primary that is meant":   {func(*Status, *Matching) {}, ""},
-		"a replica":                   {func(now *Status, _ *Matching) { now.HeldRole = RoleReplica }, "not the primary"},
-		"a later epoch":               {func(now *Status, _ *Matching) { now.Held.Epoch++ }, "not the primary"},
-		"an epoch of another":         {func(_ *Status, asked *Matching) { asked.Primary = "db-1" }, "not the primary"},
-		"another start":               {func(_ *Status, asked *Matching) { asked.Boot = "before" }, "restarted"},
-		"not confirmed":               {func(now *Status, _ *Matching) { now.Assignment = nil }, "restarted"},
-		"read-only":                   {func(now *Status, _ *Matching) { now.Writable = false }, "does not take writes"},
-		"too few acknowledge":         {func(now *Status, _ *Matching) { now.AcksEnforced = 3 }, "too few"},
-		"too many":                    {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1-1001") }, "more than 1000"},
-		"its own":                     {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "A:7") }, "of this server"},
-		"a server without a name":     {func(now *Status, _ *Matching) { now.ServerUUID = "" }, "of this server"},
-		"its own under a tag, hidden": {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1,"+uuidA+":tag:7") }, "of this server"},
+		"the primary that the request names": {func(*Status, *Matching) {}, ""},
+		"a replica":                          {func(now *Status, _ *Matching) { now.HeldRole = RoleReplica }, "not the primary"},
+		"a later epoch":                      {func(now *Status, _ *Matching) { now.Held.Epoch++ }, "not the primary"},
+		"an epoch of another primary":        {func(_ *Status, asked *Matching) { asked.Primary = "db-1" }, "not the primary"},
+		"another start":                      {func(_ *Status, asked *Matching) { asked.Boot = "before" }, "restarted"},
+		"not confirmed":                      {func(now *Status, _ *Matching) { now.Assignment = nil }, "restarted"},
+		"read-only":                          {func(now *Status, _ *Matching) { now.Writable = false }, "does not take writes"},
+		"too few acknowledge":                {func(now *Status, _ *Matching) { now.AcksEnforced = 3 }, "too few"},
+		"too many":                           {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1-1001") }, "more than 1000"},
+		"its own":                            {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "A:7") }, "of this server"},
+		"a server without a name":            {func(now *Status, _ *Matching) { now.ServerUUID = "" }, "of this server"},
+		"its own under a tag, among others":  {func(_ *Status, asked *Matching) { asked.GTIDs = gtids(t, "B:1,"+uuidA+":tag:7") }, "of this server"},
 	} {
 		now := *matched(t, 3).c.Members[0].Status
 		asked := Matching{Epoch: 1, Primary: "db-0", Boot: now.Boot, GTIDs: gtids(t, "B:1-1000")}
@@ -223,8 +224,8 @@ func TestAMemberMatchesOnlyAsThePrimaryThatIsMeant(t *testing.T) {
 	}
 }
 
-// TestHollowTransactionsDecideNoElection: after everything was deleted, members with different hollow ones are not taken for volumes that
-// went apart.
+// TestHollowTransactionsDecideNoElection: after everything was deleted, members with different hollow transactions do not count as volumes
+// that have diverged.
 func TestHollowTransactionsDecideNoElection(t *testing.T) {
 	t.Parallel()
 	last := rec(4, 1, "db-0", "db-1", "db-2")
@@ -238,7 +239,7 @@ func TestHollowTransactionsDecideNoElection(t *testing.T) {
 	wantNote(t, retained([]saying{has("A:1-10,B:1-2"), hollow("B:1")}, []saying{has("A:1-11")}), ReasonAdoptionBlocked, true, "no member holds every transaction") // B:2 is a row
 	rows := func(_ *testing.T, s *Status) { s.ServerUUID = uuidB }
 	notItsOwn := func(t *testing.T, s *Status) { t.Helper(); s.Hollow, s.ServerUUID = gtids(t, "B:1"), uuidA }
-	wantRecord(t, retained([]saying{has("A:1-10,B:1"), notItsOwn}, []saying{has("A:1-10,B:1"), rows}), rec(5, 0, "db-1")) // db-0 lacks what db-2 made
+	wantRecord(t, retained([]saying{has("A:1-10,B:1"), notItsOwn}, []saying{has("A:1-10,B:1"), rows}), rec(5, 0, "db-1")) // what db-2 made is missing on db-0
 }
 
 func TestSetsInParts(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// offered is an assignment of this release to a replica, for the start of mysqld that boot names.
+// offered is an assignment of this release to a replica, for the start of mysqld with the token boot.
 func offered(epoch, revision int64, boot string) Assignment {
 	return Assignment{Protocol: Protocol, Record: Record{Epoch: epoch, Revision: revision, Primary: "db-0"}, Role: RoleReplica, Boot: boot, InSync: true}
 }
@@ -25,17 +25,17 @@ func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 		next    Assignment
 		refused string
 	}{
-		"the first one ever":                                   {nil, offered(1, 1, "now"), ""},
-		"the same again, for this start of mysqld":             {&last, offered(3, 7, "now"), ""},
-		"a later revision":                                     {&last, offered(3, 8, "now").acknowledging(), ""},
-		"a later epoch":                                        {&last, offered(4, 1, "now").under("db-1"), ""},
-		"an earlier revision":                                  {&last, offered(3, 6, "now"), "revision 6"},
-		"an earlier epoch of a higher revision":                {&last, offered(2, 9, "now"), "epoch 2"},
-		"another primary in the same epoch":                    {&last, offered(3, 8, "now").under("db-1"), `"db-1"`},
-		"something else in the same revision: one was earlier": {&last, offered(3, 7, "now").acknowledging(), "different assignment"},
-		"meant for an earlier start of mysqld":                 {&last, offered(3, 8, "before"), "restarted"},
-		"the first one ever, meant for the Pod that was there": {nil, offered(1, 1, "before"), "restarted"},
-		"the first one ever, meant for no start of mysqld":     {nil, offered(1, 1, ""), "restarted"},
+		"the first one ever":                                            {nil, offered(1, 1, "now"), ""},
+		"the same again, for this start of mysqld":                      {&last, offered(3, 7, "now"), ""},
+		"a later revision":                                              {&last, offered(3, 8, "now").acknowledging(), ""},
+		"a later epoch":                                                 {&last, offered(4, 1, "now").under("db-1"), ""},
+		"an earlier revision":                                           {&last, offered(3, 6, "now"), "revision 6"},
+		"an earlier epoch of a higher revision":                         {&last, offered(2, 9, "now"), "epoch 2"},
+		"another primary in the same epoch":                             {&last, offered(3, 8, "now").under("db-1"), `"db-1"`},
+		"a different one of the same revision: another one was earlier": {&last, offered(3, 7, "now").acknowledging(), "different assignment"},
+		"meant for an earlier start of mysqld":                          {&last, offered(3, 8, "before"), "restarted"},
+		"the first one ever, meant for the Pod that was there":          {nil, offered(1, 1, "before"), "restarted"},
+		"the first one ever, meant for no start of mysqld":              {nil, offered(1, 1, ""), "restarted"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAcceptRefusesWhatComesTooLate(t *testing.T) {
 			}
 			var stale *StaleError
 			if !errors.As(err, &stale) || !strings.Contains(stale.Reason, test.refused) {
-				t.Errorf("got %v, want a refusal that speaks of %q", err, test.refused)
+				t.Errorf("got %v, want a refusal that contains %q", err, test.refused)
 			}
 		})
 	}
@@ -67,10 +67,10 @@ func TestFollowed(t *testing.T) {
 		now  Status
 		want bool
 	}{
-		"told nothing yet":                  {Status{Protocol: Protocol}, false},
-		"told this":                         {Status{Protocol: Protocol, Assignment: &wanted}, true},
-		"told this in an earlier revision":  {Status{Protocol: Protocol, Assignment: &before}, false},
-		"told this, by an agent of another": {Status{Protocol: Protocol + 1, Assignment: &wanted}, true},
+		"no assignment yet":                      {Status{Protocol: Protocol}, false},
+		"this assignment":                        {Status{Protocol: Protocol, Assignment: &wanted}, true},
+		"this assignment in an earlier revision": {Status{Protocol: Protocol, Assignment: &before}, false},
+		"this assignment, reported by an agent of another protocol": {Status{Protocol: Protocol + 1, Assignment: &wanted}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -81,19 +81,19 @@ func TestFollowed(t *testing.T) {
 		})
 	}
 	if wanted.acknowledging().Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
-		t.Error("an agent that was told something else is taken to follow")
+		t.Error("an agent with another assignment counts as following this one")
 	}
 	slow, fast := wanted, wanted
 	slow.CopyLimit, fast.CopyLimit = 1<<20, 2<<20
 	if !slow.Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
-		t.Error("an agent that does not know the limit of copies is told again and again")
+		t.Error("an agent that does not know the limit of copies gets it again and again")
 	}
 	if slow.Followed(Status{Protocol: Protocol, Assignment: &fast}) {
-		t.Error("an agent is not told that the limit of copies has changed")
+		t.Error("an agent does not get the changed limit of copies")
 	}
 }
 
-// TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce: they keep and repeat what they were told without it.
+// TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce: they keep and repeat their assignment without the limit.
 func TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce(t *testing.T) {
 	t.Parallel()
 	for what, limit := range map[string]int64{"a limit": 32 << 20, "none": 0} {
@@ -108,36 +108,37 @@ func TestDecideTellsAgentsThatDoNotKnowTheLimitOfCopiesOnce(t *testing.T) {
 		}
 		got := Decide(s.c)
 		if !got.Record.Equal(s.c.Record) {
-			t.Errorf("%s: the record is written anew: %+v", what, got.Record)
+			t.Errorf("%s: the record is written again: %+v", what, got.Record)
 		}
 		for name, wanted := range got.Assignments {
 			if member, _ := s.c.member(name); !wanted.Followed(*member.Status) {
-				t.Errorf("%s: %s is told again: %+v", what, name, wanted)
+				t.Errorf("%s: %s gets the assignment again: %+v", what, name, wanted)
 			}
 			if limit := wanted.CopyLimit; wanted.Role == RoleReplica && limit == 0 {
-				t.Errorf("%s: %s is told nothing, which is how agents repeat what they do not know", what, name)
+				t.Errorf("%s: %s gets no limit, as if its agent did not know the field", what, name)
 			}
 		}
 	}
 }
 
-// TestAFormerAgentDoesNotRepeatHowManyMembersThereShallBe: it is told once all the same, and nobody counts revisions on for it.
+// TestAFormerAgentDoesNotRepeatHowManyMembersThereShallBe: it gets the number once nevertheless, and the operator does not keep raising the
+// revision for it.
 func TestAFormerAgentDoesNotRepeatHowManyMembersThereShallBe(t *testing.T) {
 	t.Parallel()
 	told := Assignment{Protocol: Protocol, Record: Record{Epoch: 3, Revision: 7, Primary: "db-0"}, Role: RolePrimary, Boot: "now"}
 	wanted := told
 	wanted.Members = 3
 	if wanted.contradicts(&told) || !wanted.Followed(Status{Protocol: Protocol, Assignment: &told}) {
-		t.Error("it is asked again and again")
+		t.Error("the agent gets the assignment again and again")
 	}
 	more := wanted
 	more.Members = 5
 	if more.contradicts(&wanted) || more.Followed(Status{Protocol: Protocol, Assignment: &wanted}) {
-		t.Error("an agent of this release does not hear that there shall be more")
+		t.Error("an agent of this release does not get the higher number of members")
 	}
 }
 
-// accepted is what members say that accepted what they are told in the story's record.
+// accepted makes all members report the assignments of the story's record as accepted.
 func (s *story) accepted() *story {
 	for name, assignment := range assignments(s.c) {
 		member, _ := s.c.member(name)
@@ -148,18 +149,18 @@ func (s *story) accepted() *story {
 
 func TestDecideSaysSomethingElseOnlyInALaterRevision(t *testing.T) {
 	t.Parallel()
-	t.Run("everybody was told what is still right: nothing is written", func(t *testing.T) {
+	t.Run("all assignments are still right: nothing is written", func(t *testing.T) {
 		t.Parallel()
 		s := healthy(t, 3, 1).accepted()
 		wantRecord(t, s, s.c.Record)
 		if again := Decide(s.c); len(again.Assignments) != 3 {
-			t.Errorf("it assigns %v", again.Assignments)
+			t.Errorf("the operator assigns %v", again.Assignments)
 		}
 	})
 	differs := map[string]*story{
-		"the primary was told to wait for one acknowledgement more": healthy(t, 3, 1).accepted().hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2})),
-		"the primary shall be told who is silent":                   healthy(t, 3, 1).accepted().hears(2, StateWaiting, fresh),
-		"before its agent restarted, and nobody has spoken since": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2}),
+		"the primary was assigned one acknowledgement more": healthy(t, 3, 1).accepted().hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2})),
+		"the primary must get the silent members":           healthy(t, 3, 1).accepted().hears(2, StateWaiting, fresh),
+		"before its agent restarted, without an assignment since": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), lastTold(Assignment{Role: RolePrimary, Acks: 2}),
 			func(_ *testing.T, s *Status) { s.Assignment = nil }),
 	}
 	for name, s := range differs {
@@ -170,11 +171,11 @@ func TestDecideSaysSomethingElseOnlyInALaterRevision(t *testing.T) {
 			wantRecord(t, s, want)
 			s.c.Record = want
 			if got := Decide(s.c); !got.Record.Equal(want) || got.Assignments["db-0"].Record.Revision != want.Revision {
-				t.Errorf("the next pass decides %+v, want that it is told in revision %d", got, want.Revision)
+				t.Errorf("the next pass decides %+v, want an assignment of revision %d", got, want.Revision)
 			}
 		})
 	}
-	t.Run("a new start of mysqld is no reason", func(t *testing.T) {
+	t.Run("a restart of mysqld does not change the record", func(t *testing.T) {
 		t.Parallel()
 		s := healthy(t, 2, 1).accepted()
 		s.c.Members[0].Status.Boot = "another"
@@ -182,7 +183,7 @@ func TestDecideSaysSomethingElseOnlyInALaterRevision(t *testing.T) {
 	})
 }
 
-// lastTold is the last assignment that a member of the story's record accepted.
+// lastTold is the last assignment of the story's record that a member accepted.
 func lastTold(a Assignment) saying {
 	return func(_ *testing.T, s *Status) {
 		a.Record = s.Held
@@ -207,21 +208,21 @@ func TestDecideStandsStillWhenTheResourceIsOlderThanItsMembers(t *testing.T) {
 	restored.c.Members[0].Status.Held.Revision = 12
 	wantNote(t, restored, ReasonRecordOutdated, true, "db-0", "revision 12", "delete it and apply it again")
 	if got := Decide(restored.c); got.Assignments != nil || !got.Record.Equal(restored.c.Record) || got.Scale != 3 {
-		t.Errorf("it does something all the same: %+v", got)
+		t.Errorf("the operator acts nevertheless: %+v", got)
 	}
 	foreign := healthy(t, 3, 1)
 	foreign.c.Members[2].Status.Held.Epoch = 5
 	wantNote(t, foreign, ReasonRecordOutdated, true, "db-2", "epoch 5", "its own volume")
 	got := Decide(foreign.c)
 	if _, told := got.Assignments["db-2"]; told || len(got.Assignments) != 2 {
-		t.Errorf("the others are to go on without it: %+v", got.Assignments)
+		t.Errorf("the others must continue without it: %+v", got.Assignments)
 	}
-	for what, s := range map[string]*story{"the primary holds this record": healthy(t, 3, 1), "the primary is not heard": healthy(t, 3, 1).silent(0)} {
+	for what, s := range map[string]*story{"the primary holds this record": healthy(t, 3, 1), "the primary does not answer": healthy(t, 3, 1).silent(0)} {
 		s.c.Members[2].Status.Held.Revision = 12
 		wantNote(t, s, ReasonRecordOutdated, true, "db-2", "revision 12")
 		got := Decide(s.c)
 		if _, told := got.Assignments["db-2"]; told || !got.Record.Equal(s.c.Record) {
-			t.Errorf("a replica holds a later revision and %s: the record becomes %+v, told are %+v", what, got.Record, got.Assignments)
+			t.Errorf("a replica holds a later revision and %s: the record becomes %+v, the assignments are %+v", what, got.Record, got.Assignments)
 		}
 	}
 }
@@ -237,13 +238,13 @@ func TestDecideDoesNotCountOnAgentsOfAnotherRelease(t *testing.T) {
 			wantRecord(t, s, s.c.Record)
 			wantNote(t, s, ReasonAgentRelease, false, name+" release", "db-0, db-2", "--agent-image")
 			if got := Decide(s.c); len(got.Assignments) != 3 || got.Assignments["db-0"].Boot != "boot-db-0" {
-				t.Errorf("they are not told their roles: %+v", got.Assignments)
+				t.Errorf("they do not get their roles: %+v", got.Assignments)
 			}
 			stays := map[string]*story{
-				"does not join":                healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, other),
-				"is not believed to be silent": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, fresh, other),
-				"raises nothing":               healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), other).hears(1, StateReplicating, acking),
-				"lets nobody leave":            healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2"), other).hears(2, StateWaiting, fresh),
+				"does not join":            healthy(t, 2, 1).on(1, 0, "db-0").hears(0, StateWriting, enforces(0, 0)).hears(1, StateReplicating, other),
+				"does not count as silent": healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2")).hears(2, StateWaiting, fresh, other),
+				"does not raise a promise": healthy(t, 2, 1).on(1, 0, "db-0", "db-1").hears(0, StateWriting, enforces(1, 1), other).hears(1, StateReplicating, acking),
+				"lets no member leave":     healthy(t, 3, 1).hears(0, StateWriting, enforces(1, 2), knows("db-2"), other).hears(2, StateWaiting, fresh),
 			}
 			for what, s := range stays {
 				if got := Decide(s.c).Record; !sameSay(got, s.c.Record) {
@@ -252,13 +253,13 @@ func TestDecideDoesNotCountOnAgentsOfAnotherRelease(t *testing.T) {
 			}
 			degraded := healthy(t, 2, 1).hears(0, StateWriting, enforces(1, 0), shortFor(60), other).silent(1)
 			if got := Decide(degraded.c).Record; got.RequiredAcks != 0 {
-				t.Errorf("a promise that cannot be kept is not taken back: %+v", got)
+				t.Errorf("a promise that cannot be kept is not lowered: %+v", got)
 			}
 		})
 	}
 }
 
-// sameSay compares records without their numbers.
+// sameSay compares records without their revisions.
 func sameSay(a, b Record) bool {
 	a.Revision = b.Revision
 	return a.Equal(b)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWhenARelayLogIsFull: it is once nothing comes through for some seconds, and is no more once half of it is applied, or what comes
-// never has to wait.
+// TestWhenARelayLogIsFull: it is full once the receiver has completed nothing for some seconds. It is no longer full once half of it is
+// applied, or once the receiver has not had to wait for a minute.
 func TestWhenARelayLogIsFull(t *testing.T) {
 	t.Parallel()
 	type moment struct {
@@ -16,16 +16,16 @@ func TestWhenARelayLogIsFull(t *testing.T) {
 		space    int64
 		want     bool
 	}
-	const limit = 100 // each story begins with room, and A:1-5 received
+	const limit = 100 // each story begins with room, and with A:1-5 received
 	for name, story := range map[string][]moment{
 		"there is room": {{0, false, "A:1-5", 10, false}, {time.Hour, false, "A:1-5", 10, false}},
-		"the applier is slow, and what is received still moves on": {
+		"the applier is slow, and the receiver still completes transactions": {
 			{0, true, "A:1-5", 100, false}, {4 * time.Second, true, "A:1-6", 100, false}, {4 * time.Second, true, "A:1-7", 100, false}},
-		"it waits now and then": {
+		"the receiver waits now and then": {
 			{0, true, "A:1-5", 100, false}, {4 * time.Second, false, "A:1-5", 100, false}, {4 * time.Second, true, "A:1-5", 100, false}, {4 * time.Second, true, "A:1-5", 100, false}},
-		"nothing comes through any more": {
+		"the receiver completes nothing any more": {
 			{0, false, "A:1-5", 90, false}, {time.Second, true, "A:1-5", 100, false}, {4 * time.Second, true, "A:1-5", 100, false}, {time.Second, true, "A:1-5", 100, true}},
-		"a little is applied, which is no reason": {
+		"a little is applied, which is not enough": {
 			{0, true, "A:1-5", 100, false}, {5 * time.Second, true, "A:1-5", 100, true}, {time.Second, false, "A:1-9", 80, true}, {30 * time.Second, true, "A:1-9", 100, true},
 			{time.Second, false, "A:1-10", 80, true}, {50 * time.Second, false, "A:1-10", 80, true}},
 		"half is applied": {
@@ -33,7 +33,7 @@ func TestWhenARelayLogIsFull(t *testing.T) {
 		"it fills up again": {
 			{0, true, "A:1-5", 100, false}, {5 * time.Second, true, "A:1-5", 100, true}, {time.Second, false, "A:1-9", 49, false}, {time.Second, true, "A:1-9", 100, false},
 			{5 * time.Second, true, "A:1-9", 100, true}},
-		"it need not wait for a minute": {
+		"the receiver does not wait for a minute": {
 			{0, true, "A:1-5", 100, false}, {5 * time.Second, true, "A:1-5", 100, true}, {time.Second, false, "A:1-9", 70, true}, {time.Minute, false, "A:1-9", 70, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,14 +44,14 @@ func TestWhenARelayLogIsFull(t *testing.T) {
 				now = now.Add(at.after)
 				room = room.Look(now, Server{RelayLogLimit: limit, Channel: Channel{IO: "Yes", WaitsForRoom: at.waits, Retrieved: gtids(t, at.received), RelayLogSpace: at.space}})
 				if room.Full() != at.want {
-					t.Errorf("moment %d: it is full: %t", i, room.Full())
+					t.Errorf("moment %d: the relay log is full: %t", i, room.Full())
 				}
 			}
 		})
 	}
 }
 
-// TestAReceiverThatDoesNotRunIsNoSign: nobody has fetched the stopped applier's log when a minute passes.
+// TestAReceiverThatDoesNotRunIsNoSign: a minute without waiting does not count if the receiver does not run, because nothing was received.
 func TestAReceiverThatDoesNotRunIsNoSign(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -61,7 +61,7 @@ func TestAReceiverThatDoesNotRunIsNoSign(t *testing.T) {
 	}
 	room := look(look(Room{}, 0, Channel{IO: "Yes", WaitsForRoom: true}), time.Minute, Channel{IO: "Yes", WaitsForRoom: true})
 	if room = look(look(room, 2*time.Minute, Channel{IO: "No"}), 9*time.Minute, Channel{IO: "No"}); !room.Full() {
-		t.Error("it acknowledges again, and could receive nothing")
+		t.Error("the member acknowledges again although it cannot receive")
 	}
 }
 
@@ -80,22 +80,22 @@ func TestAMemberWithAFullRelayLog(t *testing.T) {
 		l.Server.Channel.SQL, l.Server.Channel.SQLErrno, l.Server.Channel.SQLError = "No", 1062, "Duplicate entry"
 	}
 	tellSteps(t, map[string]stepStory{
-		"it acknowledges no more, so that the primary knows": {
+		"it stops acknowledging, so that the primary knows": {
 			scene: full(), verb: VerbStopAcknowledging, state: StateCatchingUp, says: "the applier does not keep up"},
-		"also where its applier failed": {
+		"also if its applier failed": {
 			scene: full().with(failed), verb: VerbStopAcknowledging, state: StateCatchingUp, says: "the applier does not run"},
-		"it receives on, without acknowledging": {
+		"it continues to receive, without acknowledging": {
 			scene: silent().with(func(l *Local) { l.Server.Channel.IO = "No" }), verb: VerbStartReplica, state: StateCatchingUp, says: "relay log is full"},
-		"it is asked to acknowledge, and does not yet": {
+		"its assignment lets it acknowledge, and it does not yet": {
 			scene: silent().with(lagging), verb: VerbNone, state: StateCatchingUp, says: "acknowledges no commits while its relay log is full"},
 		"the applier that failed is reported": {
 			scene: silent().with(failed), verb: VerbNone, state: StateBroken, says: "Duplicate entry; acknowledges no commits"},
-		"one that has room again acknowledges": {
+		"a member that has room again acknowledges": {
 			scene: silent().with(func(l *Local) { l.RelayLogFull = false }), verb: VerbStartAcknowledging, state: StateReplicating},
 	})
 }
 
-// TestContinueDoesNotWaitForAFullRelayLog: once the member has stopped acknowledging, the primary has too few replicas that do.
+// TestContinueDoesNotWaitForAFullRelayLog: once the member has stopped acknowledging, the primary has too few acknowledging replicas.
 func TestContinueDoesNotWaitForAFullRelayLog(t *testing.T) {
 	t.Parallel()
 	record := Record{Primary: "db-0", Epoch: 1, Revision: 5, InSync: []string{"db-0", "db-1"}, RequiredAcks: 1}

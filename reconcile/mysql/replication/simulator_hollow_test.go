@@ -1,12 +1,12 @@
 package replication
 
-// mostFlushes is how many transactions of a simulated life hold nothing.
+// mostFlushes limits the transactions of a simulated cluster that change no row.
 const mostFlushes = 60
 
-// flush is a statement such as FLUSH STATUS on a member that takes no writes: it gets a GTID of the member's own, and changes nothing. On
-// the primary on record it is as any other transaction of the primary's. One that waits to be confirmed is taken for one that lost data
-// while a replica already has what it flushed since it was looked at; that passes with the next look, and is left out here, as is who will
-// be the first primary.
+// flush is a statement such as FLUSH STATUS on a member that takes no writes: it gets a GTID of the member's own, and changes no row. On
+// the primary on record it is like any other transaction of the primary. On a primary that waits to be confirmed it is left out. If a
+// replica already has what such a primary flushed since its last status, the primary seems to have lost data until its next status. The
+// choice of the first primary is left out, too.
 func (w *world) flush(m *simulated) {
 	isFirst := m.vol.origin.unused() && w.record.Primary == ""
 	if !m.sql.up || !m.sql.readOnly || m.name == w.record.Primary || isFirst || len(w.ledger) >= w.mayWrite || len(w.all(w.hollow)) >= mostFlushes {
@@ -21,7 +21,7 @@ func (w *world) flush(m *simulated) {
 	m.commit(n)
 }
 
-// acknowledge notes that a client has heard of its commit; nobody waits for those without content.
+// acknowledge records that a client has got the answer to its commit. No client waits for transactions without content.
 func (w *world) acknowledge(n int) {
 	if !w.hollow.has(n) {
 		w.acked.add(n)
@@ -34,7 +34,7 @@ func (w *world) all(of transactions) []int {
 	return numbers
 }
 
-// judge is an agent's look into the binary log, which at times does not get far enough.
+// judge simulates the agent reading the binary log, which at times does not read far enough.
 func (w *world) judge(m *simulated, local *Local) {
 	a := &m.agent
 	if wanted := ToJudge(*local); !wanted.Empty() && w.random.IntN(4) > 0 {
@@ -54,7 +54,7 @@ func (w *world) one(n int) GTIDSet {
 	return w.set(only)
 }
 
-// imagine asks what a member would do if somebody had written a row there: never serve clients, never have its data replaced.
+// imagine checks what a member would do if a client had written a row there: it must not serve clients, and its data must not be replaced.
 func (w *world) imagine(m *simulated, local Local) {
 	if local.Source == nil || local.Source.Err != "" {
 		return
@@ -67,7 +67,7 @@ func (w *world) imagine(m *simulated, local Local) {
 	}
 }
 
-// sendMatching sends what the operator asks of the primary, or holds it up, or loses it.
+// sendMatching sends the operator's request to the primary, or delays or loses it.
 func (w *world) sendMatching(asked *Matching) {
 	if asked == nil {
 		return
@@ -80,7 +80,7 @@ func (w *world) sendMatching(asked *Matching) {
 	w.match(to, *asked)
 }
 
-// match is an agent that commits empty transactions, by what it saw when it last looked.
+// match simulates an agent that commits empty transactions, decided by its last status.
 func (w *world) match(m *simulated, asked Matching) {
 	if !m.agent.up || !m.pod || m.deaf || !m.sql.up || AcceptMatching(m.agent.status, asked) != nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxTransactions bounds what one simulated life writes.
+// maxTransactions limits the writes of a simulated cluster.
 const maxTransactions = 512
 
 // transactions is a set of the simulation's transactions, by their number in the world's ledger.
@@ -45,22 +45,22 @@ func (s transactions) each(visit func(n int)) {
 	}
 }
 
-// commit is a transaction in a primary's binary log that waits for acknowledgements, AFTER_SYNC: replicas may have it already, the
-// client has heard nothing.
+// commit is a transaction in a primary's binary log that waits for acknowledgements, AFTER_SYNC. Replicas may have it already, and the
+// client has no answer yet.
 type commit struct {
 	number int
 	acks   map[*simulated]bool
 }
 
-// volume is what outlives a member's Pod.
+// volume is what survives a member's Pod.
 type volume struct {
 	made   bool // mysqld has initialised it
-	life   int  // of the cluster resource under which it was made
+	life   int  // of the MySQLCluster under which it was made
 	origin Origin
 	held   Record
 	last   *Assignment
 	role   Role
-	// executed is what gtid_executed says, data what is really there: a copy that broke off leaves the one without the other.
+	// executed is gtid_executed, data is what is really there: an interrupted copy leaves the former without the latter.
 	executed, data transactions
 	binlog         []int // in commit order
 	purged         transactions
@@ -68,7 +68,7 @@ type volume struct {
 	source    string
 	retrieved transactions
 	relay     []int // received, not applied
-	copied    bool  // performance_schema.clone_status says that the last copy went through
+	copied    bool  // performance_schema.clone_status reports that the last copy succeeded
 }
 
 // has is everything that the volume holds, applied or only received.
@@ -119,9 +119,9 @@ type simulated struct {
 	vol     volume
 	sql     server
 	agent   sidecar
-	// deaf members cannot be reached by the operator, cut ones neither reach the primary nor are reached by replicas.
+	// deaf members cannot be reached by the operator. cut members can neither reach the primary nor be reached by replicas.
 	deaf, cut bool
-	// ghost is what a lost volume held; it counts for the record's promise until the record lets the member go.
+	// ghost is what a lost volume held. It counts for the record's promise until the member leaves the record.
 	ghost transactions
 }
 
@@ -132,10 +132,10 @@ func newSimulated(ordinal int) *simulated {
 	}
 }
 
-// writable says whether clients can write here.
+// writable reports whether clients can write here.
 func (m *simulated) writable() bool { return m.sql.up && !m.sql.readOnly }
 
-// crash ends mysqld. What waited for acknowledgements is in the binary log and will be committed by recovery.
+// crash ends mysqld. Transactions that waited for acknowledgements are in the binary log, and recovery will commit them.
 func (m *simulated) crash() {
 	for _, waiting := range m.sql.waiting {
 		m.commit(waiting.number)
@@ -148,7 +148,7 @@ func (m *simulated) commit(n int) {
 	m.vol.data.add(n)
 }
 
-// boot starts mysqld as the configuration makes it start: read-only, replication stopped, acknowledgements off.
+// boot starts mysqld as its configuration demands: read-only, replication stopped, acknowledgements off.
 func (m *simulated) boot() {
 	if !m.vol.made {
 		m.vol.made, m.vol.origin = true, OriginFresh
@@ -156,7 +156,7 @@ func (m *simulated) boot() {
 	m.sql = server{up: true, readOnly: true, start: m.sql.start + 1}
 }
 
-// killPod ends mysqld and agent; the Pod's containers start anew later.
+// killPod ends mysqld and agent; the Pod's containers start again later.
 func (m *simulated) killPod() {
 	m.crash()
 	m.agent = sidecar{}
@@ -175,7 +175,7 @@ func (m *simulated) apply() {
 	}
 }
 
-// logged is everything in the binary log, finished or waiting: what replicas can get.
+// logged is everything in the binary log, finished or waiting: what replicas can receive.
 func (m *simulated) logged() transactions {
 	all := m.vol.executed
 	for _, waiting := range m.sql.waiting {
@@ -184,7 +184,7 @@ func (m *simulated) logged() transactions {
 	return all
 }
 
-// acknowledged notes one replica's acknowledgement, which covers everything before it, and finishes what has enough.
+// acknowledged records one replica's acknowledgement, which covers everything before it, and finishes commits with enough acknowledgements.
 func (m *simulated) acknowledged(by *simulated, n int, heard func(int)) {
 	for _, waiting := range m.sql.waiting {
 		if waiting.number <= n {
@@ -194,7 +194,7 @@ func (m *simulated) acknowledged(by *simulated, n int, heard func(int)) {
 	m.finish(heard)
 }
 
-// finish lets the commits at the front go on that have all their acknowledgements.
+// finish completes the commits at the front that have all their acknowledgements.
 func (m *simulated) finish(heard func(int)) {
 	for len(m.sql.waiting) > 0 && len(m.sql.waiting[0].acks) >= m.sql.sourceAcks {
 		n := m.sql.waiting[0].number
@@ -215,7 +215,7 @@ func (w *world) ackClients(m *simulated) int {
 	return count
 }
 
-// The agent's turn, as reconcile/mysql/agent makes it: look, settle, decide, report; acting is an event of its own.
+// The agent's turn, as in reconcile/mysql/agent: observe, settle, decide, report. Acting is a separate event.
 func (w *world) look(m *simulated) {
 	a := &m.agent
 	if !m.sql.up {
@@ -252,7 +252,7 @@ func (w *world) look(m *simulated) {
 		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
 	}
 	if local.Server.Channel.running() && !step.Errant.Subtract(w.set(w.hollow)).Empty() {
-		w.violated("%s is taken for errant while it replicates: %s", m.name, step.Message)
+		w.violated("%s counts as errant while it replicates: %s", m.name, step.Message)
 	}
 	w.report(m, local, step)
 	if step.Verb != VerbNone {
@@ -305,7 +305,7 @@ func (w *world) report(m *simulated, local Local, step Step) {
 	}
 }
 
-// assign is what an agent does with an assignment: it refuses what is stale and keeps the record before it follows it.
+// assign simulates an agent that gets an assignment: it refuses a stale one, and stores the record before it follows it.
 func (m *simulated) assign(next Assignment) bool {
 	if Accept(m.vol.held, m.vol.last, m.agent.status.Boot, next) != nil {
 		return false
@@ -316,7 +316,7 @@ func (m *simulated) assign(next Assignment) bool {
 	return true
 }
 
-// act carries the pending step out, unless mysqld has restarted since it was looked at: a restart takes longer than that.
+// act carries out the pending step, unless mysqld has restarted since the observation: a restart takes longer than that.
 func (w *world) act(m *simulated) {
 	step := m.agent.pending
 	m.agent.pending = nil
@@ -327,7 +327,7 @@ func (w *world) act(m *simulated) {
 	switch step.Verb {
 	case VerbNone:
 	case VerbSetReadOnly:
-		s.readOnly = len(s.waiting) == 0 // it waits for commits under way
+		s.readOnly = len(s.waiting) == 0 // it waits for commits in progress
 	case VerbStopReplica:
 		s.io, s.sql, s.connected, s.ackActive, s.ioErrno = false, false, false, false, 0
 	case VerbStopReceiver:
@@ -360,13 +360,13 @@ func (w *world) act(m *simulated) {
 	}
 }
 
-// forget sets the channel up anew: relay logs are thrown away.
+// forget sets up the channel again, which deletes relay logs.
 func (m *simulated) forget(source string) {
 	m.sql.io, m.sql.sql, m.sql.connected, m.sql.ackActive, m.sql.ioErrno = false, false, false, false, 0
 	m.vol.source, m.vol.relay, m.vol.retrieved = source, nil, transactions{}
 }
 
-// clone replaces the member's data by the donor's, or breaks off in the middle, which leaves nothing.
+// clone replaces the member's data with the donor's. Or it is interrupted in the middle, which leaves no data.
 func (w *world) clone(m *simulated) {
 	donor := w.named(m.agent.view.Assignment.SourceHost)
 	m.vol.origin = OriginFresh
@@ -374,7 +374,7 @@ func (w *world) clone(m *simulated) {
 		return
 	}
 	if dropped := m.vol.has().without(donor.logged()).without(w.hollow); !dropped.empty() {
-		w.violated("%s is cloned over although %s lacks %v of its transactions", m.name, donor.name, w.set(dropped))
+		w.violated("a copy replaces %s although %s does not have its transactions %v", m.name, donor.name, w.set(dropped))
 	}
 	kept := volume{made: true, life: m.vol.life, origin: OriginFresh, held: m.vol.held, role: m.vol.role, last: m.vol.last}
 	kept.executed = m.vol.executed

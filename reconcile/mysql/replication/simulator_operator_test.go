@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// pass is one pass of the operator, which can end anywhere.
+// pass is one pass of the operator, which can end at any point.
 type pass struct {
 	stage string
-	// stale makes a restarted operator begin with an earlier record than the one written last.
+	// stale makes a restarted operator begin with an earlier record than the last one written.
 	stale    bool
 	version  int
 	seen     Cluster
@@ -25,7 +25,7 @@ const (
 	stageAssign = "assign"
 )
 
-// operate does the next bit of the operator's pass.
+// operate takes the next step of the operator's pass.
 func (w *world) operate() {
 	switch p := &w.operator; p.stage {
 	case stageBegin:
@@ -74,13 +74,13 @@ func (w *world) ask(p *pass) {
 	}
 }
 
-// decide writes what has to be written; only if the record stands does the pass go on to assign.
+// decide writes the record if it must change. Only if the record is unchanged, the pass continues with the assignments.
 func (w *world) decide(p *pass) {
 	p.decision = Decide(p.seen)
 	if p.version == w.version {
 		w.note = p.decision.Note
 		if w.note != nil && w.note.Reason == ReasonPrimaryDataLost {
-			w.violated("no primary has lost anything: %s", w.note.Message)
+			w.violated("no primary has lost data: %s", w.note.Message)
 		}
 	}
 	if p.decision.Scale > 0 && p.decision.Scale != w.scale && p.version == w.version {
@@ -135,14 +135,14 @@ func (w *world) send(p *pass) {
 	}
 }
 
-// message is an assignment that was sent, or a request to match, and that nobody waits for any more.
+// message is a delayed assignment or request to match, for which no sender waits any more.
 type message struct {
 	to    *simulated
 	says  Assignment
 	match *Matching
 }
 
-// arrive lets any one of the assignments under way arrive, perhaps not for the last time; no order holds between them.
+// arrive delivers any one of the delayed messages, in any order, and possibly not for the last time.
 func (w *world) arrive() {
 	if len(w.underway) == 0 {
 		return
@@ -157,11 +157,11 @@ func (w *world) arrive() {
 		return
 	}
 	if m := late.to; m.agent.up && m.pod && !m.deaf && m.assign(late.says) {
-		w.say("%s: takes a late assignment: %+v", m.name, late.says)
+		w.say("%s: accepts a late assignment: %+v", m.name, late.says)
 	}
 }
 
-// check looks at what is really there.
+// check compares the promises with the real state.
 func (w *world) check() {
 	w.checkWriters()
 	w.checkPromise()
@@ -179,7 +179,7 @@ func (w *world) checkWriters() {
 			w.violated("%s takes writes, the record names %q", m.name, w.record.Primary)
 		}
 		if m.sql.sourceAcks < w.record.RequiredAcks {
-			w.violated("%s lets commits go on with %d acknowledgements, the record promises %d", m.name, m.sql.sourceAcks, w.record.RequiredAcks)
+			w.violated("%s lets commits return with %d acknowledgements, the record promises %d", m.name, m.sql.sourceAcks, w.record.RequiredAcks)
 		}
 	}
 	if writers > 1 {
@@ -194,7 +194,7 @@ func (w *world) checkPromise() {
 		return
 	}
 	if lost := w.acked.without(primary.vol.has()); !lost.empty() {
-		w.violated("the primary %s lacks acknowledged %s", primary.name, w.set(lost))
+		w.violated("acknowledged transactions are missing on the primary %s: %s", primary.name, w.set(lost))
 	}
 	atLeast := make([]transactions, w.record.RequiredAcks+1)
 	for i := range atLeast[0] {
@@ -207,11 +207,11 @@ func (w *world) checkPromise() {
 		}
 	}
 	if short := w.acked.without(atLeast[w.record.RequiredAcks]); !short.empty() {
-		w.violated("acknowledged %s are not on %d members in sync beside the primary", w.set(short), w.record.RequiredAcks)
+		w.violated("acknowledged transactions %s are not on %d members in sync in addition to the primary", w.set(short), w.record.RequiredAcks)
 	}
 }
 
-// checkReaders: whoever reads len(InSync)-RequiredAcks members in sync other than the primary sees everything acknowledged.
+// checkReaders: reading any len(InSync)-RequiredAcks members in sync other than the primary finds everything acknowledged.
 func (w *world) checkReaders() {
 	if w.record.RequiredAcks == 0 || w.haunted() {
 		return
@@ -228,7 +228,7 @@ func (w *world) checkReaders() {
 			}
 		}
 		if unseen := w.acked.without(read); count == enough && !unseen.empty() {
-			w.violated("%d members in sync can be read without seeing acknowledged %s", count, w.set(unseen))
+			w.violated("%d members in sync can be read without finding the acknowledged transactions %s", count, w.set(unseen))
 		}
 	}
 }
@@ -243,7 +243,7 @@ func (w *world) inSyncReplicas() []*simulated {
 	return replicas
 }
 
-// settle leaves the cluster in peace: it must get to full strength by itself, and take writes.
+// settle ends all faults: the cluster must get to full strength by itself, and take writes.
 func (w *world) settle() {
 	for _, m := range w.members {
 		m.cut, m.deaf = false, false
@@ -258,10 +258,10 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.violated("does not get to full strength: %s; the operator notes %+v", w.weakness(), w.note)
+	w.violated("the cluster does not get to full strength: %s; the operator's note is %+v", w.weakness(), w.note)
 }
 
-// acknowledgesAWrite says whether a client that writes now hears of it soon.
+// acknowledgesAWrite reports whether a client that writes now gets an answer soon.
 func (w *world) acknowledgesAWrite() bool {
 	n := len(w.ledger)
 	w.write()
@@ -271,7 +271,7 @@ func (w *world) acknowledgesAWrite() bool {
 	return n < len(w.ledger) && w.acked.has(n)
 }
 
-// round gives everybody a few turns; a person raises the size where the operator says that this is what it waits for.
+// round gives every part a few turns. A user raises the number of replicas if the operator waits for that.
 func (w *world) round() {
 	w.clock++
 	w.arrive()
@@ -293,7 +293,7 @@ func (w *world) round() {
 	}
 }
 
-// help is a person who does what the operator's note asks for.
+// help simulates a user who does what the operator's note asks for.
 func (w *world) help() {
 	switch {
 	case w.note == nil || !w.note.Blocked:
@@ -318,7 +318,7 @@ func (w *world) leftOut() string {
 	return text
 }
 
-// weakness says what is not yet as it has to be.
+// weakness describes what is not yet in the wanted state; empty if the cluster is at full strength.
 func (w *world) weakness() string {
 	if w.record.RequiredAcks != FullAcks(w.replicas) || len(w.record.InSync) != w.replicas || w.scale != w.replicas {
 		return fmt.Sprintf("the record; the last member not in it: %s", w.leftOut())
@@ -332,18 +332,18 @@ func (w *world) weakness() string {
 			return m.name + " is " + string(m.agent.status.State) + ": " + m.agent.status.Message
 		}
 		if apart := m.vol.executed.without(w.named(w.record.Primary).vol.executed).both(w.hollow); !apart.empty() {
-			return fmt.Sprintf("%s has %s, which hold nothing, and the primary has them not", m.name, w.set(apart))
+			return fmt.Sprintf("%s has %s, which change no row and are missing on the primary", m.name, w.set(apart))
 		}
 	}
 	return ""
 }
 
-// haunted says whether a copy that the record counts on was lost and is not yet given up.
+// haunted reports whether a copy that the record relies on was lost and still counts.
 func (w *world) haunted() bool {
 	return slices.ContainsFunc(w.members, func(m *simulated) bool { return !m.ghost.empty() && w.record.Acknowledges(m.name) })
 }
 
-// size is how many members somebody wants from now on.
+// size is how many members the user wants from now on.
 func (w *world) size() int {
 	if w.isPair {
 		return 2

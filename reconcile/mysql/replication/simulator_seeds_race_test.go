@@ -2,5 +2,5 @@
 
 package replication
 
-// defaultSeeds is less with the race detector, which makes everything slower and finds nothing more in decisions that share nothing.
+// defaultSeeds is lower with the race detector: it makes everything slower, and finds nothing more in decisions that share no data.
 const defaultSeeds = 200

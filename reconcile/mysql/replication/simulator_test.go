@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// The simulator runs the pure decisions against members that behave as mysqld, agent, StatefulSet and network do, with faults at
-// every point where something can come in between: the operator dies between two writes, works from what it saw a while ago,
-// records are written and not acted on, assignments arrive late, in any order and more than once. After every event the promises of
-// doc.go are checked against what is really on the volumes.
+// The simulator runs the pure decisions against simulated mysqlds, agents, StatefulSets and networks, with faults at every point between
+// two actions. The operator dies between two writes, or works from an old observation. Records are written and not acted on. Assignments
+// arrive late, in any order and more than once. After every event, the simulator checks the promises of doc.go against the real content of
+// the volumes.
 //
-// What it takes for granted, and what therefore has to hold elsewhere: mysqld does not restart between an agent's look and its act.
+// The simulator assumes the following, which other code must ensure: mysqld does not restart between an agent's observation and its action.
 
 //nolint:gochecknoglobals // flags of the test binary
 var (
@@ -21,7 +21,7 @@ var (
 	simulatorSeeds = flag.Uint64("simulator-seeds", defaultSeeds, "how many seeds to simulate")
 )
 
-// events is how many things happen to a simulated cluster before it is left in peace.
+// events is the number of events in a simulated cluster before all faults end.
 const events = 3000
 
 func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
@@ -41,7 +41,7 @@ func TestSimulatedClustersKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// simulate lives one cluster's life.
+// simulate simulates one cluster with this seed.
 func simulate(t *testing.T, seed uint64) {
 	t.Helper()
 	w := newWorld(seed)
@@ -69,7 +69,7 @@ type world struct {
 	tokens  int
 	members []*simulated
 
-	// The cluster resource and the StatefulSet.
+	// The MySQLCluster and the StatefulSet.
 	record   Record
 	version  int
 	life     int
@@ -77,26 +77,26 @@ type world struct {
 	scale    int
 	policy   Durability
 
-	// ledger says of every transaction which server wrote it, and as its how manieth.
+	// ledger has, for every transaction, the server that wrote it and its number on that server.
 	ledger []gtidOf
 	counts map[string]int64
 	acked  transactions
-	// hollow are those that change no row.
+	// hollow are the transactions that change no row.
 	hollow transactions
-	// mayWrite keeps some room for the time of peace.
+	// mayWrite reserves some transactions for the time after all faults.
 	mayWrite int
-	// isPair is a cluster of two whose commits wait for the replica whatever happens: nothing goes on without it.
+	// isPair means a cluster of two members with the policy Block: it cannot write without the replica.
 	isPair bool
-	// calm is how many events there are to one fault, prompt how many assignments to one that is held up on its way.
+	// calm is the number of events for each fault. prompt is the number of assignments for each delayed one.
 	calm, prompt int
 	underway     []message
 
-	// primaryLost says that the former primary's volume is gone: then nothing may be certain enough to be adopted.
+	// primaryLost means that the former primary's volume is lost: then perhaps no volume is certain enough to be adopted.
 	primaryLost bool
 
 	operator  pass
-	note      *Note  // what the operator noted last
-	stale     Record // an earlier record, which a restarted operator may still be shown
+	note      *Note  // the operator's last note
+	stale     Record // an earlier record, which a restarted operator may still see
 	log       []string
 	violation string
 }
@@ -135,7 +135,7 @@ func (w *world) named(name string) *simulated {
 	return nil
 }
 
-// set translates into the sets that the decisions read.
+// set translates the transactions into the sets that the decisions read.
 func (w *world) set(of transactions) GTIDSet {
 	intervals := map[gtidSource][]interval{}
 	of.each(func(n int) {
@@ -171,7 +171,7 @@ func (w *world) violated(format string, args ...any) {
 
 func (w *world) anyMember() *simulated { return w.members[w.random.IntN(len(w.members))] }
 
-// happen lets one thing happen: mostly life goes on, at times something breaks.
+// happen makes one event happen: mostly a normal action, at times a fault.
 func (w *world) happen() {
 	w.counted++
 	if w.random.IntN(w.calm) == 0 {
@@ -181,7 +181,7 @@ func (w *world) happen() {
 	w.goOn()
 }
 
-// goOn lets one part do its next bit.
+// goOn makes one part take its next step.
 func (w *world) goOn() {
 	m := w.anyMember()
 	switch w.random.IntN(20) {
@@ -208,7 +208,7 @@ func (w *world) goOn() {
 	}
 }
 
-// turn is half of an agent's turn: acting on what was seen, or looking.
+// turn is half of an agent's turn: it acts on the last observation, or observes.
 func (w *world) turn(m *simulated) {
 	if !m.agent.up {
 		return
@@ -221,7 +221,7 @@ func (w *world) turn(m *simulated) {
 	w.look(m)
 }
 
-// kubelet and the StatefulSet controller keep what shall be: Pods, and what runs in them.
+// kubelet simulates kubelet and the StatefulSet controller: Pods, and the processes in them.
 func (w *world) kubelet(m *simulated) {
 	switch {
 	case m.pod && m.ordinal >= w.scale:
@@ -243,7 +243,7 @@ func (w *world) kubelet(m *simulated) {
 	}
 }
 
-// write is a client that tries to commit wherever it can.
+// write simulates a client that tries to commit wherever it can.
 func (w *world) write() {
 	for _, m := range w.members {
 		if !m.writable() || len(w.ledger) >= w.mayWrite || len(m.sql.waiting) > 3 && w.mayWrite < maxTransactions {
@@ -260,7 +260,7 @@ func (w *world) write() {
 	}
 }
 
-// receive is one bit of a replica's receiver: it connects, or gets the next transaction and acknowledges it.
+// receive is one step of a replica's receiver: it connects, or receives the next transaction and acknowledges it.
 func (w *world) receive(m *simulated) {
 	source := w.named(m.vol.source)
 	if !m.sql.up || !m.sql.io || source == nil {
@@ -294,7 +294,7 @@ func (w *world) receive(m *simulated) {
 	}
 }
 
-// fault breaks something, heals something, or is a person at work.
+// fault breaks something, repairs something, or acts as a user.
 func (w *world) fault() {
 	m := w.anyMember()
 	switch w.random.IntN(16) {
@@ -332,7 +332,7 @@ func (w *world) fault() {
 	}
 }
 
-// loseVolume takes a replica's data away; the primary's is another story (recreate).
+// loseVolume deletes a replica's data. See misfortune for the primary's volume.
 func (w *world) loseVolume(m *simulated) {
 	if m.name == w.record.Primary || !m.vol.made || w.record.Primary == "" {
 		return
@@ -343,7 +343,7 @@ func (w *world) loseVolume(m *simulated) {
 	m.vol = volume{life: w.life}
 }
 
-// purge removes the older half of the primary's binary log, unless a connected replica still reads there.
+// purge removes the older half of the primary's binary log, unless a connected replica still reads it.
 func (w *world) purge() {
 	primary := w.named(w.record.Primary)
 	if primary == nil || !primary.sql.up {
@@ -367,7 +367,7 @@ func (w *world) purge() {
 	primary.vol.binlog = primary.vol.binlog[half:]
 }
 
-// recreate deletes the resource, which keeps the volumes, and applies it again.
+// recreate deletes the MySQLCluster, which keeps the volumes, and applies it again.
 func (w *world) recreate() {
 	w.say("the resource is deleted and applied again")
 	for _, m := range w.members {
@@ -379,8 +379,8 @@ func (w *world) recreate() {
 	w.version++
 }
 
-// misfortune is a resource that is deleted and applied again, perhaps with another size, perhaps after the primary's volume is gone,
-// which the promise must survive if one was made and the other copies exist.
+// misfortune deletes the MySQLCluster and applies it again, perhaps with another size, and perhaps after the primary's volume is lost. The
+// promise must survive that if there was one and the other copies exist.
 func (w *world) misfortune() {
 	primary := w.named(w.record.Primary)
 	loses := primary != nil && w.record.RequiredAcks > 0 && !w.haunted() && w.random.IntN(3) == 0

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// named reads "log:MyISAM visits:InnoDB", tables of the schema shop.
+// named parses "log:MyISAM visits:InnoDB" as tables of the schema shop.
 func named(text string) []Table {
 	var tables []Table
 	for one := range strings.FieldsSeq(text) {
@@ -19,7 +19,7 @@ func named(text string) []Table {
 	return tables
 }
 
-// lacks is what a member says that came as a copy without the rows of such tables; of none it has all rows.
+// lacks makes a member report that its data is a copy without the rows of these tables; without tables, it reports that it has all rows.
 func lacks(tables string) saying {
 	return func(_ *testing.T, s *Status) { s.Lacking = &Tables{Named: named(tables)} }
 }
@@ -32,10 +32,10 @@ func TestWhatAMemberStillLacks(t *testing.T) {
 		leads                  bool
 		want                   string
 	}{
-		"nothing has happened, or what has is not certain": {lacking: "a:MyISAM b:CSV", want: `"shop"."a" (MyISAM), "shop"."b" (CSV)`},
+		"nothing has happened, or nothing that is certain": {lacking: "a:MyISAM b:CSV", want: `"shop"."a" (MyISAM), "shop"."b" (CSV)`},
 		"one was dropped":  {lacking: "a:MyISAM b:CSV", dropped: "a", want: `"shop"."b" (CSV)`},
 		"all were dropped": {lacking: "a:MyISAM b:CSV", dropped: "a b"},
-		"one is InnoDB now, made of the rows that are here": {lacking: "a:MyISAM", came: "", want: `"shop"."a" (MyISAM)`},
+		"one is InnoDB now, made of the rows that exist here": {lacking: "a:MyISAM", came: "", want: `"shop"."a" (MyISAM)`},
 		"not all are named":                          {lacking: "a:MyISAM b:CSV", more: 3, dropped: "a", want: `"shop"."b" (CSV) and 3 more`},
 		"not all are named, and the others are gone": {lacking: "a:MyISAM", more: 3, dropped: "a", want: "3 tables"},
 		"on the primary one is InnoDB now":           {lacking: "a:MyISAM b:CSV", came: "b:CSV", leads: true, want: `"shop"."b" (CSV)`},
@@ -49,12 +49,12 @@ func TestWhatAMemberStillLacks(t *testing.T) {
 			Came:    Tables{Named: named(test.came), More: test.cameMore},
 		}
 		if got := before.StillLacking(found, test.leads).String(); got != test.want {
-			t.Errorf("%s: it lacks %q, want %q", name, got, test.want)
+			t.Errorf("%s: rows of %q are missing, want %q", name, got, test.want)
 		}
 	}
 }
 
-// TestTablesInWords: whoever may make tables chooses their names, and how many there are.
+// TestTablesInWords: every account that may create tables chooses their names and their number.
 func TestTablesInWords(t *testing.T) {
 	t.Parallel()
 	for want, tables := range map[string]Tables{
@@ -87,34 +87,34 @@ func TestDecideChoosesNobodyWhoLacksRows(t *testing.T) {
 		s := wanting(t, 3).scaled(3).older(0, 1, 2).hears(0, StateWaiting, holding(last), wasPrimary, lacks(""))
 		return s.hears(1, StateWaiting, holding(last), lacks("")).hears(2, StateWaiting, holding(last), lacks(""))
 	}
-	t.Run("copies lack rows: the former primary leads", func(t *testing.T) {
+	t.Run("rows are missing on copies: the former primary is chosen", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(1, StateWaiting, holding(last), lacks("log:MyISAM")).hears(2, StateWaiting, holding(last), lacks("log:MyISAM"))
 		wantRecord(t, s, rec(5, 0, "db-0"))
 	})
-	t.Run("the former primary is lost: the replica that has all rows leads, though it is not the first", func(t *testing.T) {
+	t.Run("the former primary is lost: the replica that has all rows is chosen, although it is not the first", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(last), lacks("log:MyISAM"))
 		wantRecord(t, s, rec(5, 0, "db-2"))
 	})
-	t.Run("the former primary is lost, and only copies are left: a person has to judge", func(t *testing.T) {
+	t.Run("the former primary is lost, and only copies are left: a user must decide", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(last), lacks("log:MyISAM")).hears(2, StateWaiting, holding(last), lacks("log:MyISAM"))
 		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1", "db-2", `"shop"."log" (MyISAM)`, "lacks rows of tables that are not InnoDB", "former primary db-0", "drop")
 		wantRecord(t, s, Record{})
 	})
-	t.Run("who has all rows, and not all transactions, does not lead instead", func(t *testing.T) {
+	t.Run("a member that has all rows but not all transactions is not chosen instead", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWaiting, fresh, holding(Record{})).hears(1, StateWaiting, holding(last), has("A:1-12"), lacks("log:MyISAM"))
 		wantNote(t, s, ReasonAdoptionBlocked, true, "db-1")
 	})
-	t.Run("the cluster started from a backup: its primary lacks rows, nobody has more, and it leads", func(t *testing.T) {
+	t.Run("the cluster started from a backup: rows are missing on its primary, no member has more, and it is chosen", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWaiting, holding(last), wasPrimary, lacks("log:MyISAM"))
 		s.hears(1, StateWaiting, holding(last), lacks("log:MyISAM")).hears(2, StateWaiting, holding(last), lacks("log:MyISAM"))
 		wantRecord(t, s, rec(5, 0, "db-0"))
 	})
-	t.Run("a former primary that lacks rows gives way to a replica that has them", func(t *testing.T) {
+	t.Run("rows are missing on the former primary: a replica that has them is chosen", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWaiting, holding(last), wasPrimary, lacks("log:MyISAM"))
 		wantRecord(t, s, rec(5, 0, "db-1"))
@@ -124,35 +124,35 @@ func TestDecideChoosesNobodyWhoLacksRows(t *testing.T) {
 		s := wanting(t, 1).scaled(1).older(0).hears(0, StateWaiting, holding(Record{}), lacks("log:MyISAM"))
 		wantRecord(t, s, rec(1, 0, "db-0"))
 	})
-	t.Run("one that takes writes goes on", func(t *testing.T) {
+	t.Run("a primary that takes writes stays the primary", func(t *testing.T) {
 		t.Parallel()
 		s := whole(t).hears(0, StateWriting, holding(last), wasPrimary, lacks("log:MyISAM"))
 		wantRecord(t, s, rec(5, 0, "db-0"))
 	})
 }
 
-// TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack: agents of a release that does not look tell nothing, and an agent whose look
-// fails neither.
+// TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack: agents of a release that does not search report nothing, and neither does an
+// agent whose search fails.
 func TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	last := rec(4, 1, "db-0", "db-1", "db-2")
 	silent := func(*testing.T, *Status) {}
 	for name, test := range map[string]struct {
-		// each is what one member says of what it lacks; lost says that the former primary's volume is.
+		// each is what each member reports about missing rows. lost means that the former primary's volume is lost.
 		each [3]saying
 		lost bool
 		want string
 	}{
-		"nobody tells: the former primary leads":                              {[3]saying{silent, silent, silent}, false, "db-0"},
-		"nobody tells, and it is lost: the first of the others":               {[3]saying{silent, silent, silent}, true, "db-1"},
-		"one surely has all rows, and the former primary does not tell":       {[3]saying{silent, silent, lacks("")}, false, "db-2"},
-		"the former primary surely has all rows":                              {[3]saying{lacks(""), silent, lacks("")}, false, "db-0"},
-		"it is lost, one does not tell, and one has all rows":                 {[3]saying{silent, silent, lacks("")}, true, "db-2"},
-		"it is lost, one lacks rows, and one does not tell":                   {[3]saying{silent, lacks("log:MyISAM"), silent}, true, "db-2"},
-		"the former primary lacks rows, and one does not tell":                {[3]saying{lacks("log:MyISAM"), silent, lacks("log:MyISAM")}, false, "db-1"},
-		"the former primary does not tell, and the others lack rows":          {[3]saying{silent, lacks("log:MyISAM"), lacks("log:MyISAM")}, false, "db-0"},
-		"of those that do not tell the former primary comes first, as ever":   {[3]saying{silent, silent, lacks("log:MyISAM")}, false, "db-0"},
-		"of those that lack rows the former primary, since nobody knows more": {[3]saying{lacks("log:MyISAM"), lacks("a:CSV"), lacks("b:CSV")}, false, "db-0"},
+		"no member reports: the former primary":                                   {[3]saying{silent, silent, silent}, false, "db-0"},
+		"no member reports, and it is lost: the first of the others":              {[3]saying{silent, silent, silent}, true, "db-1"},
+		"one certainly has all rows, and the former primary does not report":      {[3]saying{silent, silent, lacks("")}, false, "db-2"},
+		"the former primary certainly has all rows":                               {[3]saying{lacks(""), silent, lacks("")}, false, "db-0"},
+		"it is lost, one does not report, and one has all rows":                   {[3]saying{silent, silent, lacks("")}, true, "db-2"},
+		"it is lost, rows are missing on one, and one does not report":            {[3]saying{silent, lacks("log:MyISAM"), silent}, true, "db-2"},
+		"rows are missing on the former primary, and one does not report":         {[3]saying{lacks("log:MyISAM"), silent, lacks("log:MyISAM")}, false, "db-1"},
+		"the former primary does not report, and rows are missing on the others":  {[3]saying{silent, lacks("log:MyISAM"), lacks("log:MyISAM")}, false, "db-0"},
+		"of those that do not report, the former primary comes first":             {[3]saying{silent, silent, lacks("log:MyISAM")}, false, "db-0"},
+		"rows are missing on all: the former primary, because no member has more": {[3]saying{lacks("log:MyISAM"), lacks("a:CSV"), lacks("b:CSV")}, false, "db-0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,7 @@ func TestDecideChoosesAmongMembersThatDoNotTellWhatTheyLack(t *testing.T) {
 	}
 }
 
-// TestAReplicaSaysWhyItLacksARow: to be made anew, which an operator is told else, does not help.
+// TestAReplicaSaysWhyItLacksARow: a rebuild, which is the usual advice to users, does not help here.
 func TestAReplicaSaysWhyItLacksARow(t *testing.T) {
 	t.Parallel()
 	stopped := func(number int, tables string) Step {
@@ -176,14 +176,14 @@ func TestAReplicaSaysWhyItLacksARow(t *testing.T) {
 		})
 	}
 	if step := stopped(1032, "log:MyISAM"); step.State != StateBroken || !strings.Contains(step.Message, `without the rows of "shop"."log" (MyISAM)`) || !strings.Contains(step.Message, "ENGINE=InnoDB") {
-		t.Errorf("it says %q", step.Message)
+		t.Errorf("the message is %q", step.Message)
 	}
 	if step := stopped(1017, "log:ARCHIVE"); !strings.Contains(step.Message, `"shop"."log" (ARCHIVE)`) {
-		t.Errorf("it says %q", step.Message)
+		t.Errorf("the message is %q", step.Message)
 	}
-	for what, step := range map[string]Step{"it lacks nothing": stopped(1032, ""), "another error": stopped(1062, "log:MyISAM")} {
+	for what, step := range map[string]Step{"no rows are missing": stopped(1032, ""), "another error": stopped(1062, "log:MyISAM")} {
 		if step.State != StateBroken || strings.Contains(step.Message, "copy") {
-			t.Errorf("%s: it says %q", what, step.Message)
+			t.Errorf("%s: the message is %q", what, step.Message)
 		}
 	}
 }
