@@ -26,7 +26,8 @@ func TestPoolLeavesRoomForTheRest(t *testing.T) {
 	}
 }
 
-// TestPoolsOfInstancesAndChunksOfTheUsers: MySQL rounds a pool up to whole chunks in all instances, so that ours is rounded down to his.
+// TestPoolsOfInstancesAndChunksOfTheUsers: MySQL rounds a pool up to whole chunks in all instances, so our size is rounded down to the
+// user's chunks.
 func TestPoolsOfInstancesAndChunksOfTheUsers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -34,17 +35,17 @@ func TestPoolsOfInstancesAndChunksOfTheUsers(t *testing.T) {
 		asked  Settings
 		want   pool
 	}{
-		"eight instances, of which 128 MiB each would become 2 GiB": {2200 * mib, Settings{settingInstances: "8"}, pool{1296 * mib, 8, 2 * mib}},
-		"eight instances of a small pool, of which MySQL makes one": {gib, Settings{settingInstances: "8"}, pool{476 * mib, 8, 4 * mib}},
-		"as many as MySQL likes":                                    {16 * gib, Settings{settingInstances: "0"}, pool{11904 * mib, 8, 16 * mib}},
-		"more than MySQL knows":                                     {16 * gib, Settings{settingInstances: "99"}, pool{11904 * mib, 64, 2 * mib}},
-		"large chunks":                                              {4 * gib, Settings{settingChunk: "1G"}, pool{2 * gib, 1, gib}},
-		"large chunks in several instances":                         {4 * gib, Settings{settingChunk: "512M", settingInstances: "2"}, pool{2 * gib, 2, 512 * mib}},
-		"chunks larger than the pool, which MySQL makes smaller":    {8 * gib, Settings{settingChunk: "8G"}, pool{5790 * mib, 2, 8 * gib}},
-		"chunks of no round size":                                   {2200 * mib, Settings{settingChunk: "100M"}, pool{1200 * mib, 1, 100 * mib}},
-		"it becomes one instance by rounding":                       {2200 * mib, Settings{settingChunk: "100M", settingInstances: "10"}, pool{1000 * mib, 10, 100 * mib}},
-		"a size":                                                    {4 * gib, Settings{settingPool: "1G"}, pool{gib, 1, 16 * mib}},
-		"a size, in instances":                                      {4 * gib, Settings{settingPool: "2000M", settingInstances: "4"}, pool{2000 * mib, 4, 4 * mib}},
+		"eight instances, which chunks of 128 MiB would round up to 2 GiB": {2200 * mib, Settings{settingInstances: "8"}, pool{1296 * mib, 8, 2 * mib}},
+		"eight instances of a small pool, of which MySQL makes one":        {gib, Settings{settingInstances: "8"}, pool{476 * mib, 8, 4 * mib}},
+		"MySQL chooses the number of instances":                            {16 * gib, Settings{settingInstances: "0"}, pool{11904 * mib, 8, 16 * mib}},
+		"more instances than MySQL makes":                                  {16 * gib, Settings{settingInstances: "99"}, pool{11904 * mib, 64, 2 * mib}},
+		"large chunks":                                                     {4 * gib, Settings{settingChunk: "1G"}, pool{2 * gib, 1, gib}},
+		"large chunks in several instances":                                {4 * gib, Settings{settingChunk: "512M", settingInstances: "2"}, pool{2 * gib, 2, 512 * mib}},
+		"chunks larger than the pool, which MySQL makes smaller":           {8 * gib, Settings{settingChunk: "8G"}, pool{5790 * mib, 2, 8 * gib}},
+		"chunks of an odd size":                                            {2200 * mib, Settings{settingChunk: "100M"}, pool{1200 * mib, 1, 100 * mib}},
+		"rounding leaves one instance":                                     {2200 * mib, Settings{settingChunk: "100M", settingInstances: "10"}, pool{1000 * mib, 10, 100 * mib}},
+		"the user's size":                                                  {4 * gib, Settings{settingPool: "1G"}, pool{gib, 1, 16 * mib}},
+		"the user's size, in instances":                                    {4 * gib, Settings{settingPool: "2000M", settingInstances: "4"}, pool{2000 * mib, 4, 4 * mib}},
 	} {
 		got := poolOf(test.memory, test.asked)
 		if got != test.want {
@@ -53,7 +54,7 @@ func TestPoolsOfInstancesAndChunksOfTheUsers(t *testing.T) {
 	}
 }
 
-// TestMySQLLeavesOurPoolsAsTheyAre, whatever the user chooses beside them.
+// TestMySQLLeavesOurPoolsAsTheyAre, with any other settings of the user.
 func TestMySQLLeavesOurPoolsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for memory := int64(512 * mib); memory < 600*gib; memory += memory / 5 {
@@ -69,7 +70,7 @@ func TestMySQLLeavesOurPoolsAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestWhatMySQLMakesOfAPool: what was seen on 9.7.4.
+// TestWhatMySQLMakesOfAPool has what MySQL 9.7.4 did.
 func TestWhatMySQLMakesOfAPool(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ size, instances, chunk, want int64 }{

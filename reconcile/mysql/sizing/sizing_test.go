@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestWhatIsChosenFits: with every connection open and the pool full, a member has enough memory, and its volume room for data.
+// TestWhatIsChosenFits: with every connection open and the pool full, a member has enough memory, and its volume has room for data.
 func TestWhatIsChosenFits(t *testing.T) {
 	t.Parallel()
 	for memory := int64(512 * mib); memory < 600*gib; memory += memory / 7 {
@@ -25,7 +25,7 @@ func TestSettingsFollowWhatIsGiven(t *testing.T) {
 		given Given
 		want  Settings
 	}{
-		"nothing is known": {Given{}, Settings{}},
+		"nothing known": {Given{}, Settings{}},
 		"half a CPU": {Given{CPU: 500}, Settings{
 			"container_aware": "ON", "innodb_read_io_threads": "2", "innodb_write_io_threads": "2", "innodb_purge_threads": "1",
 			"innodb_log_writer_threads": "OFF", "replica_parallel_workers": "4",
@@ -73,8 +73,8 @@ func TestSettingsOfMemory(t *testing.T) {
 	}
 }
 
-// TestHugeVolumes: InnoDB counts the pages of ibtmp1 in 32 bits, and a bound of a multiple of 2^32 pages would be none, or less than the
-// file has.
+// TestHugeVolumes: InnoDB counts the pages of ibtmp1 in 32 bits. A limit that is a multiple of 2^32 pages would be no limit, or below the
+// file's size.
 func TestHugeVolumes(t *testing.T) {
 	t.Parallel()
 	for _, volume := range []int64{64 << 40, 512 << 40, 1 << 50, 1<<63 - 1} {
@@ -84,7 +84,7 @@ func TestHugeVolumes(t *testing.T) {
 	}
 }
 
-// TestHowLargeATransactionMayBe: the primary alone has a limit, which its agent sets: an applier that obeyed it would stop for good.
+// TestHowLargeATransactionMayBe: only the primary has a limit, which its agent sets. An applier with this limit would stop permanently.
 func TestHowLargeATransactionMayBe(t *testing.T) {
 	t.Parallel()
 	for volume, want := range map[int64]int64{0: 0, gib: 256 * mib, 10 * gib: 1280 * mib, 1024 * gib: 4 * gib, 10434699264: 1304334336} {
@@ -92,24 +92,24 @@ func TestHowLargeATransactionMayBe(t *testing.T) {
 			t.Errorf("a volume of %d MiB: %d, want %d", volume/mib, got, want)
 		}
 		if _, set := Tune(Given{Memory: 4 * gib, CPU: 4000, Volume: volume})["max_binlog_cache_size"]; set {
-			t.Error("replicas have a limit too")
+			t.Error("replicas have a limit, too")
 		}
 	}
 }
 
-// TestWhatTheUserChoosesMeansWhatItSays: none of ours takes its sense away.
+// TestWhatTheUserChoosesMeansWhatItSays: none of our settings changes the meaning of the user's settings.
 func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 	t.Parallel()
 	given := Given{Memory: 4 * gib, CPU: 4000, Volume: 100 * gib}
 	for name, test := range map[string]struct{ config, setting, want string }{
-		"nothing of it":                     {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
-		"redo logs as before MySQL 8.0.30":  {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
-		"so many of them, in any spelling":  {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
-		"as the settings of a plugin":       {"[mysqld]\nloose_plugin-innodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
-		"another setting of a similar name": {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
-		"a pool of no round size":           {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "16777216"},
-		"a pool of its own redo log":        {"[mysqld]\ninnodb_buffer_pool_size = 2G\n", "innodb_redo_log_capacity", "536870912"},
-		"no pool":                           {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
+		"none of these settings":                       {"[mysqld]\nmax_connections = 5\n", "innodb_redo_log_capacity", "704643072"},
+		"redo logs as before MySQL 8.0.30":             {"[mysqld]\ninnodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
+		"the number of redo logs, in another spelling": {"[mysqld]\nloose-innodb-log-files-in-group=3\n", "innodb_redo_log_capacity", ""},
+		"as the settings of a plugin":                  {"[mysqld]\nloose_plugin-innodb_log_file_size = 2G\n", "innodb_redo_log_capacity", ""},
+		"another setting of a similar name":            {"[mysqld]\ninnodb_log_file_size_of_mine = 2G\n", "innodb_redo_log_capacity", "704643072"},
+		"a pool of an odd size":                        {"[mysqld]\nloose_innodb_buffer_pool_size = 1111M\n", "innodb_buffer_pool_chunk_size", "16777216"},
+		"the redo log fits the user's pool":            {"[mysqld]\ninnodb_buffer_pool_size = 2G\n", "innodb_redo_log_capacity", "536870912"},
+		"no size of the pool":                          {"[mysqld]\ninnodb_buffer_pool_dump_pct = 75\n", "innodb_buffer_pool_chunk_size", "134217728"},
 	} {
 		if got := TuneBeside(given, test.config)[test.setting]; got != test.want {
 			t.Errorf("%s: %s is %q, want %q", name, test.setting, got, test.want)
@@ -121,11 +121,11 @@ func TestWhatTheUserChoosesMeansWhatItSays(t *testing.T) {
 		"max_binlog_size = 1G\nmax-binlog-size = 16M\n": "134217728",
 	} {
 		if got := TuneBeside(Given{Volume: gib}, config)["relay_log_space_limit"]; got != want {
-			t.Errorf("%q: four files have room in %s, want %s", config, got, want)
+			t.Errorf("%q: relay_log_space_limit is %s, want %s", config, got, want)
 		}
 	}
 	if got := TuneBeside(Given{Volume: gib}, "innodb_buffer_pool_size = 1G\n")["innodb_buffer_pool_chunk_size"]; got != "" {
-		t.Errorf("nothing is known of the memory, and a chunk has %s", got)
+		t.Errorf("the memory is unknown, and innodb_buffer_pool_chunk_size is %s", got)
 	}
 }
 
