@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sizeVariable is how many MiB of rows the tests against MySQL make; 60 by default.
+// sizeVariable is how many MiB of rows the tests with MySQL create; 60 by default.
 const sizeVariable = "CLONE_TEST_MIB"
 
 func size(t testing.TB) int {
@@ -59,7 +59,7 @@ func TestCopyOfMySQL(t *testing.T) {
 	})
 }
 
-// counting counts what a Sink is told, and calls at once in a while.
+// counting counts the calls of a Sink, and calls each before every Write.
 type counting struct {
 	Sink
 	renamed, removed, created, writes int
@@ -93,7 +93,7 @@ func (c *counting) Remove(name string) error {
 	return c.Sink.Remove(name)
 }
 
-// copyDuringDDL lets DDL happen within and at the end of every stage.
+// copyDuringDDL runs DDL within and at the end of every stage.
 func copyDuringDDL(t *testing.T, donor *server) {
 	t.Helper()
 	donor.exec(t, "DROP DATABASE IF EXISTS ddl", "CREATE DATABASE ddl",
@@ -117,7 +117,7 @@ func copyDuringDDL(t *testing.T, donor *server) {
 		return nil
 	}}
 	sink.each = func(write int) {
-		// A file that is being sent is pinned: DDL to it waits for us, so we must not wait for DDL.
+		// A file that is being sent is pinned: DDL on it waits for the copy, so the copy must not wait for DDL.
 		if write == 3 || write == 40 || sink.stage == StagePages && write%1000 == 0 {
 			pause(t, 3*time.Second)
 		}
@@ -142,7 +142,7 @@ func copyDuringDDL(t *testing.T, donor *server) {
 // stallVariable is how long the slow Sink stalls; 5s by default.
 const stallVariable = "CLONE_TEST_STALL"
 
-// pause takes time, as a slow upload does.
+// pause takes time, like a slow upload.
 func pause(t testing.TB, duration time.Duration) {
 	t.Helper()
 	select {
@@ -164,7 +164,7 @@ func stall(t testing.TB) time.Duration {
 	return duration
 }
 
-// TestSlowSink has a donor that would give up on a recipient that takes nothing for a second, if it were not told to be patient.
+// TestSlowSink has a donor whose default would end the copy when the recipient accepts no data for a second. Copy sets a longer time.
 func TestSlowSink(t *testing.T) {
 	t.Parallel()
 	donor := newServer(t, "--net-write-timeout=1", "--wait-timeout=2", "--net-read-timeout=1")
@@ -196,7 +196,7 @@ func TestSlowSink(t *testing.T) {
 	}
 }
 
-// TestDonorIsFree ends copies in every stage, by cancelling and by errors; the donor must serve the next one at once.
+// TestDonorIsFree ends copies in every stage, by cancelling and by errors. The donor must serve the next copy at once.
 func TestDonorIsFree(t *testing.T) {
 	t.Parallel()
 	donor := newServer(t)
@@ -230,7 +230,7 @@ func TestDonorIsFree(t *testing.T) {
 						return err
 					}
 					err := attempt()
-					// Pages are copied again only if somebody changed them meanwhile: a quick copy may have none.
+					// Pages are copied again only if a client changed them meanwhile: a quick copy may have none.
 					for tries := 1; err == nil && reached.IsZero() && tries < 20; tries++ {
 						err = attempt()
 					}
@@ -251,7 +251,7 @@ func TestDonorIsFree(t *testing.T) {
 	}
 	writers.end(t)
 	if complaints := donor.complaints(t); len(complaints) != 0 {
-		t.Errorf("the donor complains:\n%s", strings.Join(complaints, ""))
+		t.Errorf("the donor logged errors:\n%s", strings.Join(complaints, ""))
 	}
 }
 

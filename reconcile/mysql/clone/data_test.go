@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// fill makes one of everything that a donor may have, with about so many MiB in the largest tables.
+// fill creates one of everything that a donor may have, with about this many MiB in the largest tables.
 func fill(t testing.TB, s *server, mebibytes int) {
 	t.Helper()
 	s.exec(t,
@@ -72,7 +72,7 @@ func fill(t testing.TB, s *server, mebibytes int) {
 	s.exec(t, "INSERT INTO shop.child SELECT id, id FROM shop.plain LIMIT 100")
 }
 
-// tables are the names of all InnoDB base tables of users, quoted.
+// tables returns the quoted names of all InnoDB base tables of users.
 func tables(t testing.TB, s *server, schemas string) []string {
 	t.Helper()
 	return s.rows(t, "SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE' "+
@@ -81,7 +81,7 @@ func tables(t testing.TB, s *server, schemas string) []string {
 
 const allSchemas = "'shop', 'a-b.c', 'ddl', 'nothing_in_it', 'mysql', 'sys'"
 
-// checksums are those of all tables of users.
+// checksums returns the checksums of all tables of users.
 func checksums(t testing.TB, s *server) string {
 	t.Helper()
 	return strings.Join(s.rows(t, "CHECKSUM TABLE "+strings.Join(tables(t, s, "'shop', 'a-b.c'"), ", ")), "\n")
@@ -99,7 +99,7 @@ func checkTables(t testing.TB, s *server) {
 	}
 }
 
-// workload writes until it is stopped. Every transaction carries its number: as row and in its GTID.
+// workload writes until it is stopped. Every transaction has its number in a row and in its GTID.
 type workload struct {
 	stop    context.CancelFunc
 	workers sync.WaitGroup
@@ -109,7 +109,7 @@ type workload struct {
 
 const workloadUUID = "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 
-// newWorkload begins to write with so many connections.
+// newWorkload begins to write with this many connections.
 func newWorkload(t testing.TB, s *server, connections int) *workload {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -144,7 +144,7 @@ func (w *workload) end(t testing.TB) int64 {
 	return w.number.Load()
 }
 
-// transaction moves money between accounts, inserts its number, and deletes and updates here and there.
+// transaction moves money between accounts, inserts its number, and deletes and updates some rows.
 func (w *workload) transaction(ctx context.Context, conn *sql.Conn) error {
 	n := w.number.Add(1)
 	statements := []string{
@@ -162,7 +162,7 @@ func (w *workload) transaction(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range statements {
 		_, err := conn.ExecContext(ctx, statement)
 		var reply *driver.MySQLError
-		if errors.As(err, &reply) && (reply.Number == 1213 || reply.Number == 1205 || reply.Number == 1062) { // deadlock, lock wait, or an insert first
+		if errors.As(err, &reply) && (reply.Number == 1213 || reply.Number == 1205 || reply.Number == 1062) { // deadlock, lock wait, or an earlier insert
 			_, err = conn.ExecContext(ctx, "ROLLBACK")
 			if err == nil {
 				_, err = conn.ExecContext(ctx, "SET gtid_next = AUTOMATIC")
@@ -177,7 +177,7 @@ func (w *workload) transaction(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// checkWorkload checks that the rows are exactly those of the transactions in gtid_executed, and each transaction whole.
+// checkWorkload checks that the rows are exactly those of the transactions in gtid_executed, and that each transaction is whole.
 func checkWorkload(t testing.TB, s *server) int {
 	t.Helper()
 	executed, err := replication.ParseGTIDSet(s.value(t, "SELECT @@GLOBAL.gtid_executed"))
@@ -209,13 +209,13 @@ type ddl struct {
 	stop   func() int64
 }
 
-// during waits until so many more rounds have passed.
+// during waits until this many more rounds have passed.
 func (d *ddl) during(t testing.TB, rounds int64) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for target := d.rounds.Load() + rounds; d.rounds.Load() < target; pause(t, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("DDL does not go on:\n%s", strings.Join(d.server.rows(t, "SELECT id, time, state, info FROM information_schema.processlist"), "\n"))
+			t.Fatalf("DDL does not continue:\n%s", strings.Join(d.server.rows(t, "SELECT id, time, state, info FROM information_schema.processlist"), "\n"))
 		}
 	}
 }
@@ -253,7 +253,7 @@ func newDDL(t testing.TB, s *server, round func(i int) []string) *ddl {
 	return d
 }
 
-// rebuilding is DDL that builds indexes and tables without redo log: it waits for the end of StagePages.
+// rebuilding is DDL that builds indexes and tables without redo log. It waits for the end of StagePages.
 func rebuilding(i int) []string {
 	round := []string{
 		fmt.Sprintf("CREATE TABLE ddl.t%d (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(200))", i),
@@ -272,7 +272,7 @@ func rebuilding(i int) []string {
 	return round
 }
 
-// renaming is DDL that goes on during all stages.
+// renaming is DDL that continues during all stages.
 func renaming(i int) []string {
 	round := []string{
 		"RENAME TABLE ddl.x TO ddl.z, ddl.y TO ddl.x, ddl.z TO ddl.y",
@@ -296,7 +296,7 @@ func renaming(i int) []string {
 	return round
 }
 
-// checkDDL checks that every table that DDL left can be read and holds what belongs in it.
+// checkDDL checks that every table that DDL left is readable and has the expected rows.
 func checkDDL(t testing.TB, s *server) {
 	t.Helper()
 	for _, table := range s.rows(t, "SELECT CONCAT(table_schema, '.', table_name) FROM information_schema.tables WHERE table_schema LIKE 'ddl%'") {

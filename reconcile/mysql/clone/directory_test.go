@@ -73,7 +73,7 @@ func TestDirectoryRefuses(t *testing.T) {
 	}
 	for _, name := range []string{"../out", "/out", "link/out"} {
 		if err := directory.Write(File{Name: name}, 0, []byte("x")); err == nil {
-			t.Errorf("%s is written", name)
+			t.Errorf("%s was written", name)
 		}
 	}
 	for _, name := range []string{"a", "b"} {
@@ -85,14 +85,14 @@ func TestDirectoryRefuses(t *testing.T) {
 		t.Error("a file is overwritten by renaming")
 	}
 	if err := directory.Remove("c"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("removing what is not there: %v", err)
+		t.Errorf("removing a missing file: %v", err)
 	}
 	if _, err := NewDirectory(root); err == nil {
 		t.Error("a second copy begins in the same place")
 	}
 }
 
-// TestFilesHaveNoHoles: mysqld crashes when it fills one on a full volume.
+// TestFilesHaveNoHoles: mysqld crashes when it fills a hole on a full volume.
 func TestFilesHaveNoHoles(t *testing.T) {
 	t.Parallel()
 	const size, grown = 1 << 20, 3 << 20

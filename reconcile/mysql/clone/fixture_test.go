@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// recorder is a Sink that writes down what it is told.
+// recorder is a Sink that records its calls.
 type recorder struct {
 	calls []string
 	fail  error
@@ -27,7 +27,7 @@ func (r *recorder) Remove(name string) error {
 	return r.fail
 }
 
-// The descriptors of a donor, made by hand.
+// Descriptors of a donor, made by hand.
 
 func taskBytes() []byte {
 	return append(header(taskLength, descTask), make([]byte, 12)...)
@@ -80,7 +80,7 @@ func dataBytes(desc dataDesc) []byte {
 	return binary.BigEndian.AppendUint64(data, uint64(desc.size))
 }
 
-// step is one thing that a donor sends: a descriptor, and the data after it.
+// step is one message of a donor: a descriptor, and the data after it.
 type step struct {
 	descriptor []byte
 	data       string
@@ -118,12 +118,12 @@ func redoFile(index uint32, size int64) []byte {
 	return fileBytes(fileDesc{state: snapshotRedo, index: index, space: redoSpace, size: size, spaceFlags: noSpaceFlags}, 0)
 }
 
-// bytesOf is data of a file.
+// bytesOf is some data of a file.
 func bytesOf(state snapshot, file uint32, offset int64, length int) step {
 	return step{descriptor: dataBytes(dataDesc{state: state, file: file, offset: offset, length: int64(length)}), data: strings.Repeat("x", length)}
 }
 
-// play lets a recipient take what a donor sends.
+// play sends a donor's steps to a recipient.
 func play(r *recipient, list []step) error {
 	for _, one := range list {
 		what, err := r.describe(one.descriptor)

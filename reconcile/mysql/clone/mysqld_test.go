@@ -38,7 +38,7 @@ type server struct {
 
 var cloneAccount = mysqld.Account{User: "clone", Password: "clone me"} //nolint:gochecknoglobals // a constant, if structs could be
 
-// newServer makes an empty data directory and starts mysqld on it.
+// newServer creates an empty data directory and starts mysqld on it.
 func newServer(t testing.TB, settings ...string) *server {
 	t.Helper()
 	folder, data := rootfs.Need(t), filepath.Join(t.TempDir(), "data")
@@ -121,7 +121,7 @@ func (s *server) stop(t testing.TB) {
 	}
 }
 
-// messages is what stands in the error log.
+// messages returns the error log.
 func (s *server) messages(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile(s.log)
@@ -131,7 +131,7 @@ func (s *server) messages(t testing.TB) string {
 	return string(text)
 }
 
-// complaints are the errors in the log.
+// complaints returns the errors in the log.
 func (s *server) complaints(t testing.TB) []string {
 	t.Helper()
 	var found []string
@@ -158,7 +158,7 @@ func (s *server) exec(t testing.TB, statements ...string) {
 	}
 }
 
-// rows returns a result as text, one row a line, columns separated by a blank.
+// rows returns a result as text, one row per line, columns separated by a blank.
 func (s *server) rows(t testing.TB, query string) []string {
 	t.Helper()
 	rows, err := s.db.QueryContext(t.Context(), query)
@@ -201,7 +201,7 @@ func (s *server) value(t testing.TB, query string) string {
 	return rows[0]
 }
 
-// donor is how the server is reached by Copy.
+// donor returns the server's address for Copy.
 func (s *server) donor() Donor {
 	return Donor{Host: "127.0.0.1", Port: s.port, Account: cloneAccount, TLS: &tls.Config{RootCAs: s.authority, MinVersion: tls.VersionTLS12}}
 }
@@ -213,7 +213,7 @@ func (s *server) restore(t testing.TB, observer Observer, wrap ...func(Sink) Sin
 	s.copyTo(t, root, observer, wrap...)
 	restored := startServer(t, s.rootfs, root)
 	if complaints := restored.complaints(t); len(complaints) != 0 {
-		t.Errorf("the restored mysqld complains:\n%s", strings.Join(complaints, ""))
+		t.Errorf("the restored mysqld logged errors:\n%s", strings.Join(complaints, ""))
 	}
 	return restored
 }
@@ -249,7 +249,7 @@ func freePort(t testing.TB) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// writeCertificates makes an authority and a certificate for a server on this machine.
+// writeCertificates creates an authority and a certificate for a server on this machine.
 func writeCertificates(t testing.TB, folder string) *x509.CertPool {
 	t.Helper()
 	now := time.Now()

@@ -27,7 +27,7 @@ func unhex(t testing.TB, text string) []byte {
 	return data
 }
 
-// TestEncoding has the bytes of what is sent, as a donor expects them.
+// TestEncoding checks the bytes that are sent, as a donor expects them.
 func TestEncoding(t *testing.T) {
 	t.Parallel()
 	const emptyLocator = "0c 22000000 00000064 00000022 00000001 0000000000000000 0000000000000000 00000000 00 00"
@@ -35,7 +35,7 @@ func TestEncoding(t *testing.T) {
 		got  []byte
 		want string
 	}{
-		"beginning, DDL goes on":     {encodeInit(false), "02010000 2c010080" + emptyLocator},
+		"beginning, DDL allowed":     {encodeInit(false), "02010000 2c010080" + emptyLocator},
 		"beginning, DDL blocked":     {encodeInit(true), "02010000 2c010000" + emptyLocator},
 		"acknowledgement":            {encodeAck(locator{1, 2}, []byte{3}), "00000000 0c 02000000 0102 01000000 03"},
 		"the end of a stage":         {stateDesc{state: 3, task: 1, chunks: 2, files: 4, estimate: 5, disk: 6, ack: true}.encode(), "00000064 0000002e 00000003 00000003 00000001 00000002 00000004 0000000000000005 0000000000000006 0002"},
@@ -95,13 +95,13 @@ func TestParseLocators(t *testing.T) {
 		version uint32
 		err     string
 	}{
-		"the newest protocol":    {payload: "02010000 0c 22000000" + header + body, version: protocolV3},
-		"the oldest protocol":    {payload: "00010000 0c 22000000" + header + body, version: protocolV1},
-		"a protocol of tomorrow": {payload: "03010000 0c 22000000" + header + body, err: "clone protocol 0x103"},
-		"another engine":         {payload: "02010000 2a 22000000" + header + body, err: "storage engine number 42"},
-		"two engines":            {payload: "02010000 0c 22000000" + header + body + "2a 00000000", err: "more than one"},
-		"cut short":              {payload: "02010000 0c 220000", err: "locators of 8 bytes"},
-		"descriptors of tomorrow": {payload: "02010000 0c 22000000 00000065 00000022 00000001" + body,
+		"the newest protocol": {payload: "02010000 0c 22000000" + header + body, version: protocolV3},
+		"the oldest protocol": {payload: "00010000 0c 22000000" + header + body, version: protocolV1},
+		"a future protocol":   {payload: "03010000 0c 22000000" + header + body, err: "clone protocol 0x103"},
+		"another engine":      {payload: "02010000 2a 22000000" + header + body, err: "storage engine number 42"},
+		"two engines":         {payload: "02010000 0c 22000000" + header + body + "2a 00000000", err: "more than one"},
+		"cut short":           {payload: "02010000 0c 220000", err: "locators of 8 bytes"},
+		"future descriptors": {payload: "02010000 0c 22000000 00000065 00000022 00000001" + body,
 			err: "descriptor version 101"},
 	}
 	for reason, test := range tests {
@@ -141,7 +141,7 @@ func TestDeclare(t *testing.T) {
 	}
 	for _, payload := range []string{"01000000", "ffffffff 61", "01000000 61 00", "0100"} {
 		if _, err := result.declare(responseCollation, unhex(t, payload)); err == nil {
-			t.Errorf("%s is taken", payload)
+			t.Errorf("%s is accepted", payload)
 		}
 	}
 }
@@ -250,7 +250,7 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestSilentServer has somebody who accepts connections and says nothing.
+// TestSilentServer has a server that accepts connections and sends nothing.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -285,7 +285,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestAnswer has the dialogues of a login.
+// TestAnswer has the exchanges of a login.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	donor := Donor{Account: mysqld.Account{User: "u", Password: "clone me"}}
@@ -326,7 +326,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// FuzzMessages gives anything to every parser.
+// FuzzMessages passes arbitrary bytes to every parser.
 func FuzzMessages(f *testing.F) {
 	f.Add(table(snapshotFiles, 0, "./a.ibd", 1))
 	f.Add(dataBytes(dataDesc{state: snapshotFiles}))
@@ -357,7 +357,7 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
-// canned is a connection on which everything has been said already.
+// canned is a connection on which the server has already sent everything.
 type canned struct{ data, written []byte }
 
 func (c *canned) Read(to []byte) (int, error) {

@@ -20,14 +20,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/rootfs"
 )
 
-// discard takes everything and keeps nothing.
+// discard accepts everything and keeps nothing.
 type discard struct{}
 
 func (discard) Write(File, int64, []byte) error { return nil }
 func (discard) Rename(string, string) error     { return nil }
 func (discard) Remove(string) error             { return nil }
 
-// TestRefusals has donors that cannot or will not give a copy.
+// TestRefusals has donors that cannot or must not provide a copy.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 			undo: []string{"GRANT BACKUP_ADMIN ON *.* TO clone"},
 			want: func(err error) bool { return isDonorError(err, 1227) },
 		},
-		"a certificate of somebody else": {
+		"a certificate of another authority": {
 			change: func(d *Donor) { d.TLS.RootCAs = x509.NewCertPool() },
 			want: func(err error) bool {
 				var unknown x509.UnknownAuthorityError
@@ -63,7 +63,7 @@ func TestRefusals(t *testing.T) {
 			change: func(d *Donor) { d.TLS = nil },
 			want:   func(err error) bool { return strings.Contains(err.Error(), "TLS is not configured") },
 		},
-		"nobody there": {
+		"no server": {
 			change: func(d *Donor) { d.Port = 1 },
 			want:   func(err error) bool { return strings.Contains(err.Error(), "connection refused") },
 		},
@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 				return errors.As(err, &unsupported) && unsupported.File == filepath.Join(outside, "far", "away.ibd")
 			},
 		},
-		"a donor that has switched its redo log off": {
+		"a donor with its redo log switched off": {
 			do:   []string{"ALTER INSTANCE DISABLE INNODB REDO_LOG"},
 			undo: []string{"ALTER INSTANCE ENABLE INNODB REDO_LOG"},
 			want: func(err error) bool { return isDonorError(err, 3983) },
@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		}
 		checkResult(t, donor, result)
 	})
-	t.Run("a donor that serves somebody else", func(t *testing.T) { //nolint:paralleltest // they share a donor
+	t.Run("a donor that serves another recipient", func(t *testing.T) { //nolint:paralleltest // they share a donor
 		var second error
 		_, err := Copy(t.Context(), donor.donor(), discard{}, Observer{Stage: func(stage Stage) error {
 			if stage == StagePages {
@@ -128,7 +128,7 @@ func isDonorError(err error, number int) bool {
 	return errors.As(err, &donor) && donor.Number == number
 }
 
-// checkResult checks what a manifest would say.
+// checkResult checks the fields that a manifest needs.
 func checkResult(t *testing.T, donor *server, result Result) {
 	t.Helper()
 	if result.ServerVersion != donor.value(t, "SELECT @@version") || result.ServerUUID != donor.value(t, "SELECT @@server_uuid") {
@@ -148,7 +148,7 @@ func checkResult(t *testing.T, donor *server, result Result) {
 	t.Log(result.Settings)
 }
 
-// vanish is a recipient whose process dies: its connections end without a word.
+// vanish is a recipient whose process dies: its connections close without COM_EXIT.
 func vanish(t *testing.T, donor *server) {
 	t.Helper()
 	c := &copying{donor: donor.donor(), result: Result{Settings: map[string]string{}}}
@@ -161,38 +161,38 @@ func vanish(t *testing.T, donor *server) {
 		return nil
 	}})
 	if err == nil {
-		t.Error("it goes on with closed connections")
+		t.Error("the copy continues with closed connections")
 	}
 }
 
-// TestSameFilesAsCloneLocal compares with what MySQL's own recipient makes of the same data.
+// TestSameFilesAsCloneLocal compares the files with those of MySQL's own recipient for the same data.
 func TestSameFilesAsCloneLocal(t *testing.T) {
 	t.Parallel()
 	filled := newServer(t)
 	fill(t, filled, size(t))
 	filled.exec(t, "SET GLOBAL innodb_fast_shutdown = 0")
 	filled.stop(t)
-	donor := startServer(t, filled.rootfs, filled.data) // nothing is in the buffer pool only, nothing is to be purged
+	donor := startServer(t, filled.rootfs, filled.data) // everything is on the disk, and there is nothing to purge
 	golden, ours := filepath.Join(t.TempDir(), "golden"), filepath.Join(t.TempDir(), "ours")
 	donor.exec(t, "CLONE LOCAL DATA DIRECTORY = '"+golden+"'")
 	donor.copyTo(t, ours, Observer{})
 	checkFirstPages(t, golden)
 	want, got := listing(t, golden), listing(t, ours)
-	// How the CLONE statement went, for performance_schema of the server that it ran on.
+	// The result of the CLONE statement, for performance_schema of the server on which it ran.
 	delete(want, "#clone/#view_status")
 	delete(want, "#clone/#view_progress")
 	if difference := cmp.Diff(want, got); difference != "" {
 		t.Errorf("files (-CLONE LOCAL +ours):\n%s", difference)
 	}
 	for name, size := range want {
-		if size < 0 || strings.HasPrefix(name, "#innodb_redo/") { // the redo log of another second
+		if size < 0 || strings.HasPrefix(name, "#innodb_redo/") { // the redo log is of another moment
 			continue
 		}
 		differ := differentPages(t, filepath.Join(golden, name), filepath.Join(ours, name))
 		if len(differ) == 0 {
 			continue
 		}
-		// The donor's own tables and transactions change without a client's doing, so also between the two copies.
+		// The donor's own tables and transactions change without a client, so also between the two copies.
 		if !slices.Contains([]string{"mysql.ibd", "ibdata1", "undo_001", "undo_002", "undo_extra.ibu"}, name) {
 			t.Errorf("%s: pages %v differ", name, differ)
 		}
@@ -200,7 +200,7 @@ func TestSameFilesAsCloneLocal(t *testing.T) {
 	}
 }
 
-// checkFirstPages holds our idea of a first page against those of real tablespaces.
+// checkFirstPages compares our first pages with those of real tablespaces.
 func checkFirstPages(t *testing.T, root string) {
 	t.Helper()
 	checked := map[pageSizes]int{}
@@ -236,7 +236,7 @@ func checkFirstPages(t *testing.T, root string) {
 	}
 }
 
-// listing are the sizes of all files; folders are -1.
+// listing returns the sizes of all files; folders have -1.
 func listing(t *testing.T, root string) map[string]int64 {
 	t.Helper()
 	sizes := map[string]int64{}
@@ -264,7 +264,7 @@ func listing(t *testing.T, root string) map[string]int64 {
 	return sizes
 }
 
-// differentPages are the numbers of the pages in which two files differ.
+// differentPages returns the numbers of the pages in which two files differ.
 func differentPages(t *testing.T, golden, ours string) []int {
 	t.Helper()
 	const page = 16 << 10
@@ -285,7 +285,7 @@ func differentPages(t *testing.T, golden, ours string) []int {
 	return differ
 }
 
-// TestUnfinishedDirectory has a copy that broke off: mysqld must not start on it.
+// TestUnfinishedDirectory has an interrupted copy: mysqld must not start on it.
 func TestUnfinishedDirectory(t *testing.T) {
 	t.Parallel()
 	donor := newServer(t)
@@ -308,6 +308,6 @@ func TestUnfinishedDirectory(t *testing.T) {
 		t.Errorf("mysqld: %v\n%s", err, output)
 	}
 	if _, err := NewDirectory(root); err == nil {
-		t.Error("a copy begins where another one is")
+		t.Error("a copy begins in the folder of another copy")
 	}
 }
