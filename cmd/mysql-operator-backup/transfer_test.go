@@ -79,7 +79,7 @@ func TestBackupsByHand(t *testing.T) {
 		{"restore", []string{"restore", "--from", "file://" + root, "--into", into}, 0, "restored backup nightly-1 of cluster shop/db"},
 		{"restore over it", []string{"restore", "--from", "file://" + root, "--into", into}, transfer.ExitRefused, transfer.ReasonDataExists},
 		{"delete another's", []string{"backup-delete", "--url", "file://" + root, "--uid", "another"}, transfer.ExitRefused, transfer.ReasonDestinationOccupied},
-		{"delete what was never finished", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b", "--unfinished-only"}, transfer.ExitRefused, "may be a good backup and stays"},
+		{"delete what was never finished", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b", "--unfinished-only"}, transfer.ExitRefused, "may be a good backup and is not deleted"},
 		{"delete", []string{"backup-delete", "--url", "file://" + root, "--uid", "0a1b"}, 0, "the data is deleted"},
 	}
 	for _, test := range stories {

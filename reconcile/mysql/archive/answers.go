@@ -12,17 +12,17 @@ import (
 const (
 	// listingLimit is larger than any page of a listing: S3 puts 1,000 objects on one, Azure 5,000, each with a name of 1 KiB at most.
 	listingLimit = 32 << 20
-	// headLimit is within how many bytes a listing says that it is one.
+	// headLimit is the number of bytes within which the root element of a listing must begin.
 	headLimit = 4 << 10
-	// errorLimit bounds what a store says about an error.
+	// errorLimit is the maximum number of bytes that are read of an error's body.
 	errorLimit = 1 << 20
 )
 
-// errNoListing is about a page of a proxy or a portal, for example, that answers in the place of the store.
-var errNoListing = errors.New("the answer to a listing is none: something else than a store answers")
+// errNoListing means that, for example, a page of a proxy or a portal arrived instead of the store's answer.
+var errNoListing = errors.New("the answer to a listing request is not a listing: the server is not a store, or a proxy answered")
 
-// answers looks at what a store answers. The SDKs take a listing that is empty, or that is some other document, for one of an empty folder;
-// and they read whole what is said about an error, however long it is. Nor do they look whether the rest of an object is what comes.
+// answers checks the answers of a store, because the SDKs do not: they take an empty listing, or another document, for the listing of an
+// empty folder. They read all of an error's body, however long it is. They do not check that a range answer is the range they asked for.
 type answers struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -45,13 +45,13 @@ func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// isListing says whether a request asks S3 or Azure what is there.
+// isListing reports whether a request asks S3 or Azure for a listing.
 func isListing(request *http.Request) bool {
 	query := request.URL.Query()
 	return request.Method == http.MethodGet && (query.Has("list-type") || query.Has("uploads") || query.Get("comp") == "list")
 }
 
-// checkListing looks at how a listing begins. An error that comes with status 200 gets the status that it should have.
+// checkListing checks the beginning of a listing. An error that arrives with status 200 gets the status that it should have.
 func checkListing(response *http.Response) error {
 	body := limited(response.Body, listingLimit)
 	var head bytes.Buffer
@@ -68,7 +68,7 @@ func checkListing(response *http.Response) error {
 	return nil
 }
 
-// rootOf is the name of an XML document's outermost element.
+// rootOf returns the name of an XML document's outermost element.
 func rootOf(from io.Reader) (string, error) {
 	for decoder := xml.NewDecoder(from); ; {
 		token, err := decoder.RawToken()
@@ -81,7 +81,7 @@ func rootOf(from io.Reader) (string, error) {
 	}
 }
 
-// readCloser reads from the one and closes the other.
+// readCloser reads from one value and closes another.
 type readCloser struct {
 	io.Reader
 	io.Closer

@@ -51,7 +51,7 @@ func TestBackupComesOutAsItWentIn(t *testing.T) {
 	}
 }
 
-// Whatever a copy does, the archive makes of it what doing it directly makes.
+// For any calls of a copy, the extracted files are those that the same calls make directly.
 func TestAnyCopyComesOutAsItWentIn(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(randomCopies) {
@@ -72,13 +72,13 @@ func TestAnyCopyComesOutAsItWentIn(t *testing.T) {
 				t.Error(difference)
 			}
 			if size := expected.size(); manifest.Data.Size != size {
-				t.Errorf("the manifest tells of %d bytes, and there are %d", manifest.Data.Size, size)
+				t.Errorf("the manifest says %d bytes, want %d", manifest.Data.Size, size)
 			}
 		})
 	}
 }
 
-// randomCalls does what a donor could do, and more.
+// randomCalls makes the calls that a donor could make, and others.
 func randomCalls(t *testing.T, sink clone.Sink, random *rand.Rand, now tree) {
 	t.Helper()
 	names := []string{"a", "ibdata1", "shop/orders.ibd", "#innodb_redo/#ib_redo0", strings.Repeat("long/", 40) + "name.ibd"}
@@ -146,7 +146,7 @@ func TestFolderOfAnotherIsNeverTouched(t *testing.T) {
 		"another's backup":            {there: finished, holder: owner("another"), complete: true},
 		"another's unfinished backup": {there: begun, holder: owner("another")},
 		"other files":                 {there: foreign},
-		"parts of nobody":             {there: partsOnly},
+		"parts without an owner":      {there: partsOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestFolderOfAnotherIsNeverTouched(t *testing.T) {
 	}
 }
 
-// contents are all files below a directory.
+// contents returns all files below a directory by their paths.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -204,7 +204,7 @@ func TestOwnUnfinishedAttemptIsMadeAnew(t *testing.T) {
 	if difference := extracted(t, store, manifest).differs(expected); difference != "" {
 		t.Error(difference)
 	}
-	// The Pod that was thought to be dead was not: it goes on, and gives up without having harmed its successor.
+	// The Pod that was believed to be dead still runs: it continues, and fails without harm to its successor.
 	err = copyOf(killed, seeded(1), 64<<20)
 	if err == nil {
 		_, _, err = killed.Finish(t.Context(), manifestOf())
@@ -219,7 +219,7 @@ func TestOwnUnfinishedAttemptIsMadeAnew(t *testing.T) {
 		t.Error(difference)
 	}
 	if files := filesOf(t, dir); len(files) != len(manifest.Parts)+2 {
-		t.Errorf("there are other files than those of the backup: %q", files)
+		t.Errorf("there are files that do not belong to the backup: %q", files)
 	}
 }
 
@@ -245,7 +245,7 @@ func TestAbortLeavesNothing(t *testing.T) {
 	if err := copyOf(writer, seeded(1), 16<<20); err != nil {
 		t.Fatal(err)
 	}
-	terminated := errors.New("the Pod was told to end")
+	terminated := errors.New("the Pod is terminating")
 	cancel(terminated)
 	if err := writer.Write(clone.File{Name: "more", Size: 1}, 0, []byte{1}); !errors.Is(err, terminated) {
 		t.Errorf("write after the end: %v", err)
@@ -283,11 +283,11 @@ func TestRemove(t *testing.T) {
 		t.Errorf("the folder is still there: %v", err)
 	}
 	if err := Verify(t.Context(), beside, kept, ReadOptions{}); err != nil {
-		t.Errorf("the backup beside it: %v", err)
+		t.Errorf("the backup in the next folder: %v", err)
 	}
 }
 
-// A Remove that was interrupted anywhere leaves no backup, but something that can be removed.
+// An interrupted Remove leaves no backup, and a second Remove deletes the rest.
 func TestRemoveCanBeInterrupted(t *testing.T) {
 	t.Parallel()
 	for stop := 1; ; stop++ {
@@ -297,13 +297,13 @@ func TestRemoveCanBeInterrupted(t *testing.T) {
 		store.bucket = &stopping{bucket: store.bucket, left: stop}
 		if err := Remove(t.Context(), store, owner("nightly")); err == nil {
 			if stop < 4 {
-				t.Errorf("it took no more than %d deletions", stop)
+				t.Errorf("interrupted after %d deletions at most, want more stops", stop)
 			}
 			return
 		}
 		again := volumeAt(t, dir)
 		if _, _, err := Load(t.Context(), again); err == nil {
-			t.Errorf("what is left after %d deletions is taken for a backup", stop)
+			t.Errorf("the files left after %d deletions are taken for a backup", stop)
 		}
 		if err := Remove(t.Context(), again, owner("nightly")); err != nil {
 			t.Error(err)
@@ -314,7 +314,7 @@ func TestRemoveCanBeInterrupted(t *testing.T) {
 	}
 }
 
-// stopping is a bucket whose removals fail after a while.
+// stopping is a bucket whose remove fails after some calls.
 type stopping struct {
 	bucket
 	left int
@@ -340,7 +340,7 @@ func TestWrongKeys(t *testing.T) {
 	}
 }
 
-// What the sink returns is what Extract returns.
+// Extract returns the error of its sink, or the cause of its context's end.
 func TestExtractEndsWithItsSink(t *testing.T) {
 	t.Parallel()
 	store := volumeAt(t, t.TempDir())
@@ -356,7 +356,7 @@ func TestExtractEndsWithItsSink(t *testing.T) {
 	}
 }
 
-// However early it ends, nothing of it goes on: with -race this fails where a worker is still decompressing.
+// Extract leaves no goroutine running, however early it ends: with -race this test fails if a worker still decompresses.
 func TestExtractLeavesNothingRunning(t *testing.T) {
 	t.Parallel()
 	store := volumeAt(t, t.TempDir())

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// authorities are the CAs to trust: the system's, or, where it has none, as in an image of nothing but this program, those that Mozilla
-// trusts; and that of the credentials. SSL_CERT_FILE and SSL_CERT_DIR name others than the system's (package crypto/x509).
+// authorities returns the CAs to trust: those of the system, and the CA in ca.crt of the destination's Secret. If the system has none, as
+// in an image with only this program, Mozilla's CAs are trusted instead. SSL_CERT_FILE and SSL_CERT_DIR replace the system's CAs (package
+// crypto/x509).
 func authorities(location Location) (*x509.CertPool, error) {
 	own, err := readKey(location.CredentialsDir, "ca.crt")
 	if err != nil {
@@ -28,7 +29,7 @@ func authorities(location Location) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// orPublic fills a pool that is empty.
+// orPublic adds Mozilla's CAs to a pool that is empty.
 func orPublic(pool *x509.CertPool) error {
 	if !pool.Equal(x509.NewCertPool()) {
 		return nil

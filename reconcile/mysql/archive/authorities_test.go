@@ -7,7 +7,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// The image has no file but the program: without CAs of its own it could not speak to any cloud.
+// The image has only the program: without built-in CAs it could not connect to any cloud.
 func TestAMachineWithoutAuthoritiesTrustsThePublicOnes(t *testing.T) {
 	t.Parallel()
 	pool := x509.NewCertPool()
@@ -28,7 +28,7 @@ func TestAMachineWithAuthoritiesTrustsNoOthers(t *testing.T) {
 	pool.AddCert(publicRoot(t, "Amazon Root CA 1"))
 	only.AddCert(publicRoot(t, "Amazon Root CA 1"))
 	if err := orPublic(pool); err != nil || !pool.Equal(only) {
-		t.Errorf("there are more: %v", err)
+		t.Errorf("the pool has other CAs: %v", err)
 	}
 }
 

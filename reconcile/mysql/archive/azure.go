@@ -26,12 +26,12 @@ import (
 )
 
 const (
-	// azurePolynomial is that of Azure's CRC-64.
+	// azurePolynomial is the polynomial of Azure's CRC-64.
 	azurePolynomial = 0x9A6C9329AC4BC9B5
 )
 
-// azureBucket is a folder in a container of Azure Blob Storage. Blocks of uploads that were broken off are dropped by the store itself
-// after a week ("Put Block").
+// azureBucket is a folder in a container of Azure Blob Storage. Azure itself deletes the blocks of interrupted uploads after a week ("Put
+// Block").
 type azureBucket struct {
 	client *container.Client
 	place  destination.Place
@@ -39,7 +39,7 @@ type azureBucket struct {
 	pieceSize int64
 }
 
-// openAzure makes a Store of a container.
+// openAzure opens a Store on a container.
 func openAzure(_ context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
@@ -74,13 +74,14 @@ func openAzure(_ context.Context, store *Store, location Location, place destina
 	return nil
 }
 
-// checkAccount refuses what is no name of a storage account (Azure documentation, "Storage account overview"): it becomes part of a host's.
+// checkAccount refuses an invalid name of a storage account (Azure documentation, "Storage account overview"), because it becomes part of a
+// host name.
 func checkAccount(account string) error {
 	if account == "" {
 		return fmt.Errorf("no storage account: add ?%s=… to the URL, or %s to the Secret", destination.OptionAccount, destination.KeyAccount)
 	}
 	if !regexp.MustCompile(`^[a-z0-9]{3,24}$`).MatchString(account) {
-		return fmt.Errorf("%q is no name of a storage account: it has 3 to 24 lower-case letters and digits", account)
+		return fmt.Errorf("%q is not the name of a storage account: a name has 3 to 24 lower-case letters and digits", account)
 	}
 	return nil
 }
@@ -92,8 +93,8 @@ func azureRetries(tuning tuning) policy.RetryOptions {
 	}
 }
 
-// azurePasses says whether a request is sent again: after the statuses that the SDK would repeat, where there was no answer, and where what
-// arrived was not what was sent. The last one the SDK does not repeat by itself.
+// azurePasses reports whether a request must be sent again: after the statuses that the SDK repeats by default, after no answer, and if the
+// store received damaged content. The SDK does not repeat the last by itself.
 func azurePasses(response *http.Response, err error) bool {
 	if err != nil {
 		return true
@@ -109,7 +110,7 @@ func azurePasses(response *http.Response, err error) bool {
 func withAccountKey(address, account, key string, options azcore.ClientOptions) (*container.Client, error) {
 	credential, err := container.NewSharedKeyCredential(account, key)
 	if err != nil {
-		return nil, errors.New("read credentials: " + destination.KeyAccountKey + " is no key of a storage account")
+		return nil, errors.New("read credentials: " + destination.KeyAccountKey + " is not the key of a storage account")
 	}
 	return container.NewClientWithSharedKeyCredential(address, credential, &container.ClientOptions{ClientOptions: options})
 }
@@ -117,7 +118,7 @@ func withAccountKey(address, account, key string, options azcore.ClientOptions) 
 func withSignature(address, token string, options azcore.ClientOptions) (*container.Client, error) {
 	whole := address + "?" + strings.TrimPrefix(token, "?")
 	if _, err := url.Parse(whole); err != nil {
-		return nil, errors.New("read credentials: " + destination.KeySAS + " is no shared access signature") // the cause would quote it
+		return nil, errors.New("read credentials: " + destination.KeySAS + " is not a shared access signature") // the cause would contain it
 	}
 	return container.NewClientWithNoCredential(whole, &container.ClientOptions{ClientOptions: options})
 }
@@ -131,7 +132,7 @@ func withPodIdentity(address string, options azcore.ClientOptions) (*container.C
 	return container.NewClient(address, explainedTokens{credential}, &container.ClientOptions{ClientOptions: options})
 }
 
-// explainedTokens marks failures to find an identity.
+// explainedTokens marks errors of finding an identity.
 type explainedTokens struct{ azcore.TokenCredential }
 
 // GetToken implements azcore.TokenCredential.
@@ -148,8 +149,8 @@ func (b azureBucket) put(ctx context.Context, name string, body io.Reader) error
 	return err
 }
 
-// checksums adds its CRC to every body that is sent: blobs, blocks, and lists of blocks, for which the SDK has no option. The store refuses
-// what arrives with another one ("Put Block List": x-ms-content-crc64).
+// checksums adds the CRC to every body that is sent: blobs, blocks, and lists of blocks, for which the SDK has no option. The store refuses
+// a body that arrives with another CRC ("Put Block List": x-ms-content-crc64).
 type checksums struct{}
 
 // Do implements policy.Policy.
@@ -179,7 +180,7 @@ func (b azureBucket) get(ctx context.Context, name string, offset int64) (io.Rea
 	case code == "BlobNotFound":
 		return nil, errMissing(name)
 	case status == http.StatusRequestedRangeNotSatisfiable:
-		return http.NoBody, nil // all had been read before
+		return http.NoBody, nil // everything was read before
 	}
 	return nil, err
 }

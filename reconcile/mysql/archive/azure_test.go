@@ -20,16 +20,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// fakeAzure answers the handful of Blob service requests that a Store sends, as its REST reference describes them.
+// fakeAzure answers the few Blob service requests that a Store sends, as the REST reference describes them.
 type fakeAzure struct {
 	lock   sync.Mutex
 	blobs  map[string][]byte
 	blocks map[string][]byte
 	refuse string
 	status int
-	// authorized is how every request's Authorization must begin.
+	// authorized is the prefix that every request's Authorization must have.
 	authorized string
-	// refused counts bodies that did not fit their checksum, undigested those that came without one.
+	// refused counts bodies that did not match their checksum, undigested those without one.
 	refused, undigested int
 }
 
@@ -82,7 +82,7 @@ func (f *fakeAzure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// intact says whether a body fits its checksum (REST reference, "Put Block": x-ms-content-crc64), and counts one that has none.
+// intact reports whether a body matches its checksum (REST reference, "Put Block": x-ms-content-crc64), and counts bodies without one.
 func (f *fakeAzure) intact(header http.Header, body []byte) bool {
 	want := header.Get("X-Ms-Content-Crc64")
 	if want == "" {
@@ -145,13 +145,13 @@ func TestAzure(t *testing.T) {
 	conforms(t, opened(t, location))
 }
 
-// A Pod with an identity needs no Secret: the URL names the account. Here it is the identity of the machine, which a server nearby vouches
-// for (Azure documentation, "How to use managed identities for App Service": IDENTITY_ENDPOINT), and the service takes nothing but its
-// token.
+// A Pod with an identity needs no Secret: the URL names the account. In this test it is the identity of the machine, for which a local
+// server issues tokens (Azure documentation, "How to use managed identities for App Service": IDENTITY_ENDPOINT). The service accepts only
+// such a token.
 func TestAzureWithThePodsIdentity(t *testing.T) {
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("resource") != "https://storage.azure.com" {
-			t.Errorf("a token is asked for with %s", r.URL.RawQuery)
+			t.Errorf("a token was requested with %s", r.URL.RawQuery)
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_on":"%d"}`, testToken, time.Now().Add(time.Hour).Unix()) // the client may be gone
@@ -181,8 +181,8 @@ func TestAzureAccounts(t *testing.T) {
 		"of the Secret":            {secret: with("mine"), host: "mine.blob.core.windows.net"},
 		"of the URL":               {options: "?storage_account=yours", secret: key, host: "yours.blob.core.windows.net"},
 		"of both: that of the URL": {options: "?storage_account=yours", secret: with("mine"), host: "yours.blob.core.windows.net"},
-		"of nobody":                {secret: key, refused: "add ?storage_account=… to the URL, or AZURE_STORAGE_ACCOUNT to the Secret"},
-		"no name of one":           {options: "?storage_account=example.com/", secret: key, refused: `"example.com/" is no name of a storage account`},
+		"of neither":               {secret: key, refused: "add ?storage_account=… to the URL, or AZURE_STORAGE_ACCOUNT to the Secret"},
+		"an invalid name":          {options: "?storage_account=example.com/", secret: key, refused: `"example.com/" is not the name of a storage account`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +198,7 @@ func TestAzureAccounts(t *testing.T) {
 			}
 			bucket, ok := store.bucket.(azureBucket)
 			if !ok || !strings.HasPrefix(bucket.client.URL(), "https://"+story.host+"/backups") {
-				t.Errorf("it goes to %v", bucket.client.URL())
+				t.Errorf("the URL is %v", bucket.client.URL())
 			}
 		})
 	}

@@ -13,19 +13,19 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// remote is a store that is reached over TLS through a proxy on which things go wrong.
+// remote is a store that is reached over TLS through a proxy that causes faults.
 type remote struct {
 	handler http.Handler
 	proxy   *proxy
 	url     string
 	keys    map[string]string
-	// refused and undigested are how many bodies the store has refused because of their digest, and how many had none.
+	// refused and undigested return how many bodies the store refused because of their digest, and how many had none.
 	refused, undigested func() int
-	// retries200: an error in an answer of success is tried again. Azure's status for it is 201, and the SDK gives up.
+	// retries200: an error with the status of success is retried. Azure's status for success is 201, and the SDK does not retry.
 	retries200 bool
 }
 
-// remotes are the stores that are reached by HTTP, each with stand-ins of its own.
+// remotes returns the stores that are reached by HTTP, each with a fake server.
 func remotes() map[string]func(*testing.T) *remote {
 	likeS3 := func(ignoresMD5 bool) func(t *testing.T) *remote {
 		return func(t *testing.T) *remote {
@@ -70,7 +70,7 @@ func (r *remote) counting(refused, undigested *int) *remote {
 	return r
 }
 
-// store is a folder of the remote. Pieces are small, so that what is stored in several is small, too.
+// store opens a folder of the remote. Pieces are small, so that small objects have several.
 func (r *remote) store(t *testing.T, folder string) *Store {
 	t.Helper()
 	small := impatient()
@@ -79,15 +79,15 @@ func (r *remote) store(t *testing.T, folder string) *Store {
 }
 
 const (
-	// remoteSize makes parts of several pieces, and parts of one.
+	// remoteSize gives parts with several pieces, and parts with one.
 	remoteSize = 300 << 10
-	// remotePiece is the size of pieces. The stand-in for S3 takes no smaller one but the last, as Amazon's takes none under 5 MiB.
+	// remotePiece is the size of pieces. fakeS3 accepts no smaller piece except the last, as Amazon's S3 accepts none under 5 MiB.
 	remotePiece = 400 << 10
 )
 
 func severalPieces() WriteOptions { return WriteOptions{PartSize: 200 << 10} }
 
-// One bit that flips on the way to the store, in any request, is noticed there, and what it was in is sent again.
+// If one bit of any request flips on the way, the store refuses the request, and it is sent again.
 func TestAFlippedBitIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for scheme, start := range remotes() {
@@ -120,14 +120,14 @@ func TestAFlippedBitIsSentAgain(t *testing.T) {
 	}
 }
 
-// badDays are what may go wrong with a store, beside the faults of faults, and for how many requests.
+// badDays returns further problems of a store, in addition to faults, and for how many requests each lasts.
 func badDays() map[fault]int {
 	const forGood = 1 << 30
 	return map[fault]int{faultGarbledList: 1, faultHalved: 1, faultErrorIn200: 1, faultPage: forGood, faultEmpty: forGood, faultRedirected: forGood}
 }
 
-// Whatever goes wrong with a store, from any request on: a backup that is complete is whole. Google's differs from S3 in how one says who
-// one is.
+// For every problem of a store, from any request on: a backup that is reported as complete is intact. Google is left out, because it
+// differs from S3 only in authentication.
 func TestOnBadDaysNoBackupIsCompleteThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "azblob"} {
@@ -167,8 +167,8 @@ func badDay(t *testing.T, remote *remote, day fault, lasts int) {
 	}
 }
 
-// What a store says while it is not itself is not taken for "there is nothing": nobody else's folder is written to, and no data is left
-// behind that is said to be deleted.
+// The answer of another server is never taken for an empty folder: otherwise another owner's folder would be written to, or data would be
+// left that is reported as deleted.
 func TestAFolderIsNotEmptyBecauseSomethingElseAnswers(t *testing.T) {
 	t.Parallel()
 	for scheme, start := range remotes() {
@@ -186,7 +186,7 @@ func TestAFolderIsNotEmptyBecauseSomethingElseAnswers(t *testing.T) {
 					t.Errorf("%s: it lists %v", day, objects)
 				}
 				if err := Remove(t.Context(), store, owner("nightly")); err == nil {
-					t.Errorf("%s: it is said to be deleted", day)
+					t.Errorf("%s: it is reported as deleted", day)
 				}
 			}
 			remote.proxy.breakAt("", 0, 0)

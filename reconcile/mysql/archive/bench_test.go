@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// benchBytes is how much each measurement takes: ARCHIVE_BENCH_MIB, default 256.
+// benchBytes returns how many bytes each measurement processes: ARCHIVE_BENCH_MIB, default 256.
 func benchBytes(b *testing.B) int64 {
 	b.Helper()
 	mebibytes, err := strconv.ParseInt(os.Getenv("ARCHIVE_BENCH_MIB"), 10, 64)
@@ -28,7 +28,7 @@ func benchBytes(b *testing.B) int64 {
 	return mebibytes << 20
 }
 
-// pages are some MiB of what a table's file looks like: pages of 16 KiB that are 15/16 full, with rows of numbers, times, words and a hash.
+// pages returns 16 MiB that look like a table's file: pages of 16 KiB that are 15/16 full, with rows of numbers, times, words and a hash.
 func pages() []byte {
 	const page, total = 16 << 10, 16 << 20
 	random := seeded(1)
@@ -52,7 +52,7 @@ func pages() []byte {
 	return content
 }
 
-// BenchmarkPlain is what there is to reach: the same bytes through the same compressor into a file, and nothing else.
+// BenchmarkPlain is the limit for the others: it only writes the same bytes through the same compressor into a file.
 func BenchmarkPlain(b *testing.B) {
 	data, size := pages(), benchBytes(b)
 	measure(b, size, func(dir string) error {
@@ -108,7 +108,7 @@ func BenchmarkExtract(b *testing.B) {
 	measure(b, size, func(string) error { return Verify(b.Context(), store, manifest, ReadOptions{}) })
 }
 
-// benchBackup makes a backup of as many bytes, in files of 64 MiB.
+// benchBackup makes a backup of size bytes, in files of 64 MiB.
 func benchBackup(b *testing.B, dir string, data []byte, size int64, recipients []age.Recipient) error {
 	b.Helper()
 	store, err := open(b.Context(), Location{URL: "file:///backup", VolumeDir: dir}, patient())
@@ -137,7 +137,7 @@ func benchBackup(b *testing.B, dir string, data []byte, size int64, recipients [
 	return store.Close()
 }
 
-// repeating reads the same bytes again and again.
+// repeating returns the same bytes repeatedly.
 type repeating struct {
 	data []byte
 	left int64
@@ -153,7 +153,7 @@ func (r *repeating) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// measure reports the rate by the clock and by processor time, which what runs beside does not change, and the peak of the process's
+// measure reports the rate per second and per second of processor time, which other processes do not change, and the peak of the process's
 // memory.
 func measure(b *testing.B, size int64, do func(dir string) error) {
 	b.Helper()

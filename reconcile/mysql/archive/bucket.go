@@ -16,21 +16,21 @@ type object struct {
 	size int64
 }
 
-// bucket is a folder somewhere; names have no slash. Its errors are raw: Store says what they mean.
+// bucket is a folder in some store. Names have no slash. The errors are those of the client library; Store explains them.
 type bucket interface {
-	// put stores all that body yields. The object appears whole, or not at all, and has replaced one of the same name.
+	// put stores all of body. The object appears whole or not at all, and replaces one of the same name.
 	put(ctx context.Context, name string, body io.Reader) error
-	// get reads an object from an offset on. One that is not there is fs.ErrNotExist.
+	// get reads an object from an offset on. If there is no such object, the error is fs.ErrNotExist.
 	get(ctx context.Context, name string, offset int64) (io.ReadCloser, error)
-	// list names what is stored. A folder that does not exist is empty.
+	// list returns the stored objects. A folder that does not exist is empty.
 	list(ctx context.Context) ([]object, error)
-	// remove deletes an object; one that is not there is success.
+	// remove deletes an object. It succeeds if there is no such object.
 	remove(ctx context.Context, name string) error
-	// sweep removes what puts that were interrupted have left and list does not show, and the folder itself if it is empty.
+	// sweep removes what interrupted calls of put left and list does not show. It also removes the folder itself if it is empty.
 	sweep(ctx context.Context) error
 }
 
-// errMissing is what get returns for an object that is not there.
+// errMissing is the error that get returns for an object that does not exist.
 func errMissing(name string) error { return fmt.Errorf("%s: %w", name, fs.ErrNotExist) }
 
 // put stores an object; see bucket.
@@ -43,7 +43,7 @@ func (s *Store) remove(ctx context.Context, name string) error {
 	return s.explain(ctx, "delete "+name+" from "+s.url, s.bucket.remove(ctx, name))
 }
 
-// list names what is stored; see bucket.
+// list returns the stored objects; see bucket.
 func (s *Store) list(ctx context.Context) ([]object, error) {
 	objects, err := s.bucket.list(ctx)
 	return objects, s.explain(ctx, "list "+s.url, err)
@@ -54,7 +54,8 @@ func (s *Store) sweep(ctx context.Context) error {
 	return s.explain(ctx, "clean up "+s.url, s.bucket.sweep(ctx))
 }
 
-// read returns a small object whole. One that is not there is fs.ErrNotExist, one that is larger than limit a CorruptError.
+// read returns all of a small object. The error is fs.ErrNotExist if there is no such object, and a CorruptError if it is larger than
+// limit.
 func (s *Store) read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	body := s.open(ctx, name)
 	content, err := io.ReadAll(io.LimitReader(body, limit+1))
@@ -62,13 +63,13 @@ func (s *Store) read(ctx context.Context, name string, limit int64) ([]byte, err
 		return nil, err
 	}
 	if int64(len(content)) > limit {
-		return nil, &CorruptError{URL: s.url, Reason: fmt.Sprintf("%s is larger than any can be, %d bytes", name, limit)}
+		return nil, &CorruptError{URL: s.url, Reason: fmt.Sprintf("%s is larger than its limit of %d bytes", name, limit)}
 	}
 	return content, nil
 }
 
-// explain makes a StoreError of what a bucket returned. The end of the context, what the caller's own body returned, and an absent object
-// stay what they are.
+// explain turns a bucket's error into a StoreError. Three errors stay as they are: the end of the context, an error of the caller's own
+// body, and a missing object.
 func (s *Store) explain(ctx context.Context, op string, err error) error {
 	var explained *destination.StoreError
 	var own *bodyError
@@ -85,13 +86,13 @@ func (s *Store) explain(ctx context.Context, op string, err error) error {
 	return &destination.StoreError{Kind: s.classify(err), Op: settled(op), Err: inPlainWords(err)}
 }
 
-// bodyError marks an error as that of the body that is being stored, and none of the store.
+// bodyError marks an error as one of the body that is being stored, not of the store.
 type bodyError struct{ cause error }
 
 func (e *bodyError) Error() string { return e.cause.Error() }
 func (e *bodyError) Unwrap() error { return e.cause }
 
-// body marks what a reader returns.
+// body marks the errors that a reader returns.
 type body struct{ io.Reader }
 
 func (b body) Read(p []byte) (int, error) {

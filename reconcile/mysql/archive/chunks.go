@@ -13,26 +13,26 @@ import (
 const (
 	compression      = "zstd"
 	encryptionScheme = "age"
-	// chunkSize is how many raw bytes a chunk has; the last one has fewer. It bounds what has to be in memory to compress on all cores.
+	// chunkSize is how many raw bytes a chunk has; the last one has fewer. It bounds the memory needed to compress on several cores.
 	chunkSize = 2 << 20
-	// workers is how many chunks are compressed, or decompressed, at a time: a backup is to leave the member's node some CPU.
+	// workers is how many chunks are compressed, or decompressed, at a time: a backup must leave some CPU of the member's node to others.
 	workers = 2
-	// frameHead is the length of what precedes each chunk's frame: a skippable frame (RFC 8878, section 3.1.2) of four bytes with the
-	// length of the frame that follows, as pzstd writes it. Decompressors skip it; it lets chunks be found without decompressing.
+	// frameHead is the length of the header before each chunk's frame: a skippable frame (RFC 8878, section 3.1.2) whose four bytes are the
+	// length of the frame that follows, as pzstd writes it. Decompressors skip it. It lets a reader find chunks without decompressing.
 	frameHead      = 12
 	frameHeadMagic = 0x184D2A50
-	// frameLimit is longer than any frame of a chunk can be: what cannot be compressed grows by a few bytes.
+	// frameLimit is longer than any frame of a chunk can be: data that cannot be compressed grows by a few bytes.
 	frameLimit = chunkSize + chunkSize/128 + 1<<10
 )
 
-// chunk is a piece of the tar stream on its way.
+// chunk is a piece of the tar stream that is being processed.
 type chunk struct {
 	raw, packed []byte
 	err         error
 	done        chan struct{}
 }
 
-// pool works on chunks on several cores and keeps their order. What is in it is bounded: submit waits for a free chunk.
+// pool processes chunks on several cores and keeps their order. The number of chunks is bounded: take waits for a free chunk.
 type pool struct {
 	stop  <-chan struct{} // ends every wait
 	free  chan *chunk
@@ -41,10 +41,10 @@ type pool struct {
 	group sync.WaitGroup
 }
 
-// errStopped says that a wait ended because the whole operation has; the cause is in its context.
+// errStopped means that a wait ended because the whole operation ended; the cause is in its context.
 var errStopped = errors.New("stopped")
 
-// newPool starts workers that do work with each chunk, until finish, or stop.
+// newPool starts workers that call work for each chunk until finish is called.
 func newPool(stop <-chan struct{}, work func(*chunk) error) *pool {
 	const inFlight = 2*workers + 2
 	p := &pool{stop: stop, free: make(chan *chunk, inFlight), jobs: make(chan *chunk, inFlight), order: make(chan *chunk, inFlight)}
@@ -73,22 +73,23 @@ func (p *pool) take() (*chunk, error) {
 	}
 }
 
-// submit gives a filled chunk to the workers. There is always room: there are no more chunks than that.
+// submit passes a filled chunk to the workers. It never blocks: the queues have room for all chunks.
 func (p *pool) submit(one *chunk) {
 	p.jobs <- one
 	p.order <- one
 }
 
-// finish says that nothing more will be submitted.
+// finish ends the work: the caller submits no more chunks.
 func (p *pool) finish() {
 	close(p.jobs)
 	close(p.order)
 }
 
-// wait returns when no worker works any more; finish comes before it.
+// wait returns when all workers have ended. Call finish first.
 func (p *pool) wait() { p.group.Wait() }
 
-// next returns the chunk that was submitted first, worked on; io.EOF after the last one. Give it back when it is no longer needed.
+// next returns the processed chunks in the order in which they were submitted, and io.EOF after the last one. Give each back when it is no
+// longer needed.
 func (p *pool) next() (*chunk, error) {
 	select {
 	case one, more := <-p.order:
@@ -102,10 +103,10 @@ func (p *pool) next() (*chunk, error) {
 	}
 }
 
-// giveBack lets a chunk be used again.
+// giveBack makes a chunk available again.
 func (p *pool) giveBack(one *chunk) { p.free <- one }
 
-// newEncoder makes what compresses chunks, for all workers.
+// newEncoder makes the encoder that all workers share.
 func newEncoder() (*zstd.Encoder, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(workers),
 		zstd.WithWindowSize(chunkSize), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithSingleSegment(true))
@@ -128,7 +129,7 @@ func pack(encoder *zstd.Encoder, one *chunk) error {
 	return nil
 }
 
-// newDecoder makes what decompresses chunks, for all workers.
+// newDecoder makes the decoder that all workers share.
 func newDecoder() (*zstd.Decoder, error) {
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(workers), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(chunkSize), zstd.WithDecodeAllCapLimit(true), zstd.IgnoreChecksum(false))
@@ -138,14 +139,14 @@ func newDecoder() (*zstd.Decoder, error) {
 	return decoder, nil
 }
 
-// unpack decompresses a chunk. The frame has to say how long it is, and to have a checksum.
+// unpack decompresses a chunk. The frame must have its length and a checksum.
 func unpack(decoder *zstd.Decoder, one *chunk) error {
 	var head zstd.Header
 	if err := head.Decode(one.packed); err != nil {
 		return fmt.Errorf("read frame: %w", err)
 	}
 	if head.Skippable || !head.HasCheckSum || !head.HasFCS || head.FrameContentSize < 1 || head.FrameContentSize > chunkSize {
-		return errors.New("read frame: it does not say how long it is, is too long, or has no checksum")
+		return errors.New("read frame: its length is missing or too large, or it has no checksum")
 	}
 	if one.raw == nil {
 		one.raw = make([]byte, 0, chunkSize)
@@ -161,7 +162,7 @@ func unpack(decoder *zstd.Decoder, one *chunk) error {
 	return nil
 }
 
-// readFrame reads the next chunk's frame; io.EOF if there is none.
+// readFrame reads the next chunk's frame. It returns io.EOF if there is none.
 func readFrame(from io.Reader, one *chunk) error {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {
@@ -169,7 +170,7 @@ func readFrame(from io.Reader, one *chunk) error {
 	}
 	length := binary.LittleEndian.Uint32(head[8:])
 	if binary.LittleEndian.Uint32(head[:]) != frameHeadMagic || binary.LittleEndian.Uint32(head[4:]) != 4 || length > frameLimit {
-		return errors.New("what should be a chunk is none")
+		return errors.New("the data is not a chunk")
 	}
 	if one.packed == nil {
 		one.packed = make([]byte, 0, frameHead+frameLimit)
@@ -181,7 +182,7 @@ func readFrame(from io.Reader, one *chunk) error {
 	return nil
 }
 
-// noEOF makes an end that comes too early one that is not taken for the end.
+// noEOF turns io.EOF, for an end that comes too early, into an error that is not taken for the end.
 func noEOF(err error) error {
 	if isEnd(err) {
 		return io.ErrUnexpectedEOF

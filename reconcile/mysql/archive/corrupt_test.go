@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// Whatever happens to whatever file, wherever in it: the backup is refused. Truncated to nothing, it is not mistaken for one either.
+// A backup is refused if any of its files is damaged anywhere in any way. A file truncated to nothing is noticed, too.
 func TestEveryCorruptionIsNoticed(t *testing.T) {
 	t.Parallel()
 	identity := newIdentity(t)
@@ -36,7 +36,7 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 			harms := map[string]func(*testing.T, string, *rand.Rand){"flip": flip, "truncate": truncate, "extend": extend, "drop": drop}
 			for _, file := range filesOf(t, dir) {
 				if filepath.Base(file) == markerName {
-					continue // it means nothing once there is a manifest
+					continue // it does not matter once there is a manifest
 				}
 				for word, harm := range harms {
 					for range harmsPerFile {
@@ -50,13 +50,13 @@ func TestEveryCorruptionIsNoticed(t *testing.T) {
 				}
 			}
 			if err := readWhole(t, store, story); err != nil {
-				t.Errorf("the backup unharmed: %v", err)
+				t.Errorf("the undamaged backup: %v", err)
 			}
 		})
 	}
 }
 
-// readWhole is all that anybody does before using a backup.
+// readWhole makes all the checks before the use of a backup.
 func readWhole(t *testing.T, store *Store, options ReadOptions) error {
 	t.Helper()
 	manifest, _, err := Load(t.Context(), store)
@@ -66,7 +66,7 @@ func readWhole(t *testing.T, store *Store, options ReadOptions) error {
 	return Verify(t.Context(), store, manifest, options)
 }
 
-// noBackup says that an error is about the backup, and none that trying again might cure.
+// noBackup reports whether an error is about the backup, so that a retry cannot help.
 func noBackup(err error) bool {
 	var corrupt *CorruptError
 	var incomplete *IncompleteError
@@ -127,7 +127,7 @@ func drop(t *testing.T, file string, _ *rand.Rand) {
 	}
 }
 
-// Every single bit of a manifest matters.
+// A change of any bit of a manifest is noticed.
 func TestEveryBitOfTheManifestMatters(t *testing.T) {
 	t.Parallel()
 	store := volumeAt(t, t.TempDir())
@@ -150,7 +150,7 @@ func TestEveryBitOfTheManifestMatters(t *testing.T) {
 	}
 }
 
-// Parts of one backup, or of two, in each other's place.
+// Two parts of a backup are swapped.
 func TestSwappedPartsAreNoticed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func TestSwappedPartsAreNoticed(t *testing.T) {
 			if err := readWhole(t, store, ReadOptions{}); !noBackup(err) {
 				t.Errorf("parts %d and %d: %v", i, j, err)
 			}
-			// Also if somebody lists the folder and believes the sizes.
+			// It is noticed also if the sizes in the manifest are swapped.
 			swapped := manifest
 			swapped.Parts = append([]Part{}, manifest.Parts...)
 			swapped.Parts[i].Size, swapped.Parts[j].Size = manifest.Parts[j].Size, manifest.Parts[i].Size
@@ -203,7 +203,7 @@ func TestForeignManifests(t *testing.T) {
 	}
 }
 
-// A stream that another program wrote, with names that lead out of the data directory, or things that do not fit together.
+// A stream of another program has names that lead out of the data directory, or entries that contradict each other.
 func TestMaliciousStreamsAreRefused(t *testing.T) {
 	t.Parallel()
 	file := func(name, content string) *tar.Header {
@@ -238,19 +238,19 @@ func TestMaliciousStreamsAreRefused(t *testing.T) {
 	}
 }
 
-// An entry that claims to be sparse could fill any disk out of a few bytes.
+// A sparse entry could fill any disk from a few bytes.
 func TestSparseEntriesAreRefused(t *testing.T) {
 	t.Parallel()
 	var stream bytes.Buffer
 	writer := tar.NewWriter(&stream)
-	// The writer would not write it: the record gets its name afterwards.
+	// The writer refuses this record's name: the test renames it afterwards.
 	header := &tar.Header{Typeflag: tar.TypeReg, Name: "data/a", Mode: 0o600, PAXRecords: map[string]string{"GNU_sparse.size": "999999999999", "GNU_sparse.numblocks": "1", "GNU_sparse.map": "0,0"}}
 	if err := errors.Join(writer.WriteHeader(header), writer.Close()); err != nil {
 		t.Fatal(err)
 	}
 	content := bytes.ReplaceAll(stream.Bytes(), []byte("GNU_sparse"), []byte("GNU.sparse"))
 	var malformed *streamError
-	if err := replay(bytes.NewReader(content), &failing{after: 1000, err: errors.New("far too much")}); !errors.As(err, &malformed) {
+	if err := replay(bytes.NewReader(content), &failing{after: 1000, err: errors.New("too many bytes were written")}); !errors.As(err, &malformed) {
 		t.Errorf("replayed: %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		manifest, err := openManifest(content, "here")
 		if err == nil && check(manifest) != nil {
-			t.Error("a manifest that makes no sense was accepted")
+			t.Error("an invalid manifest was accepted")
 		}
 		if err != nil && !noBackup(err) {
 			t.Error(err)
@@ -326,17 +326,17 @@ func FuzzReplay(f *testing.F) {
 	}
 	f.Add(stream.Bytes())
 	f.Fuzz(func(t *testing.T, content []byte) {
-		_ = replay(bytes.NewReader(content), safeNames{t}) // it may well be refused
+		_ = replay(bytes.NewReader(content), safeNames{t}) // it may be refused
 	})
 }
 
-// safeNames fails when it is given a name that leads out of the data directory.
+// safeNames fails the test if it gets a name that leads out of the data directory.
 type safeNames struct{ t *testing.T }
 
 func (s safeNames) name(name string) {
 	s.t.Helper()
 	if !filepath.IsLocal(name) || strings.Contains(name, "//") {
-		s.t.Errorf("name %q came through", name)
+		s.t.Errorf("name %q was accepted", name)
 	}
 }
 
@@ -359,7 +359,7 @@ func (s safeNames) Remove(name string) error {
 	return nil
 }
 
-// recorderSink is a recorder as a clone.Sink.
+// recorderSink makes a recorder a clone.Sink.
 type recorderSink struct{ *recorder }
 
 func (r recorderSink) Write(file clone.File, offset int64, data []byte) error {
@@ -379,7 +379,7 @@ func (c *counting) Write(_ clone.File, _ int64, data []byte) error {
 	return nil
 }
 
-// A stream that is longer than the manifest says ends where that is: the space for it was looked for by what the manifest says.
+// A stream that is longer than the manifest says is not extracted beyond that length: free space was checked for the manifest's length.
 func TestAStreamThatIsLongerThanTheManifestSays(t *testing.T) {
 	t.Parallel()
 	store := volumeAt(t, t.TempDir())
@@ -398,7 +398,7 @@ func TestAStreamThatIsLongerThanTheManifestSays(t *testing.T) {
 	}
 }
 
-// What no restore would take is no backup.
+// A backup that no restore would accept must fail.
 func TestABackupOfTooManyFiles(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(*recorder) error{
@@ -418,7 +418,7 @@ func TestABackupOfTooManyFiles(t *testing.T) {
 	}
 }
 
-// How much memory names take does not depend on how many a stream has.
+// The memory for names is bounded, however many names a stream has.
 func TestAStreamWithTooManyFiles(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]*tar.Header{

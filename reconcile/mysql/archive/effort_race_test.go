@@ -2,8 +2,8 @@
 
 package archive
 
-// The race detector makes compression and encryption ten times slower. What these repetitions prove has nothing to do with races:
-// make test repeats them in full without it.
+// The race detector makes compression and encryption ten times slower. These repetitions do not test for races: make test repeats them in
+// full without it.
 const (
 	randomCopies  = 8
 	harmsPerFile  = 1

@@ -3,12 +3,12 @@
 package archive
 
 const (
-	// randomCopies is how many random copies are backed up and extracted.
+	// randomCopies is the number of random copies that are backed up and extracted.
 	randomCopies = 60
-	// harmsPerFile is how often a file is harmed in each way.
+	// harmsPerFile is how often each kind of damage is done to a file.
 	harmsPerFile = 6
-	// requestStride is the distance between two requests at which a fault is tried: 1 tries all.
+	// requestStride is the distance between two requests that get a fault: 1 tries all.
 	requestStride = 1
-	// withRace says that the race detector slows down what tests need another program for: these run without it.
+	// withRace reports whether the race detector is on. Tests that need another program run only without it.
 	withRace = false
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// secretsOf are Secrets for each kind of store; those whose credentials are shown to the server are marked.
+// secretsOf returns Secrets for each kind of store, and whether their credentials are shown to the server.
 func secretsOf() map[string]struct {
 	url   string
 	keys  map[string]string
@@ -36,7 +36,7 @@ func secretsOf() map[string]struct {
 	}
 }
 
-// What a stranger's server would see of the Secret that a URL is used with: nothing at all.
+// A server that the Secret does not name receives no request at all.
 func TestAStrangersServerSeesNoCredentials(t *testing.T) {
 	t.Parallel()
 	var seen atomic.Int32
@@ -66,11 +66,11 @@ func TestAStrangersServerSeesNoCredentials(t *testing.T) {
 		}
 	}
 	if seen := seen.Load(); seen > 0 {
-		t.Errorf("it saw %d requests", seen)
+		t.Errorf("the server received %d requests", seen)
 	}
 }
 
-// A Secret that changes is taken up: also one that no longer names the endpoint.
+// A changed Secret takes effect, also if it no longer names the endpoint.
 func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 	t.Parallel()
 	location := Location{URL: "s3://b/f?endpoint=https://store.example", CredentialsDir: secretDir(t, map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeyEndpoint: "store.example"})}
@@ -85,17 +85,17 @@ func TestAnEndpointThatIsNoLongerNamed(t *testing.T) {
 	source.location.CredentialsDir = secretDir(t, map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"})
 	_, err = explainedCredentials{source}.Retrieve(t.Context())
 	if err == nil || httpKind(err) != destination.KindEndpoint {
-		t.Errorf("it says %v", err)
+		t.Errorf("got %v", err)
 	}
 }
 
-// A region is part of the names of hosts that tokens are sent to.
+// A region is part of the host names that tokens are sent to.
 func TestRegionsAreNoHosts(t *testing.T) {
 	t.Parallel()
 	own := map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b", destination.KeyEndpoint: "https://store.example"}
 	for url, want := range map[string]bool{
 		"s3://b/f?region=s3.us-east-1": false,
-		// The identity of the Pod is proven to a server whose name has the region in it, wherever the data goes.
+		// The identity of the Pod is shown to a server whose name contains the region, wherever the data is stored.
 		"s3://b/f?region=s3.us-east-1&endpoint=https://s3.us-east-1.amazonaws.com": false,
 		"s3://b/f?region=us-east-1&endpoint=https://s3.us-east-1.amazonaws.com":    true,
 	} {
@@ -105,6 +105,6 @@ func TestRegionsAreNoHosts(t *testing.T) {
 		}
 	}
 	if _, err := open(t.Context(), Location{URL: "s3://b/f?region=my.store&endpoint=https://store.example", CredentialsDir: secretDir(t, own)}, impatient()); err != nil {
-		t.Errorf("a server of one's own: %v", err)
+		t.Errorf("a user's own server: %v", err)
 	}
 }

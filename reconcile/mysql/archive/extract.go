@@ -22,22 +22,23 @@ import (
 type ReadOptions struct {
 	// Identities are the keys to try on an encrypted backup. See encryption.ParseKeys.
 	Identities []age.Identity
-	// Limit is how many bytes of the copy are handed on per second, at most; 0 is no limit.
+	// Limit is the maximum number of bytes of the copy that are passed on per second; 0 means no limit.
 	Limit int64
-	// Progress, if not nil, is told now and then, and at the end, how many bytes of the tar stream are through, of Manifest.Data.Raw.
+	// Progress, if not nil, is called from time to time and at the end. bytes is the part of the tar stream that is done, of
+	// Manifest.Data.Raw.
 	Progress func(bytes int64)
 }
 
-// Extract puts a backup together again: the calls to sink are those that the Writer had, except that Writes may be divided or joined
-// otherwise, and that File.Size is always that of the file's first Write. All that is read is verified, but a part's checksum only at
-// its end: what the sink has made is good when, and only when, Extract returns without an error. Errors: *IncompleteError,
-// *CorruptError, *encryption.KeyError, *destination.StoreError, and the sink's.
+// Extract restores a backup. It makes the same calls to sink as the Writer received. But Writes may be divided or joined differently, and
+// File.Size is always that of the file's first Write. Everything it reads is verified, but a part's checksum only at the part's end. The
+// files are good if and only if Extract returns no error. Errors: *IncompleteError, *CorruptError, *encryption.KeyError,
+// *destination.StoreError, and the sink's.
 func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadOptions, sink clone.Sink) error {
 	if err := check(manifest); err != nil {
-		return &CorruptError{URL: store.url, Reason: "the manifest makes no sense: " + err.Error()}
+		return &CorruptError{URL: store.url, Reason: "the manifest is invalid: " + err.Error()}
 	}
 	if manifest.Encryption.Scheme != "" && len(options.Identities) == 0 {
-		return &encryption.KeyError{Reason: "the backup is encrypted, and there is no identity to decrypt it with"}
+		return &encryption.KeyError{Reason: "the backup is encrypted, and there is no identity (age secret key) to decrypt it with"}
 	}
 	decoder, err := newDecoder()
 	if err != nil {
@@ -60,16 +61,16 @@ func Extract(ctx context.Context, store *Store, manifest Manifest, options ReadO
 	if err == nil {
 		err = stream.expectEnd(manifest.Data.Raw)
 	}
-	cancel(err) // what still runs has nobody to work for; the first error counts
+	cancel(err) // stop the goroutines that still run; the first error counts
 	fetching.Wait()
-	pool.wait() // a worker may still be at a chunk, with the decoder
+	pool.wait() // a worker may still use the decoder
 	if err == nil {
 		return fetcher.err
 	}
 	return inContext(ctx, err, store.url)
 }
 
-// inContext says what an error is: that of what was read, that of who read it, or the stream's own.
+// inContext returns the cause that ended the context, if any, and makes a CorruptError of an error of the stream.
 func inContext(ctx context.Context, err error, url string) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -80,7 +81,7 @@ func inContext(ctx context.Context, err error, url string) error {
 	return err
 }
 
-// Verify reads a backup as Extract does, and keeps nothing.
+// Verify reads and checks a backup as Extract does, and keeps nothing.
 func Verify(ctx context.Context, store *Store, manifest Manifest, options ReadOptions) error {
 	return Extract(ctx, store, manifest, options, nowhere{})
 }
@@ -111,7 +112,7 @@ func (f *fetcher) run(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads a part. What is wrong with its content is told only if it came as it is stored: a broken connection is no corruption.
+// fetch reads a part. It reports corrupt content only if the object was read without an error: a broken connection is no corruption.
 func (f *fetcher) fetch(ctx context.Context, part Part) error {
 	object := f.store.open(ctx, part.Name)
 	defer object.close()
@@ -131,14 +132,14 @@ func (f *fetcher) fetch(ctx context.Context, part Part) error {
 		}
 		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s: chunk %d: %v", part.Name, chunks+1, err)}
 	case stored.size != part.Size || hex.EncodeToString(stored.hash.Sum(nil)) != part.SHA256:
-		return &CorruptError{URL: f.store.url, Reason: part.Name + " is not what was stored: its size or SHA-256 is another"}
+		return &CorruptError{URL: f.store.url, Reason: part.Name + " is not what was stored: its size or SHA-256 does not match the manifest"}
 	case chunks != part.Chunks:
 		return &CorruptError{URL: f.store.url, Reason: fmt.Sprintf("%s has %d chunks and should have %d", part.Name, chunks, part.Chunks)}
 	}
 	return nil
 }
 
-// chunks hands on all chunks of a part and counts them.
+// chunks submits all chunks of a part and returns their number.
 func (f *fetcher) chunks(part Part, stored io.Reader) (int, error) {
 	packed := stored
 	if f.manifest.Encryption.Scheme != "" {
@@ -164,13 +165,13 @@ func (f *fetcher) chunks(part Part, stored io.Reader) (int, error) {
 		}
 		if n == part.Chunks {
 			f.pool.giveBack(one)
-			return n, errors.New("there is more than there should be")
+			return n, errors.New("the part has more chunks than the manifest says")
 		}
 		f.pool.submit(one)
 	}
 }
 
-// drain makes sure that a stream is at its end.
+// drain returns an error if a stream is not at its end.
 func drain(from io.Reader) error {
 	n, err := io.Copy(io.Discard, from)
 	if err == nil && n > 0 {
@@ -193,7 +194,7 @@ func (r *hashedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unpacker is the tar stream, from the pool's chunks.
+// unpacker is the tar stream, read from the pool's chunks.
 type unpacker struct {
 	ctx      context.Context //nolint:containedctx // io.Reader has none
 	pool     *pool
@@ -202,7 +203,7 @@ type unpacker struct {
 	current  *chunk
 	rest     []byte
 	read     int64
-	// left is how many bytes may still come, as the manifest says: it, not the stream, says how much space is taken.
+	// left is how many bytes may still follow according to the manifest. The manifest, not the stream, limits how much space is used.
 	left int64
 }
 
@@ -222,7 +223,7 @@ func (u *unpacker) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next takes the next chunk.
+// next gets the next chunk.
 func (u *unpacker) next() error {
 	if u.current != nil {
 		u.pool.giveBack(u.current)
@@ -234,7 +235,7 @@ func (u *unpacker) next() error {
 	one, err := u.pool.next()
 	switch {
 	case isEnd(err):
-		// The end is also what comes after an error.
+		// The pool also ends after an error.
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)
 		}
@@ -252,14 +253,14 @@ func (u *unpacker) next() error {
 	return nil
 }
 
-// expectEnd makes sure that nothing follows the tar stream, and that it was as long as the manifest says.
+// expectEnd checks that nothing follows the tar stream, and that it is as long as the manifest says.
 func (u *unpacker) expectEnd(raw int64) error {
 	rest, err := io.Copy(io.Discard, u)
 	if err != nil {
 		return err
 	}
 	if u.read != raw || rest > 0 {
-		return &streamError{reason: fmt.Sprintf("the stream has %d bytes, and %d behind its end; it should have %d", u.read, rest, raw)}
+		return &streamError{reason: fmt.Sprintf("the stream has %d bytes, and %d after its end; it should have %d", u.read, rest, raw)}
 	}
 	return nil
 }

@@ -17,20 +17,19 @@ import (
 	"sync"
 )
 
-// fakeS3 answers the handful of requests that a Store sends, and refuses what Amazon's refuses: a body that does not fit the digest that
-// came with it, and pieces that it does not have. The tests with a real server are in s3_test.go; this one is there without building
-// anything.
+// fakeS3 answers the few requests that a Store sends. Like Amazon's S3, it refuses a body that does not match its digest, and pieces that
+// it does not have. The tests in s3_test.go use a real server; fakeS3 needs no build.
 type fakeS3 struct {
 	lock    sync.Mutex
 	objects map[string][]byte
-	// uploads have pieces by their number.
+	// uploads has the pieces by their number.
 	uploads map[string]map[int][]byte
 	begun   int
-	// refused counts bodies that did not fit their digest.
+	// refused counts bodies that did not match their digest.
 	refused int
-	// undigested counts objects and pieces that came without one.
+	// undigested counts objects and pieces without a digest.
 	undigested int
-	// ignoresMD5: it looks at the signed SHA-256 only.
+	// ignoresMD5: the server checks only the signed SHA-256.
 	ignoresMD5 bool
 }
 
@@ -79,7 +78,7 @@ func (f *fakeS3) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// intact says whether a body fits its digests, and counts one that has none.
+// intact reports whether a body matches its digests, and counts bodies without a digest.
 func (f *fakeS3) intact(header http.Header, body []byte) bool {
 	md5Sum, shaSum := md5.Sum(body), sha256.Sum256(body)
 	wantMD5, wantSHA := header.Get("Content-Md5"), header.Get("X-Amz-Content-Sha256")
@@ -110,7 +109,7 @@ func (f *fakeS3) put(w http.ResponseWriter, name, upload, number string, body []
 	pieces[at] = body
 }
 
-// listedPiece is what the client says it has sent.
+// listedPiece is a piece in the client's list.
 type listedPiece struct {
 	PartNumber int    `xml:"PartNumber"`
 	ETag       string `xml:"ETag"`

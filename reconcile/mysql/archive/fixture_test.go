@@ -18,12 +18,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// impatient is for tests: nothing that fails takes long to do so.
+// impatient returns the tuning for tests: failures take little time.
 func impatient() tuning {
 	return tuning{attempts: 3, pause: 10 * time.Millisecond, longest: 50 * time.Millisecond, piece: 5 << 20, stall: time.Second}
 }
 
-// nightlyIn is the folder of volumeAt's store.
+// nightlyIn returns the folder of volumeAt's store.
 func nightlyIn(dir string) string { return filepath.Join(dir, "shop", "orders", "nightly") }
 
 func owner(instance string) Identity {
@@ -55,7 +55,7 @@ func openedWith(t *testing.T, location Location, tuning tuning) *Store {
 	return store
 }
 
-// tree is a clone.Sink that keeps files in memory: what a copy is, put together directly.
+// tree is a clone.Sink that keeps files in memory: the expected result of a copy.
 type tree map[string][]byte
 
 func (s tree) Write(file clone.File, offset int64, data []byte) error {
@@ -94,7 +94,7 @@ func (s tree) size() int64 {
 	return sum
 }
 
-// differs tells the first difference of two trees.
+// differs describes the first difference of two trees.
 func (s tree) differs(other tree) string {
 	names := slices.Sorted(maps.Keys(s))
 	if others := slices.Sorted(maps.Keys(other)); !slices.Equal(names, others) {
@@ -102,13 +102,13 @@ func (s tree) differs(other tree) string {
 	}
 	for _, name := range names {
 		if !bytes.Equal(s[name], other[name]) {
-			return fmt.Sprintf("%s: %d and %d bytes, or other ones", name, len(s[name]), len(other[name]))
+			return fmt.Sprintf("%s: %d and %d bytes, with different content", name, len(s[name]), len(other[name]))
 		}
 	}
 	return ""
 }
 
-// both hands what happens to two sinks.
+// both passes each call to two sinks.
 type both struct{ first, second clone.Sink }
 
 func (b both) Write(file clone.File, offset int64, data []byte) error {
@@ -157,7 +157,7 @@ func copyOf(sink clone.Sink, random *rand.Rand, size int) error {
 	if err := sink.Rename("empty", "shop/empty.ibd"); err != nil {
 		return err
 	}
-	// A file that grew at the donor: nothing but its length is said.
+	// A file that grew at the donor: only its length is sent.
 	if err := sink.Write(files[1], files[1].Size+4*page, nil); err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func pageOf(random *rand.Rand, size int) []byte {
 
 func seeded(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, seed)) }
 
-// manifestOf is what a caller fills in.
+// manifestOf returns the fields that a caller of Finish fills in.
 func manifestOf() Manifest {
 	return Manifest{
 		Source:   Source{Member: "orders-1", ServerVersion: "9.7.4", ServerUUID: "b1e1c1d0-0000-4000-8000-000000000001"},
@@ -186,7 +186,7 @@ func manifestOf() Manifest {
 	}
 }
 
-// backedUp makes a whole backup and returns what should come out of it.
+// backedUp makes a complete backup and returns the files that Extract must restore.
 func backedUp(t *testing.T, store *Store, options WriteOptions, size int) (tree, Manifest) {
 	t.Helper()
 	expected := tree{}
@@ -197,7 +197,7 @@ func backedUp(t *testing.T, store *Store, options WriteOptions, size int) (tree,
 	return expected, manifest
 }
 
-// backUp makes a backup, and gives up properly where that fails.
+// backUp makes a backup, and aborts it if it fails.
 func backUp(ctx context.Context, store *Store, options WriteOptions, size int, expected clone.Sink) (Manifest, error) {
 	if options.Identity.UID == "" {
 		options.Identity = owner("nightly")
@@ -219,11 +219,11 @@ func backUp(ctx context.Context, store *Store, options WriteOptions, size int, e
 	}
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	_ = writer.Abort(clean) // what it could not do is what the tests look at
+	_ = writer.Abort(clean) // the tests check what it left
 	return Manifest{}, err
 }
 
-// extracted puts a backup together again.
+// extracted restores a backup.
 func extracted(t *testing.T, store *Store, manifest Manifest, identities ...age.Identity) tree {
 	t.Helper()
 	found := tree{}
@@ -233,7 +233,7 @@ func extracted(t *testing.T, store *Store, manifest Manifest, identities ...age.
 	return found
 }
 
-// filesOf are the paths of all files below a directory.
+// filesOf returns the paths of all files below a directory.
 func filesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	var files []string

@@ -18,7 +18,7 @@ const (
 	gatewayAccess = "tester"
 	gatewaySecret = "testers-secret"
 	gatewayBucket = "backups"
-	// gatewayStart bounds how long the gateway may take until it listens.
+	// gatewayStart is the maximum time until the gateway listens.
 	gatewayStart = 30 * time.Second
 )
 
@@ -35,7 +35,7 @@ func startGateway(t *testing.T) gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing happens if it is up to date.
+	// The build does nothing if the program is up to date.
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, ".")
 	build.Dir, build.Env = "testdata/gateway", append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if output, err := build.CombinedOutput(); err != nil {
@@ -48,7 +48,7 @@ func startGateway(t *testing.T) gateway {
 	return runGateway(t, program, root)
 }
 
-// runGateway starts the program on a free port, and ends it with the test.
+// runGateway starts the program on a free port, and stops it at the end of the test.
 func runGateway(t *testing.T, program, root string) gateway {
 	t.Helper()
 	address := freeAddress(t)
@@ -66,7 +66,7 @@ func runGateway(t *testing.T, program, root string) gateway {
 	for {
 		response, err := http.Get("http://" + address + "/")
 		if err == nil {
-			_ = response.Body.Close() // only its coming counts
+			_ = response.Body.Close() // any answer is enough
 			return gateway{url: "http://" + address, root: root}
 		}
 		if time.Now().After(deadline) {
@@ -88,7 +88,7 @@ func freeAddress(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// location is a folder of the gateway's bucket, reached at a URL of its own: the gateway's, or a proxy's before it.
+// location is a folder of the gateway's bucket, reached at an endpoint: the gateway's own, or that of a proxy in front of it.
 func (g gateway) location(t *testing.T, endpoint, folder string) Location {
 	t.Helper()
 	return Location{
@@ -97,7 +97,7 @@ func (g gateway) location(t *testing.T, endpoint, folder string) Location {
 	}
 }
 
-// secretDir has a Secret's keys as files.
+// secretDir returns a folder with a Secret's keys as files.
 func secretDir(t *testing.T, keys map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

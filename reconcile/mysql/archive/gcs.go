@@ -19,8 +19,8 @@ const (
 	gcsScope    = "https://www.googleapis.com/auth/devstorage.read_write"
 )
 
-// openGCS makes a Store of a bucket of Google's. Its XML API is that of S3, multipart uploads included, and takes Google's own tokens
-// (Cloud Storage documentation, "XML API overview"): that is a hundredth of what Google's own library weighs. See docs/adr.
+// openGCS opens a Store on a bucket of Google Cloud Storage. Its XML API is that of S3, multipart uploads included, and accepts Google's
+// own tokens (Cloud Storage documentation, "XML API overview"). It takes a hundredth of the space of Google's own library. See docs/adr.
 func openGCS(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
@@ -40,8 +40,8 @@ func openGCS(ctx context.Context, store *Store, location Location, place destina
 	return nil
 }
 
-// googleTokens come from the Secret's key of a service account, or from the identity of the Pod (GKE workload identity, or what
-// GOOGLE_APPLICATION_CREDENTIALS names).
+// googleTokens returns tokens for the service account key in the Secret, or for the identity of the Pod (GKE workload identity, or the file
+// that GOOGLE_APPLICATION_CREDENTIALS names).
 func googleTokens(ctx context.Context, location Location, client *http.Client) (oauth2.TokenSource, error) {
 	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
 	key, err := readKey(location.CredentialsDir, destination.KeyServiceAccount)
@@ -58,9 +58,9 @@ func googleTokens(ctx context.Context, location Location, client *http.Client) (
 	return oauth2.ReuseTokenSource(nil, source), nil
 }
 
-// serviceAccount makes tokens with the Secret's key, read anew for each.
+// serviceAccount makes tokens with the Secret's key, which it reads again for each token.
 type serviceAccount struct {
-	ctx context.Context //nolint:containedctx // oauth2.TokenSource has none; it has the client that speaks to Google
+	ctx context.Context //nolint:containedctx // oauth2.TokenSource has none; it holds the HTTP client for Google
 	dir string
 }
 
@@ -72,7 +72,7 @@ func (s serviceAccount) source() (oauth2.TokenSource, error) {
 	}
 	parsed, err := google.JWTConfigFromJSON([]byte(key), gcsScope)
 	if err != nil {
-		return nil, errors.New("read " + destination.KeyServiceAccount + ": it is no key of a Google service account in JSON")
+		return nil, errors.New("read " + destination.KeyServiceAccount + ": it is not the key of a Google service account in JSON")
 	}
 	return parsed.TokenSource(s.ctx), nil
 }
@@ -86,7 +86,7 @@ func (s serviceAccount) Token() (*oauth2.Token, error) {
 	return source.Token()
 }
 
-// podIdentity makes tokens of what the Pod runs as; it is looked for when the first one is needed.
+// podIdentity makes tokens for the identity that the Pod runs as. It looks for the identity when the first token is needed.
 type podIdentity struct {
 	ctx context.Context //nolint:containedctx // as above
 }
@@ -100,7 +100,7 @@ func (p podIdentity) Token() (*oauth2.Token, error) {
 	return found.TokenSource.Token()
 }
 
-// bearer sends a token instead of a signature, and none of the headers that belong to the latter.
+// bearer sends a token instead of a signature, and drops the headers that belong to the signature.
 type bearer struct {
 	tokens oauth2.TokenSource
 	base   http.RoundTripper

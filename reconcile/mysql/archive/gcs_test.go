@@ -21,8 +21,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// Google's XML API is S3 with another way to say who one is. Here a real S3 server is behind a proxy that demands Google's way: a token,
-// and no header of Amazon's.
+// Google's XML API is that of S3 with another authentication. In this test a real S3 server is behind a proxy that demands Google's: a
+// token, and none of Amazon's headers.
 func TestGCS(t *testing.T) {
 	t.Parallel()
 	gateway := startGateway(t)
@@ -94,7 +94,7 @@ func demandToken(next http.Handler) http.Handler {
 	})
 }
 
-// resign replaces the token by a signature that the server behind takes.
+// resign replaces the token by a signature that the S3 server accepts.
 func resign(t *testing.T) func(*http.Request) {
 	t.Helper()
 	signer := v4.NewSigner()

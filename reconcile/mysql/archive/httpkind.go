@@ -16,13 +16,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// credentialsError says that there are no credentials to send a request with.
+// credentialsError means that there are no credentials to send a request with.
 type credentialsError struct{ cause error }
 
 func (e *credentialsError) Error() string { return "get credentials: " + e.cause.Error() }
 func (e *credentialsError) Unwrap() error { return e.cause }
 
-// httpKind reads what a store's client returned.
+// httpKind classifies the error of a store's client.
 func httpKind(err error) destination.Kind {
 	var endpoint *destination.EndpointError
 	var credentials *credentialsError
@@ -50,7 +50,7 @@ func httpKind(err error) destination.Kind {
 	return kindOf(answer(err))
 }
 
-// answer is a store's own word for what is wrong, and the status it came with; empty and 0 where it did not come to that.
+// answer returns the store's own error code and the HTTP status. They are empty and 0 if the store did not answer.
 func answer(err error) (code string, status int) {
 	if response, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return response.ErrorCode, response.StatusCode
@@ -64,8 +64,8 @@ func answer(err error) (code string, status int) {
 	return code, status
 }
 
-// kindOf knows the words of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure ("Blob
-// Storage error codes"), and of servers that speak S3.
+// kindOf classifies the error codes of S3 (API reference, "Error responses"), of Google (XML API, "HTTP status and error codes"), of Azure
+// ("Blob Storage error codes"), and of other servers with the API of S3.
 func kindOf(code string, status int) destination.Kind {
 	switch code {
 	case "RequestTimeTooSkewed", "RequestExpired":
@@ -91,7 +91,7 @@ func kindOf(code string, status int) destination.Kind {
 	return destination.KindUnavailable
 }
 
-// isRedirect says whether an answer is that something is elsewhere.
+// isRedirect reports whether a status is a redirect.
 func isRedirect(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusBadRequest && status != http.StatusNotModified
 }

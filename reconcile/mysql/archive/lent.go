@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// lent lends the body of a request to a transport until the answer is there. Go's transport may read on in the background: where a store
-// answers early, and where a request is given up. Azure's SDK takes the memory away by then (azblob v1.7.0, internal/shared/mmf_unix.go),
-// and the process would end with a fault. It is for bodies in memory, whose Read never waits.
+// lent lends the body of a request to a transport until the answer arrives. Go's transport may continue to read in the background: if a
+// store answers early, or if a request is canceled. Azure's SDK has then already unmapped the memory (azblob v1.7.0,
+// internal/shared/mmf_unix.go), and the process would crash. lent is for bodies in memory, whose Read never blocks.
 type lent struct{ base http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -30,16 +30,16 @@ func (l lent) RoundTrip(request *http.Request) (*http.Response, error) {
 	return l.base.RoundTrip(borrowing)
 }
 
-// errReturned is what is read of a body after the answer.
+// errReturned is the error of reading a body after the answer.
 var errReturned = errors.New("the request has ended")
 
-// loan says whether the bodies of a request may still be read.
+// loan records whether the bodies of a request may still be read.
 type loan struct {
 	mu   sync.RWMutex
 	over bool
 }
 
-// end returns when nobody reads any more.
+// end ends the loan. It returns when no Read is in progress.
 func (l *loan) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

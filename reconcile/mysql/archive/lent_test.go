@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestAzuresBodiesAreReadUntilTheAnswer: a transport that reads on finds nothing more, also of a body that it has asked for again.
+// TestAzuresBodiesAreReadUntilTheAnswer: a transport that continues to read after the answer gets an error, also from a body of GetBody.
 func TestAzuresBodiesAreReadUntilTheAnswer(t *testing.T) {
 	t.Parallel()
 	source := strings.NewReader("all that is sent")
@@ -20,7 +20,7 @@ func TestAzuresBodiesAreReadUntilTheAnswer(t *testing.T) {
 		kept = append(kept, request.Body, again)
 		for _, body := range kept {
 			if read, err := io.ReadAll(io.LimitReader(body, 3)); err != nil || string(read) != "all" {
-				t.Errorf("before the answer %q is read (%v)", read, err)
+				t.Errorf("before the answer: read %q (%v)", read, err)
 			}
 		}
 		return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody}, nil
@@ -36,7 +36,7 @@ func TestAzuresBodiesAreReadUntilTheAnswer(t *testing.T) {
 	_ = answer.Body.Close()
 	for _, body := range kept {
 		if read, err := io.ReadAll(body); err == nil || len(read) > 0 {
-			t.Errorf("after the answer %q is read (%v)", read, err)
+			t.Errorf("after the answer: read %q (%v)", read, err)
 		}
 	}
 }

@@ -15,17 +15,17 @@ import (
 // manifestLimit is larger than any manifest: a backup of 300 TiB has a part for each line of about 200 bytes.
 const manifestLimit = 64 << 20
 
-// The file of a manifest is one JSON document in three pieces, each in lines of its own: the checksum, what it is the checksum of, and a
-// brace. Outside of the second piece there is no byte that could have another value.
+// The file of a manifest is one JSON document in three pieces, each on lines of its own: the checksum, the text that the checksum covers,
+// and a brace. Every byte outside of the second piece is fixed.
 const (
 	sealHead = `{"sha256":"`
 	sealBody = `","manifest":` + "\n"
 	sealTail = "}\n"
 )
 
-// Load reads the manifest of the backup in store, and looks whether each part it names is there with the right size. The checksum is that
-// of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError the manifest is
-// returned, too, if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *destination.StoreError.
+// Load reads the manifest of the backup in store, and checks that each part it names exists with the right size. The returned checksum is
+// that of the manifest's file, as sha256:HEX; the manifest has the checksums of everything else. With an *IncompleteError, Load also
+// returns the manifest if there is one. Errors: *NotFoundError, *IncompleteError, *CorruptError, *ForeignError, *destination.StoreError.
 func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	objects, err := store.list(ctx)
 	if err != nil {
@@ -45,17 +45,17 @@ func Load(ctx context.Context, store *Store) (Manifest, string, error) {
 	return manifest, checksumOf(content), present(manifest, objects, store.url)
 }
 
-// absent says what a folder without a manifest is.
+// absent returns the error for a folder without a manifest.
 func absent(store *Store, objects []object) error {
 	for _, one := range objects {
 		if ours(one.name) {
-			return &IncompleteError{URL: store.url, Reason: "it was begun but never finished: there is no " + manifestName}
+			return &IncompleteError{URL: store.url, Reason: "it was started but never finished: there is no " + manifestName}
 		}
 	}
 	return &NotFoundError{URL: store.url}
 }
 
-// present compares what a manifest names with what is there.
+// present checks that all parts that a manifest names are stored.
 func present(manifest Manifest, objects []object, url string) error {
 	sizes := make(map[string]int64, len(objects))
 	for _, one := range objects {
@@ -101,19 +101,19 @@ func openManifest(content []byte, url string) (Manifest, error) {
 		return Manifest{}, &ForeignError{URL: url, Reason: fmt.Sprintf("it was written by %q, not by %s", head.Product, Product)}
 	}
 	if head.Format > Format {
-		return Manifest{}, &ForeignError{URL: url, Reason: fmt.Sprintf("its format is %d; this release reads formats up to %d: use a newer one", head.Format, Format)}
+		return Manifest{}, &ForeignError{URL: url, Reason: fmt.Sprintf("its format is %d; this release reads formats up to %d: use a newer release", head.Format, Format)}
 	}
 	var manifest Manifest
 	if err := json.Unmarshal(inner, &manifest); err != nil {
 		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("decode %s: %v", manifestName, err)}
 	}
 	if err := check(manifest); err != nil {
-		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("%s makes no sense: %v", manifestName, err)}
+		return Manifest{}, &CorruptError{URL: url, Reason: fmt.Sprintf("%s is invalid: %v", manifestName, err)}
 	}
 	return manifest, nil
 }
 
-// unseal returns what the checksum covers, if it is right.
+// unseal returns the text that the checksum covers, if the checksum is right.
 func unseal(content []byte) ([]byte, error) {
 	rest, ok := bytes.CutPrefix(content, []byte(sealHead))
 	if !ok || len(rest) < hex.EncodedLen(sha256.Size) {
@@ -126,39 +126,39 @@ func unseal(content []byte) ([]byte, error) {
 	}
 	inner, ok = bytes.CutSuffix(inner, []byte(sealTail))
 	if !ok {
-		return nil, errors.New("it is cut off")
+		return nil, errors.New("it is truncated")
 	}
 	actual := sha256.Sum256(inner)
 	if hex.EncodeToString(actual[:]) != string(sum) {
-		return nil, errors.New("its checksum is wrong")
+		return nil, errors.New("its checksum does not match its content")
 	}
 	return inner, nil
 }
 
-// checksumOf is that of a manifest's file.
+// checksumOf returns the checksum of a manifest's file.
 func checksumOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// check refuses a manifest that could not be read safely, whoever wrote it.
+// check refuses a manifest that cannot be read safely, also if this program wrote it.
 func check(manifest Manifest) error {
 	if manifest.Format < 1 {
-		return fmt.Errorf("format %d", manifest.Format)
+		return fmt.Errorf("unknown format %d", manifest.Format)
 	}
 	if manifest.Backup.UID == "" {
-		return errors.New("it does not say whose backup it is")
+		return errors.New("the UID of the MySQLBackupInstance is missing")
 	}
 	if manifest.Compression != compression {
-		return fmt.Errorf("compression %q", manifest.Compression)
+		return fmt.Errorf("unknown compression %q", manifest.Compression)
 	}
 	if scheme := manifest.Encryption.Scheme; scheme != "" && scheme != encryptionScheme {
-		return fmt.Errorf("encryption %q", scheme)
+		return fmt.Errorf("unknown encryption %q", scheme)
 	}
 	return checkParts(manifest)
 }
 
-// checkParts refuses parts that could not be.
+// checkParts refuses invalid parts.
 func checkParts(manifest Manifest) error {
 	partName := regexp.MustCompile(`^part-\d{5,}-[0-9a-f]{8}\.tar\.zst(\.age)?$`)
 	hash := regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -169,10 +169,10 @@ func checkParts(manifest Manifest) error {
 	var raw int64
 	for _, part := range manifest.Parts {
 		if !partName.MatchString(part.Name) || names[part.Name] {
-			return fmt.Errorf("part name %q", part.Name)
+			return fmt.Errorf("invalid or repeated part name %q", part.Name)
 		}
 		if part.Size < 1 || part.Chunks < 1 || part.Raw < 1 || !hash.MatchString(part.SHA256) {
-			return fmt.Errorf("%s: size, chunks, or checksum", part.Name)
+			return fmt.Errorf("%s: invalid size, number of chunks, or checksum", part.Name)
 		}
 		names[part.Name] = true
 		raw += part.Raw

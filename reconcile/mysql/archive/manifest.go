@@ -2,40 +2,40 @@ package archive
 
 import "time"
 
-// Format is the version of the archive format that is written. Older ones can be read, newer ones are refused.
+// Format is the version of the archive format that this release writes. It reads older versions and refuses newer ones.
 const Format = 1
 
-// Product is who writes the archives.
+// Product is the name of the program that writes the archives.
 const Product = "mysql-operator"
 
-// Identity says whose backup it is: a MySQLBackupInstance.
+// Identity names the owner of a backup: a MySQLBackupInstance.
 type Identity struct {
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`
 	Instance  string `json:"instance"`
-	// UID is the MySQLBackupInstance's metadata.uid. It alone decides to whom a folder belongs.
+	// UID is the MySQLBackupInstance's metadata.uid. Only the UID decides which instance a folder belongs to.
 	UID string `json:"uid"`
 }
 
-// Manifest describes a backup. Whoever finishes a backup fills in what is known of the copy; Writer.Finish fills in Format, Product,
-// Backup, Started, Completed, Data.Size, Data.Raw, Compression, Encryption and Parts.
+// Manifest describes a backup. The caller of Writer.Finish fills in what is known of the copy. Finish fills in Format, Product, Backup,
+// Started, Completed, Data.Size, Data.Raw, Compression, Encryption and Parts.
 type Manifest struct {
 	Format  int      `json:"format"`
 	Product string   `json:"product"`
 	Backup  Identity `json:"backup"`
 	Source  Source   `json:"source"`
 	GTIDs   GTIDs    `json:"gtids"`
-	// Started is when the archive was begun, Completed when its last part had been stored; in UTC.
+	// Started is when the archive was started, Completed when its last part had been stored; in UTC.
 	Started   time.Time `json:"started"`
 	Completed time.Time `json:"completed"`
 	Data      Data      `json:"data"`
 	// Compression is "zstd".
 	Compression string     `json:"compression"`
 	Encryption  Encryption `json:"encryption,omitzero"`
-	// Settings are the donor's, by variable name. Who starts the copy needs the same innodb_page_size, lower_case_table_names and
-	// innodb_data_file_path; a backup that does not tell one of them is not compared.
+	// Settings are the donor's, by variable name. The mysqld that starts on the copy needs the same innodb_page_size,
+	// lower_case_table_names and innodb_data_file_path. A setting that the backup does not have is not compared.
 	Settings map[string]string `json:"settings,omitempty"`
-	// Plugins are those that the donor had loaded and that are no part of mysqld itself.
+	// Plugins are those that the donor had loaded and that are not part of mysqld itself.
 	Plugins []string `json:"plugins,omitempty"`
 	Parts   []Part   `json:"parts"`
 	// OperatorVersion is the release that wrote the backup.
@@ -44,12 +44,12 @@ type Manifest struct {
 
 // Source is the mysqld that was copied.
 type Source struct {
-	// Member is its name in the cluster, for example my-cluster-1; Host is what it was reached by.
+	// Member is its name in the cluster, for example my-cluster-1. Host is the address it was reached at.
 	Member        string `json:"member"`
 	Host          string `json:"host,omitempty"`
 	ServerUUID    string `json:"serverUUID,omitempty"`
 	ServerVersion string `json:"serverVersion"`
-	// Primary says that it took writes.
+	// Primary reports whether the member was the primary.
 	Primary bool `json:"primary,omitempty"`
 }
 
@@ -59,38 +59,38 @@ type GTIDs struct {
 	AtMost  string `json:"atMost"`
 }
 
-// Data is how much was copied.
+// Data describes the amount of data.
 type Data struct {
-	// Bytes and Files are what the donor sent: see clone.Result. Pages that changed meanwhile are sent twice.
+	// Bytes and Files count what the donor sent: see clone.Result. The donor sends a page again if it changes meanwhile.
 	Bytes int64 `json:"bytes"`
 	Files int   `json:"files"`
-	// Size is how long all files are together: what they take where they are restored to.
+	// Size is the total length of all files in bytes: the space they need after a restore.
 	Size int64 `json:"size"`
 	// Raw is the length, in bytes, of the tar stream before compression.
 	Raw int64 `json:"raw"`
 }
 
-// Encryption says how the parts are encrypted; the zero value says that they are not.
+// Encryption describes how the parts are encrypted. The zero value means that they are not encrypted.
 type Encryption struct {
 	// Scheme is "age".
 	Scheme string `json:"scheme,omitempty"`
-	// Recipients are the public keys, each of which has a secret key that decrypts.
+	// Recipients are the public keys. The secret key of any one of them decrypts the backup.
 	Recipients []string `json:"recipients,omitempty"`
 }
 
 // Part is a piece of the archive. Decrypted and concatenated, the parts are one zstd stream.
 type Part struct {
 	Name string `json:"name"`
-	// Size is its length as stored, in bytes.
+	// Size is the length of the stored object in bytes.
 	Size int64 `json:"size"`
-	// SHA256 is the hash of what is stored, in lower-case hexadecimal.
+	// SHA256 is the hash of the stored object, in lower-case hexadecimal.
 	SHA256 string `json:"sha256"`
-	// Chunks is how many zstd frames it has, Raw how many bytes they have when decompressed.
+	// Chunks is the number of zstd frames in the part. Raw is their number of bytes after decompression.
 	Chunks int   `json:"chunks"`
 	Raw    int64 `json:"raw"`
 }
 
-// Stored is how many bytes all parts take at their destination.
+// Stored returns the number of bytes that all parts take at their destination.
 func (m Manifest) Stored() int64 {
 	var sum int64
 	for _, part := range m.Parts {

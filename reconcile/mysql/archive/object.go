@@ -11,24 +11,24 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// reader reads an object, and goes on where it was when a connection breaks.
+// reader reads an object. If a connection breaks, it continues at the same offset.
 type reader struct {
 	ctx    context.Context //nolint:containedctx // io.Reader has none
 	store  *Store
 	name   string
 	offset int64
 	open   io.ReadCloser
-	// tries counts those since the last byte.
+	// tries counts the attempts since the last byte was read.
 	tries int
 	err   error
 }
 
-// open reads an object. Errors, also that there is none, come with the first Read.
+// open returns a reader of an object. Errors come with the first Read, also if there is no such object.
 func (s *Store) open(ctx context.Context, name string) *reader {
 	return &reader{ctx: ctx, store: s, name: name}
 }
 
-// Read implements io.Reader. Its errors are those of the Store, and io.EOF only at the object's end.
+// Read implements io.Reader. Its errors are those of the Store, and io.EOF only at the end of the object.
 func (r *reader) Read(p []byte) (int, error) {
 	for r.err == nil {
 		n, err := r.attempt(p)
@@ -46,12 +46,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// attempt reads once, having opened the object where it is not open.
+// attempt opens the object if it is not open, and reads once.
 func (r *reader) attempt(p []byte) (int, error) {
 	if r.open == nil {
 		open, err := r.store.bucket.get(r.ctx, r.name, r.offset)
 		if err != nil {
-			r.tries = r.store.tuning.attempts // the bucket has tried often enough
+			r.tries = r.store.tuning.attempts // the bucket has retried already
 			return 0, err
 		}
 		r.open = open
@@ -59,7 +59,7 @@ func (r *reader) attempt(p []byte) (int, error) {
 	return r.open.Read(p)
 }
 
-// failed decides whether to go on after an error.
+// failed decides whether to continue after an error.
 func (r *reader) failed(err error) {
 	if isEnd(err) && r.open != nil {
 		r.err = io.EOF
@@ -75,11 +75,10 @@ func (r *reader) failed(err error) {
 	r.err = r.store.explain(r.ctx, fmt.Sprintf("read %s of %s", r.name, r.store.url), err)
 }
 
-// isEnd says that a reader is at its end. A broken connection may be an io.EOF, too, but a wrapped one: errors.Is would take it for the
-// end.
+// isEnd reports whether a reader is at its end. An error of a broken connection may wrap io.EOF: errors.Is would take it for the end.
 func isEnd(err error) bool { return err == io.EOF } //nolint:errorlint // see above
 
-// isShort says that io.ReadFull came to a reader's end, having read less than it was asked for.
+// isShort reports whether io.ReadFull reached a reader's end before it had read all bytes that it was asked for.
 func isShort(err error) bool { return isEnd(err) || err == io.ErrUnexpectedEOF } //nolint:errorlint // see isEnd
 
 // Close implements io.Closer.
@@ -92,7 +91,7 @@ func (r *reader) close() {
 	if r.open == nil {
 		return
 	}
-	_ = r.open.Close() // what was only read has nothing to say
+	_ = r.open.Close() // nothing was written
 	r.open = nil
 }
 

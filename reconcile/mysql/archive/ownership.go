@@ -20,8 +20,8 @@ const (
 	markerLimit = 64 << 10
 )
 
-// marker says whose folder it is from the first moment on. Attempt tells the attempts of one instance apart: a Pod that is thought
-// to be dead, but is not, must not mix its parts with those of its successor.
+// marker names the owner of a folder from the beginning. Attempt distinguishes the attempts of one instance: a Pod that is believed to be
+// dead, but still runs, must not mix its parts with those of its successor.
 type marker struct {
 	Format  int       `json:"format"`
 	Product string    `json:"product"`
@@ -30,19 +30,19 @@ type marker struct {
 	Started time.Time `json:"started"`
 }
 
-// newAttempt is a word that no other attempt has.
+// newAttempt returns a random identifier for an attempt.
 func newAttempt() string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand
 	return hex.EncodeToString(random[:])
 }
 
-// ours says whether a name is one that this package gives.
+// ours reports whether this package uses a name.
 func ours(name string) bool {
 	return name == manifestName || name == markerName || strings.HasPrefix(name, partPrefix)
 }
 
-// readMarker returns the folder's marker; fs.ErrNotExist if it has none.
+// readMarker returns the folder's marker. The error is fs.ErrNotExist if it has none.
 func readMarker(ctx context.Context, store *Store) (marker, error) {
 	content, err := store.read(ctx, markerName, markerLimit)
 	if err != nil {
@@ -58,19 +58,19 @@ func readMarker(ctx context.Context, store *Store) (marker, error) {
 	return found, nil
 }
 
-// holder says to whom a folder belongs.
+// holder describes the owner of a folder.
 type holder struct {
 	objects []object
-	// identity is empty where nothing says it.
+	// identity is empty if it is unknown.
 	identity Identity
-	// complete: there is a manifest, and all that it names.
+	// complete: the manifest and all parts that it names exist.
 	complete bool
 }
 
-// free says that nothing is there.
+// free reports whether the folder is empty.
 func (h holder) free() bool { return len(h.objects) == 0 }
 
-// holderOf looks to whom a folder belongs. A manifest that is intact has the last word; else it is the marker's.
+// holderOf finds the owner of a folder. An intact manifest of a complete backup decides, else the marker.
 func holderOf(ctx context.Context, store *Store) (holder, error) {
 	objects, err := store.list(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func holderOf(ctx context.Context, store *Store) (holder, error) {
 	return held, nil
 }
 
-// unreadable says that an error is about reaching the store, not about what it holds.
+// unreadable reports whether an error is about reaching the store, not about its content.
 func unreadable(err error) bool {
 	var missing *NotFoundError
 	var incomplete *IncompleteError
@@ -110,7 +110,7 @@ func unreadable(err error) bool {
 	return !known && !errors.Is(err, fs.ErrNotExist)
 }
 
-// empty deletes everything of ours in a folder: the manifest first, the marker last.
+// empty deletes all of this package's files in a folder: the manifest first, the marker last.
 func empty(ctx context.Context, store *Store, objects []object) error {
 	if err := store.remove(ctx, manifestName); err != nil {
 		return err

@@ -2,13 +2,13 @@ package archive
 
 import "errors"
 
-// errEndless is about a listing that would never end, or whose end nobody would see: neither tells what is there.
-var errEndless = errors.New("the listing has no end: the store goes on where it has been before, or does not say where")
+// errEndless means that a listing would never end, or that its end cannot be recognized. The content of the folder is then unknown.
+var errEndless = errors.New("the listing has no end: the store sends a continuation token again, or sends none")
 
-// places are those where a store has said that its listing goes on.
+// places are the continuation tokens that a store has sent for a listing.
 type places map[string]bool
 
-// next notes where a listing goes on, if there is more. A place where it has been is errEndless, and so is none.
+// next records the continuation token, if more is true. A token that is empty, or that the store has sent before, is errEndless.
 func (p places) next(more bool, place string) error {
 	if !more {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// listingAgain answers each request for a page of a listing with the next of these tokens, and begins anew after the last.
+// listingAgain answers each request for a page of a listing with the next of these tokens, and starts again after the last.
 type listingAgain struct {
 	tokens []string
 	asked  atomic.Int32
 }
 
-// token is the next one.
+// token returns the next token.
 func (l *listingAgain) token() string {
 	return l.tokens[int(l.asked.Add(1)-1)%len(l.tokens)]
 }
@@ -35,17 +35,17 @@ func (l *listingAgain) serveAzure(w http.ResponseWriter, _ *http.Request) {
 	answerXML(w, "EnumerationResults", "<Blobs></Blobs><NextMarker>"+l.token()+"</NextMarker>")
 }
 
-// TestAListingThatNeverEndsIsAnError: the store says again and again that there is more, after a place where it has been or after none.
+// TestAListingThatNeverEndsIsAnError: the store always says that there is more, and sends a token that it has sent before, or none.
 func TestAListingThatNeverEndsIsAnError(t *testing.T) {
 	t.Parallel()
-	for name, tokens := range map[string][]string{"the same place": {"a"}, "places in turn": {"a", "b", "c"}, "nowhere": {""}} {
+	for name, tokens := range map[string][]string{"the same token": {"a"}, "tokens in turn": {"a", "b", "c"}, "no token": {""}} {
 		for scheme, url := range map[string]string{"s3": "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", "azblob": "azblob://backups/%s?endpoint=%s"} {
 			for what, begin := range map[string]func(*Store) error{
 				"list":     func(s *Store) error { _, err := s.list(t.Context()); return err },
 				"clean up": func(s *Store) error { return s.sweep(t.Context()) },
 			} {
 				if scheme == "azblob" && (what != "list" || tokens[0] == "") {
-					continue // it has nothing to clean up, and says by an empty token that this was all
+					continue // Azure has nothing to clean up, and an empty token ends its listing
 				}
 				t.Run(fmt.Sprintf("%s, %s: %s", scheme, what, name), func(t *testing.T) {
 					t.Parallel()
@@ -68,7 +68,7 @@ func TestAListingThatNeverEndsIsAnError(t *testing.T) {
 	}
 }
 
-// ends waits for what is to end by itself.
+// ends returns the result of run, and fails the test if run takes too long.
 func ends(t *testing.T, run func() error) error {
 	t.Helper()
 	done := make(chan error, 1)

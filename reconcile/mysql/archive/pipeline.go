@@ -13,7 +13,7 @@ import (
 	"filippo.io/age"
 )
 
-// packer is the io.Writer that cuts the tar stream into chunks and has them compressed.
+// packer is the io.Writer that divides the tar stream into chunks and submits them to be compressed.
 type packer struct {
 	pool    *pool
 	current *chunk
@@ -34,7 +34,7 @@ func (p *packer) Write(data []byte) (int, error) {
 	return written, nil
 }
 
-// room makes sure that the current chunk has some.
+// room makes sure that the current chunk is not full.
 func (p *packer) room() error {
 	if p.current != nil && len(p.current.raw) == chunkSize {
 		p.pool.submit(p.current)
@@ -55,7 +55,7 @@ func (p *packer) room() error {
 	return nil
 }
 
-// finish hands on the last chunk.
+// finish submits the last chunk.
 func (p *packer) finish() {
 	if p.current != nil && len(p.current.raw) > 0 {
 		p.pool.submit(p.current)
@@ -64,13 +64,13 @@ func (p *packer) finish() {
 	p.pool.finish()
 }
 
-// shipper makes parts of compressed chunks and stores them, one after the other.
+// shipper makes parts from compressed chunks and stores the parts one after the other.
 type shipper struct {
 	store      *Store
 	attempt    string
 	recipients []age.Recipient
 	partSize   int64
-	// stored counts bytes, for anybody to read.
+	// stored counts the stored bytes. Other goroutines read it.
 	stored  *atomic.Int64
 	parts   []Part
 	current *openPart
@@ -79,15 +79,15 @@ type shipper struct {
 // openPart is a part that is being stored.
 type openPart struct {
 	Part
-	// in takes what is to be stored: it encrypts, hashes, and counts.
+	// in receives what is to be stored: it encrypts, hashes, and counts.
 	in   io.WriteCloser
 	pipe *io.PipeWriter
 	hash hash.Hash
-	// result is what storing it came to.
+	// result receives the result of storing the part.
 	result chan error
 }
 
-// run ships all chunks of a pool.
+// run stores all chunks of a pool.
 func (s *shipper) run(ctx context.Context, pool *pool) error {
 	for {
 		one, err := pool.next()
@@ -123,7 +123,7 @@ func (s *shipper) ship(ctx context.Context, one *chunk) error {
 	return s.end()
 }
 
-// begin opens the next part. Between two parts it looks whether the folder is still this attempt's.
+// begin opens the next part. Before each part but the first, it checks that the folder still belongs to this attempt.
 func (s *shipper) begin(ctx context.Context) error {
 	if len(s.parts) > 0 {
 		if err := s.stillOurs(ctx); err != nil {
@@ -141,7 +141,7 @@ func (s *shipper) begin(ctx context.Context) error {
 	}
 	go func() {
 		err := s.store.put(ctx, part.Name, body{reader})
-		// What is still being written has nobody to read it: its writer is told why.
+		// Nothing reads from the pipe any longer: a write in progress must fail, with the cause.
 		_ = reader.CloseWithError(errors.Join(err, errPartEnded)) // never fails: io.PipeReader
 		part.result <- err
 	}()
@@ -157,10 +157,10 @@ func (s *shipper) begin(ctx context.Context) error {
 	return nil
 }
 
-// errPartEnded is what a writer hears after its part has been stored, or could not be.
+// errPartEnded is the error of writes to a part after its storing has ended, with or without success.
 var errPartEnded = errors.New("the part is no longer being stored")
 
-// cause returns why a write to the current part failed: what storing it came to, if that is it.
+// cause returns why a write to the current part failed: the error of storing the part, if that was the cause.
 func (s *shipper) cause(err error) error {
 	if !errors.Is(err, errPartEnded) {
 		return err
@@ -192,7 +192,7 @@ func (s *shipper) end() error {
 	return nil
 }
 
-// drop gives up the current part and waits for its storing to end.
+// drop aborts the current part and waits until its storing has ended.
 func (s *shipper) drop(cause error) {
 	if s.current == nil {
 		return
@@ -202,11 +202,11 @@ func (s *shipper) drop(cause error) {
 	s.current = nil
 }
 
-// stillOurs says whether the folder's marker is that of this attempt.
+// stillOurs returns an error if the folder's marker is not that of this attempt.
 func (s *shipper) stillOurs(ctx context.Context) error {
 	found, err := readMarker(ctx, s.store)
 	if err != nil {
-		return fmt.Errorf("look whose folder it is: %w", err)
+		return fmt.Errorf("read which backup the folder belongs to: %w", err)
 	}
 	if found.Attempt != s.attempt {
 		return &OccupiedError{URL: s.store.url, Holder: found.Backup}
@@ -214,7 +214,7 @@ func (s *shipper) stillOurs(ctx context.Context) error {
 	return nil
 }
 
-// countingWriter takes what is stored of a part.
+// countingWriter counts, hashes and forwards the stored bytes of a part.
 type countingWriter struct {
 	part   *openPart
 	stored *atomic.Int64
@@ -229,5 +229,5 @@ func (w *countingWriter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer; the pipe is closed by who made it.
+// Close implements io.Closer. It does not close the pipe; end and drop do.
 func (w *countingWriter) Close() error { return nil }

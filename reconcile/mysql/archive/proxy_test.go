@@ -17,31 +17,31 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// fault is what a proxy does to a request.
+// fault is the problem that a proxy causes for a request.
 type fault string
 
 const (
-	faultRefused  fault = "refused"   // the connection is reset before anything is said
-	faultStalled  fault = "stalled"   // nothing moves any more
+	faultRefused  fault = "refused"   // the connection is closed before an answer
+	faultStalled  fault = "stalled"   // no byte is transferred any more
 	faultCutUp    fault = "cut up"    // the connection breaks in the middle of the request
 	faultCutDown  fault = "cut down"  // the request is carried out, but the answer breaks off in the middle
 	faultDropped  fault = "dropped"   // the request is carried out, and there is no answer at all
 	faultFull     fault = "full"      // the store has no space
 	faultDenied   fault = "denied"    // the credentials do not allow it
-	faultSkewed   fault = "skewed"    // the store thinks that the client's clock is wrong
-	faultBusy     fault = "busy"      // the store asks to come again later
-	faultGarbled  fault = "garbled"   // a bit of what is sent is another one when it arrives
+	faultSkewed   fault = "skewed"    // the store finds the client's clock wrong
+	faultBusy     fault = "busy"      // the store asks for a later retry
+	faultGarbled  fault = "garbled"   // a bit of the body is changed on the way
 	faultNoBucket fault = "no bucket" // the bucket is gone
 	// faultGarbledList is faultGarbled for lists of pieces, too.
 	faultGarbledList fault = "garbled list"
-	faultHalved      fault = "halved"       // the store keeps half of what it is sent, and says that all is well
+	faultHalved      fault = "halved"       // the store keeps half of the body, and answers with success
 	faultErrorIn200  fault = "error in 200" // an error comes with the status of success
-	faultPage        fault = "page"         // a page for people is the answer to everything
-	faultEmpty       fault = "empty"        // there is nothing but the status of success
-	faultRedirected  fault = "redirected"   // everything is elsewhere
+	faultPage        fault = "page"         // a web page is the answer to everything
+	faultEmpty       fault = "empty"        // the answer is only the status of success
+	faultRedirected  fault = "redirected"   // everything is redirected
 )
 
-// faults are all, and the kind of error each comes to when it lasts.
+// faults returns all faults, with the kind of error that each causes if it lasts.
 func faults() map[fault]destination.Kind {
 	return map[fault]destination.Kind{
 		faultRefused: destination.KindUnavailable, faultStalled: destination.KindUnavailable, faultCutUp: destination.KindUnavailable, faultCutDown: destination.KindUnavailable, faultDropped: destination.KindUnavailable,
@@ -49,7 +49,7 @@ func faults() map[fault]destination.Kind {
 	}
 }
 
-// passing says whether requests are repeated after a fault.
+// passing reports whether requests are repeated after a fault.
 func (f fault) passing() bool {
 	return f != faultFull && f != faultDenied && f != faultNoBucket && f != faultSkewed
 }
@@ -61,14 +61,14 @@ type proxy struct {
 
 	lock  sync.Mutex
 	count int
-	// fault happens to request number from and those after it, up to number until.
+	// fault applies to the requests from number from up to, but not including, number until.
 	fault       fault
 	from, until int
-	// broken is the method of the last request that it happened to; elsewhere is where redirects lead.
+	// broken is the method of the last request with a fault; elsewhere is the target of redirects.
 	broken, elsewhere string
 }
 
-// newProxy starts a proxy; prepare may change what is sent on.
+// newProxy starts a proxy; prepare may change the forwarded requests.
 func newProxy(t *testing.T, gateway string, start func(http.Handler) *httptest.Server, prepare func(*http.Request)) *proxy {
 	t.Helper()
 	target, err := url.Parse(gateway)
@@ -78,7 +78,7 @@ func newProxy(t *testing.T, gateway string, start func(http.Handler) *httptest.S
 	p := &proxy{behind: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // it is part of what is signed
+			r.Out.Host = r.In.Host // the signature covers it
 			if prepare != nil {
 				prepare(r.Out)
 			}
@@ -92,14 +92,14 @@ func newProxy(t *testing.T, gateway string, start func(http.Handler) *httptest.S
 	return p
 }
 
-// breakAt lets a fault happen to requests, counted from 0 and from now on.
+// breakAt applies a fault to requests, counted from 0 from now on.
 func (p *proxy) breakAt(f fault, from, until int) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	p.fault, p.from, p.until, p.count = f, from, until, 0
 }
 
-// requests is how many there were since breakAt.
+// requests returns the number of requests since breakAt.
 func (p *proxy) requests() int {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -118,7 +118,7 @@ func (p *proxy) next(method string) fault {
 	return p.fault
 }
 
-// lastBroken is the method of the last request that the fault happened to.
+// lastBroken returns the method of the last request with a fault.
 func (p *proxy) lastBroken() string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -138,7 +138,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case faultCutUp:
-		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2) // the rest is what breaks
+		_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2) // the rest is lost
 		panic(http.ErrAbortHandler)
 	case faultCutDown, faultDropped:
 		answer := httptest.NewRecorder()
@@ -178,7 +178,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// halve leaves half of what is sent, and nothing that would tell.
+// halve forwards half of the body, and removes the checksums that would reveal it.
 func halve(r *http.Request) {
 	for _, name := range []string{"Content-Md5", "X-Amz-Content-Sha256", "X-Ms-Content-Crc64"} {
 		r.Header.Del(name)
@@ -188,7 +188,7 @@ func halve(r *http.Request) {
 	r.Body = readCloser{io.LimitReader(r.Body, r.ContentLength), r.Body}
 }
 
-// cutAnswer sends half of an answer that announces all of itself.
+// cutAnswer sends half of an answer whose headers announce all of it.
 func cutAnswer(w http.ResponseWriter, answer *httptest.ResponseRecorder) {
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// ignoreRanges has a remote answer every request for the rest of an object with the whole of it, as some servers and caches do.
+// ignoreRanges makes a remote answer every request for the rest of an object with the whole object, as some servers and caches do.
 func (r *remote) ignoreRanges() {
 	rewrite := r.proxy.behind.Rewrite
 	r.proxy.behind.Rewrite = func(request *httputil.ProxyRequest) {
@@ -20,7 +20,7 @@ func (r *remote) ignoreRanges() {
 }
 
 // TestABackupIsNotCorruptBecauseAStoreBeginsAnew: a connection breaks in the middle of an object, and the answer to the request for the
-// rest is the whole of it.
+// rest is the whole object.
 func TestABackupIsNotCorruptBecauseAStoreBeginsAnew(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"s3", "gs", "azblob"} {
@@ -45,20 +45,20 @@ func TestABackupIsNotCorruptBecauseAStoreBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTheRestOfAnObjectIsTheRest: what answers a request for an object from its tenth byte on is read from there, or not at all.
+// TestTheRestOfAnObjectIsTheRest: the answer to a request for an object from byte 10 on is read from there, or is an error.
 func TestTheRestOfAnObjectIsTheRest(t *testing.T) {
 	t.Parallel()
 	const content, offset = "0123456789abcdef", 10
 	for name, test := range map[string]struct {
-		// ranges is how the store speaks of ranges; nil as it should.
+		// ranges changes the answer's range; nil leaves it correct.
 		ranges func(*http.Response)
 		whole  bool
 		fails  string
 	}{
-		"as it was asked":       {},
-		"it is the whole":       {whole: true},
-		"it is another part":    {ranges: func(r *http.Response) { r.Header.Set("Content-Range", "bytes 4-15/16") }, fails: `asked for the bytes from 10 on, it answers with "bytes 4-15/16"`},
-		"it is of unknown part": {ranges: func(r *http.Response) { r.Header.Del("Content-Range") }, fails: `it answers with ""`},
+		"the requested range": {},
+		"the whole object":    {whole: true},
+		"another range":       {ranges: func(r *http.Response) { r.Header.Set("Content-Range", "bytes 4-15/16") }, fails: `the answer to a request for the bytes from 10 on has the range "bytes 4-15/16"`},
+		"an unknown range":    {ranges: func(r *http.Response) { r.Header.Del("Content-Range") }, fails: `has the range ""`},
 	} {
 		for _, scheme := range []string{"s3", "gs", "azblob"} {
 			t.Run(name+" "+scheme, func(t *testing.T) {

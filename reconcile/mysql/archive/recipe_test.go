@@ -10,7 +10,7 @@ import (
 	"filippo.io/age"
 )
 
-// What docs/backup-format.md tells people to type restores a backup, with nothing of ours.
+// The commands in docs/backup-format.md restore a backup without any program of this repository.
 func TestRecipeOfTheDocs(t *testing.T) {
 	t.Parallel()
 	if testing.Short() || withRace {
@@ -18,7 +18,7 @@ func TestRecipeOfTheDocs(t *testing.T) {
 	}
 	need := exec.CommandContext(t.Context(), "../../../hack/need", "age=age", "zstd=zstd", "tar=tar")
 	if output, err := need.CombinedOutput(); err != nil {
-		t.Fatalf("install what the recipe needs: %v\n%s", err, output)
+		t.Fatalf("install the programs of the recipe: %v\n%s", err, output)
 	}
 	document, err := os.ReadFile("../../../docs/backup-format.md")
 	if err != nil {
@@ -74,12 +74,12 @@ func followRecipe(t *testing.T, recipe, key string, recipients []age.Recipient) 
 	if difference := found.differs(expected); difference != "" {
 		t.Error(difference)
 	}
-	// With one bit of a part, or of the manifest, another, it refuses.
+	// The recipe fails if one bit of a part, or of the manifest, is changed.
 	for _, file := range []string{"manifest.json", filepath.Base(filesOf(t, backup)[1])} {
 		restore := remembered(t, filepath.Join(backup, file))
 		flip(t, filepath.Join(backup, file), seeded(9))
 		if err := exec.CommandContext(t.Context(), "sh", recipe, backup, target+"-"+file, key).Run(); err == nil {
-			t.Errorf("it restores what is corrupt: %s", file)
+			t.Errorf("it restores a corrupt backup: %s", file)
 		}
 		restore()
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Remove deletes the data of owner's backup, complete or not, and nothing else. The manifest goes first, so that what an interrupted
-// Remove leaves is never taken for a backup, and who owns it goes last, so that it can be continued. A folder without anything is
-// success. Errors: *OccupiedError if the folder is another's, *destination.StoreError.
+// Remove deletes the data of owner's backup, complete or not, and nothing else. It deletes the manifest first, so that the rest after an
+// interruption is never taken for a backup. It deletes the marker, which names the owner, last, so that a later Remove can continue. An
+// empty folder is a success. Errors: *OccupiedError if the folder belongs to another instance, *destination.StoreError.
 func Remove(ctx context.Context, store *Store, owner Identity) error {
 	held, err := holderOf(ctx, store)
 	if err != nil {
@@ -22,9 +22,9 @@ func Remove(ctx context.Context, store *Store, owner Identity) error {
 	return empty(ctx, store, held.objects)
 }
 
-// RemoveUnfinished deletes what attempts at owner's backup have left that never came to their end, and nothing else. A folder that is
-// another's, or has nothing in it, has nothing of them. One with a manifest is left as it is, whatever became of its parts: somebody may
-// miss it. Errors: *FinishedError if there is a manifest, *destination.StoreError.
+// RemoveUnfinished deletes the files of unfinished attempts at owner's backup, and nothing else. It does nothing in a folder that is empty
+// or belongs to another instance. It leaves a folder with a manifest as it is, even if parts are missing: a user may need it. Errors:
+// *FinishedError if there is a manifest, *destination.StoreError.
 func RemoveUnfinished(ctx context.Context, store *Store, owner Identity) error {
 	held, err := holderOf(ctx, store)
 	if err != nil {

@@ -24,19 +24,19 @@ func TestRemoveUnfinished(t *testing.T) {
 	}
 	tests := map[string]struct {
 		there func(t *testing.T, store *Store, dir string)
-		// finished is whether it is refused as a backup that may be good; left is whether anything stays.
+		// finished: it is refused as a backup that may be good. left: the files stay.
 		finished, left bool
 	}{
 		"nothing": {there: func(*testing.T, *Store, string) {}},
-		"what a killed attempt has left": {there: func(t *testing.T, store *Store, _ string) {
+		"files of a killed attempt": {there: func(t *testing.T, store *Store, _ string) {
 			t.Helper()
 			unfinished(t, store, owner("nightly"))
 		}},
-		"a whole backup of its own": {finished: true, left: true, there: func(t *testing.T, store *Store, _ string) {
+		"its own complete backup": {finished: true, left: true, there: func(t *testing.T, store *Store, _ string) {
 			t.Helper()
 			backedUp(t, store, WriteOptions{}, 1<<20)
 		}},
-		"what was a whole backup of its own": {finished: true, left: true, there: func(t *testing.T, store *Store, dir string) {
+		"its own backup with a missing part": {finished: true, left: true, there: func(t *testing.T, store *Store, dir string) {
 			t.Helper()
 			_, manifest := backedUp(t, store, WriteOptions{}, 1<<20)
 			if err := os.Remove(filepath.Join(nightlyIn(dir), manifest.Parts[0].Name)); err != nil {
@@ -47,11 +47,11 @@ func TestRemoveUnfinished(t *testing.T) {
 			t.Helper()
 			backedUp(t, store, WriteOptions{Identity: owner("another")}, 1<<20)
 		}},
-		"what another's attempt writes": {left: true, there: func(t *testing.T, store *Store, _ string) {
+		"files of another's attempt": {left: true, there: func(t *testing.T, store *Store, _ string) {
 			t.Helper()
 			unfinished(t, store, owner("another"))
 		}},
-		"somebody's files": {left: true, there: func(t *testing.T, store *Store, _ string) {
+		"a user's files": {left: true, there: func(t *testing.T, store *Store, _ string) {
 			t.Helper()
 			if err := store.put(t.Context(), "part-of-a-diary.txt", strings.NewReader("dear")); err != nil {
 				t.Fatal(err)

@@ -11,12 +11,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// streamError says that a stream is none that a recorder writes.
+// streamError means that no recorder wrote the stream.
 type streamError struct{ reason string }
 
 func (e *streamError) Error() string { return e.reason }
 
-// entry is what the name of a tar entry says.
+// entry is the parsed name of a tar entry.
 type entry struct {
 	verb   verb
 	number int64
@@ -49,7 +49,7 @@ func parseEntry(path string) (entry, error) {
 	}
 	parsed, err := parseChange(head)
 	if err != nil {
-		return entry{}, fmt.Errorf("entry %q is no change: %w", path, err)
+		return entry{}, fmt.Errorf("entry %q is not a valid change: %w", path, err)
 	}
 	parsed.name = name
 	return parsed, nil
@@ -59,31 +59,32 @@ func parseEntry(path string) (entry, error) {
 func parseChange(head string) (entry, error) {
 	end := strings.IndexAny(head, "@-")
 	if end < 0 {
-		return entry{}, errors.New("it says neither where nor what")
+		return entry{}, errors.New("it has neither an offset nor a verb")
 	}
 	number, err := strconv.ParseInt(head[:end], 10, 64)
 	if err != nil || number < 1 {
-		return entry{}, fmt.Errorf("number %q", head[:end])
+		return entry{}, fmt.Errorf("invalid number %q", head[:end])
 	}
 	if head[end] == '@' {
 		offset, err := strconv.ParseInt(head[end+1:], 10, 64)
 		if err != nil || offset < 0 {
-			return entry{}, fmt.Errorf("offset %q", head[end+1:])
+			return entry{}, fmt.Errorf("invalid offset %q", head[end+1:])
 		}
 		return entry{verb: verbChange, number: number, offset: offset}, nil
 	}
 	word := verb(head[end+1:])
 	if word != verbCreate && word != verbRename && word != verbRemove {
-		return entry{}, fmt.Errorf("verb %q", word)
+		return entry{}, fmt.Errorf("unknown verb %q", word)
 	}
 	return entry{verb: word, number: number}, nil
 }
 
-// player makes calls to a clone.Sink out of a tar stream.
+// player turns a tar stream into calls to a clone.Sink.
 type player struct {
 	sink clone.Sink
 	tar  *tar.Reader
-	// sizes has every name there ever was, with its announced size; absent ones have gone. There are at most names of them.
+	// sizes has every name that ever occurred, with the file's announced size, or absentFile after the file was removed. It has at most
+	// names names.
 	sizes  map[fileKey]int64
 	names  int
 	number int64
@@ -92,7 +93,7 @@ type player struct {
 
 const (
 	absentFile = -1
-	// namesLimit is more files than a data directory has, and how many fit into the memory of a Pod.
+	// namesLimit is more files than a data directory has. So many names fit into the memory of a Pod.
 	namesLimit = 2_000_000
 )
 
@@ -102,7 +103,7 @@ func replay(from io.Reader, sink clone.Sink) error {
 	return p.playAll()
 }
 
-// playAll does what all entries say.
+// playAll replays all entries.
 func (p *player) playAll() error {
 	for {
 		header, err := p.tar.Next()
@@ -118,10 +119,10 @@ func (p *player) playAll() error {
 	}
 }
 
-// play does what one entry says.
+// play replays one entry.
 func (p *player) play(header *tar.Header) error {
 	if header.Typeflag != tar.TypeReg || sparse(header) {
-		return &streamError{reason: fmt.Sprintf("entry %q is no plain file", header.Name)}
+		return &streamError{reason: fmt.Sprintf("entry %q is not a regular file", header.Name)}
 	}
 	one, err := parseEntry(header.Name)
 	if err != nil {
@@ -146,7 +147,7 @@ func (p *player) play(header *tar.Header) error {
 	return nil
 }
 
-// sparse says that an entry has more bytes than the stream has for it: a small stream could fill any disk.
+// sparse reports whether an entry claims more bytes than the stream has for it: a small stream could fill any disk.
 func sparse(header *tar.Header) bool {
 	for key := range header.PAXRecords {
 		if strings.HasPrefix(key, "GNU.sparse.") {
@@ -156,12 +157,12 @@ func sparse(header *tar.Header) bool {
 	return false
 }
 
-// fits says whether an entry can follow what came before: changes are counted, and what is changed is there.
+// fits checks that an entry can follow those before it: changes are numbered without a gap, and a changed file exists.
 func (p *player) fits(one entry, header *tar.Header) error {
 	if one.verb != verbData {
 		p.number++
 		if one.number != p.number {
-			return &streamError{reason: fmt.Sprintf("entry %q comes when change %d is due", header.Name, p.number)}
+			return &streamError{reason: fmt.Sprintf("entry %q is out of order: change %d must come next", header.Name, p.number)}
 		}
 	}
 	size, used := p.sizes[keyOf(one.name)]
@@ -178,12 +179,12 @@ func (p *player) fits(one entry, header *tar.Header) error {
 		fits = used && size != absentFile
 	}
 	if !fits {
-		return &streamError{reason: fmt.Sprintf("entry %q does not fit what came before", header.Name)}
+		return &streamError{reason: fmt.Sprintf("entry %q does not fit the entries before it", header.Name)}
 	}
 	return nil
 }
 
-// room says whether one more name can be kept.
+// room returns an error if there is no room for another name.
 func (p *player) room(name string) error {
 	if _, used := p.sizes[keyOf(name)]; !used && len(p.sizes) >= p.names {
 		return &streamError{reason: fmt.Sprintf("it has more than %d files", p.names)}
@@ -191,7 +192,7 @@ func (p *player) room(name string) error {
 	return nil
 }
 
-// write hands on an entry's content.
+// write passes an entry's content to the sink.
 func (p *player) write(file clone.File, offset, size int64) error {
 	if size == 0 {
 		return p.sink.Write(file, offset, nil)
@@ -209,7 +210,7 @@ func (p *player) write(file clone.File, offset, size int64) error {
 	return nil
 }
 
-// rename moves a file to the name that is the entry's content.
+// rename renames a file. The entry's content is the new name.
 func (p *player) rename(from string, header *tar.Header) error {
 	if header.Size > nameLimit {
 		return &streamError{reason: fmt.Sprintf("entry %q: the new name is too long", header.Name)}
@@ -230,7 +231,7 @@ func (p *player) rename(from string, header *tar.Header) error {
 	return p.sink.Rename(from, to)
 }
 
-// asStreamError marks what is wrong with the tar stream itself: an end that comes too early, or a header that is none.
+// asStreamError marks errors of the tar stream itself: an end that comes too early, or an invalid header.
 func asStreamError(err error) error {
 	if isShort(err) || errors.Is(err, tar.ErrHeader) {
 		return &streamError{reason: fmt.Sprintf("read tar stream: %v", err)}

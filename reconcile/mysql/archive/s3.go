@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/md5" //nolint:gosec // it is what stores check, see digest
+	"crypto/md5" //nolint:gosec // stores check it, see digest
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -23,21 +23,21 @@ import (
 )
 
 const (
-	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many of these at once. S3 takes 10,000 pieces of at
-	// least 5 MiB each ("Amazon S3 multipart upload limits").
+	// uploadPiece is how many bytes of an object are sent at a time, uploadsAtOnce how many pieces are sent concurrently. S3 takes 10,000
+	// pieces of at least 5 MiB each ("Amazon S3 multipart upload limits").
 	uploadPiece   = 8 << 20
 	uploadsAtOnce = 2
-	// abortLimit bounds how long giving up an upload may take, which happens after the context's end, too.
+	// abortLimit bounds how long aborting an upload may take. An upload is aborted also after the end of the context.
 	abortLimit = 30 * time.Second
 )
 
-// s3Bucket is a folder in a bucket of S3, or of what speaks the same.
+// s3Bucket is a folder in a bucket of S3, or of another store with the API of S3.
 type s3Bucket struct {
 	client *s3.Client
 	place  destination.Place
 	// pieceSize is how many bytes are sent at a time.
 	pieceSize int
-	// buffers are for pieces; there are as many as can be in use.
+	// buffers are for pieces. There are as many as can be in use.
 	buffers chan []byte
 }
 
@@ -49,7 +49,8 @@ func newS3Bucket(client *s3.Client, place destination.Place, pieceSize int) *s3B
 	return b
 }
 
-// piece reads the next piece of a body into a buffer, which is to be put back. The last one is io.EOF or io.ErrUnexpectedEOF.
+// piece reads the next piece of a body into a buffer, which the caller must put back. The error of the last one is io.EOF or
+// io.ErrUnexpectedEOF.
 func (b *s3Bucket) piece(body io.Reader) ([]byte, error) {
 	buffer := <-b.buffers
 	if buffer == nil {
@@ -74,8 +75,8 @@ func (b *s3Bucket) put(ctx context.Context, name string, body io.Reader) error {
 	return err
 }
 
-// digest is the MD5 of what is sent: the store refuses what arrives with another one. It is the one checksum that both S3 and Google's XML
-// API have had from the beginning. It is against accidents only.
+// digest returns the MD5 of the content: the store refuses content that arrives with another one. It is the only checksum that both S3 and
+// Google's XML API have always had. It protects against accidents only.
 func digest(content []byte) *string {
 	sum := md5.Sum(content) //nolint:gosec // see above
 	return aws.String(base64.StdEncoding.EncodeToString(sum[:]))
@@ -99,25 +100,25 @@ func (b *s3Bucket) putLarge(ctx context.Context, name string, first []byte, body
 	return err
 }
 
-// upload is one that was begun.
+// upload is a multipart upload in progress.
 type upload struct {
 	*s3Bucket
 	name string
 	id   *string
 	size int64
-	// parts are noted by those who send them.
+	// parts are added by the goroutines that send them; lock guards them.
 	lock  sync.Mutex
 	parts []types.CompletedPart
 }
 
-// tag notes what the store calls a piece that it has.
+// tag records the ETag of a piece that the store has.
 func (u *upload) tag(number int32, tag *string) {
 	u.lock.Lock()
 	defer u.lock.Unlock()
 	u.parts = append(u.parts, types.CompletedPart{PartNumber: &number, ETag: tag})
 }
 
-// pieces sends all of a body, the first piece of which has been read.
+// pieces sends all of a body. The caller has already read the first piece.
 func (u *upload) pieces(ctx context.Context, piece []byte, body io.Reader) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(uploadsAtOnce)
@@ -154,7 +155,7 @@ func (u *upload) pieces(ctx context.Context, piece []byte, body io.Reader) error
 	return nil
 }
 
-// complete makes an object of the pieces. Where the answer to a first try was lost, the second one finds no upload, but the object.
+// complete makes an object from the pieces. If the answer to a first attempt was lost, the second one finds no upload, but the object.
 func (u *upload) complete(ctx context.Context) error {
 	_, err := u.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
 		Bucket: &u.place.Bucket, Key: u.key(u.name), UploadId: u.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: u.parts},
@@ -169,7 +170,7 @@ func (u *upload) complete(ctx context.Context) error {
 	return nil
 }
 
-// abort gives the upload up. One that cannot be is found by sweep.
+// abort aborts the upload. If that fails, sweep aborts it later.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortLimit)
 	defer cancel()
@@ -189,7 +190,7 @@ func (b *s3Bucket) get(ctx context.Context, name string, offset int64) (io.ReadC
 	case code == "NoSuchKey", status == http.StatusNotFound && code != "NoSuchBucket":
 		return nil, errMissing(name)
 	case status == http.StatusRequestedRangeNotSatisfiable:
-		return http.NoBody, nil // all had been read before
+		return http.NoBody, nil // everything was read before
 	}
 	return nil, err
 }
@@ -221,7 +222,8 @@ func (b *s3Bucket) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// sweep gives up uploads. Who may not list them, or whose store does not know them, has the bucket's own rules to clean up with.
+// sweep aborts unfinished uploads. Where the credentials may not list uploads, or the store does not support this, the lifecycle rules of
+// the bucket must delete them.
 func (b *s3Bucket) sweep(ctx context.Context) error {
 	prefix := b.prefix()
 	pages := s3.NewListMultipartUploadsPaginator(b.client, &s3.ListMultipartUploadsInput{Bucket: &b.place.Bucket, Prefix: &prefix})
@@ -244,7 +246,7 @@ func (b *s3Bucket) sweep(ctx context.Context) error {
 	return nil
 }
 
-// abortAll gives up those of some uploads that are ours.
+// abortAll aborts the uploads whose names this package uses.
 func (b *s3Bucket) abortAll(ctx context.Context, uploads []types.MultipartUpload) error {
 	for _, found := range uploads {
 		if !ours(strings.TrimPrefix(aws.ToString(found.Key), b.prefix())) {

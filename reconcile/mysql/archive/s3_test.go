@@ -25,13 +25,13 @@ const s3Size = 6 << 20
 
 func twoParts() WriteOptions { return WriteOptions{PartSize: int64(impatient().piece) + 1} }
 
-// faultBed is a gateway with a folder for each story.
+// faultBed is a gateway with a folder for each test.
 type faultBed struct {
 	gateway
 	folders atomic.Int64
 }
 
-// folder returns a proxy before a folder of its own, a store behind it, and one that is there directly.
+// folder returns a proxy for a new folder, a store that uses the proxy, and a store that does not.
 func (b *faultBed) folder(t *testing.T, tuning tuning) (*proxy, *Store, *Store) {
 	t.Helper()
 	through := newProxy(t, b.url, httptest.NewServer, nil)
@@ -78,19 +78,19 @@ func TestS3(t *testing.T) {
 	}
 }
 
-// conforms is what every store has to do.
+// conforms checks the requirements for every store.
 func conforms(t *testing.T, store *Store) {
 	t.Helper()
 	var missing *NotFoundError
 	if _, _, err := Load(t.Context(), store); !errors.As(err, &missing) {
-		t.Errorf("load from a folder that is not there: %v", err)
+		t.Errorf("load from a folder that does not exist: %v", err)
 	}
 	identity := newIdentity(t)
 	options := twoParts()
 	options.Recipients = []age.Recipient{identity.Recipient()}
 	expected, manifest := backedUp(t, store, options, s3Size)
 	if len(manifest.Parts) < 2 || manifest.Parts[0].Size <= int64(impatient().piece) {
-		t.Fatalf("the backup has other parts than wanted: %+v", manifest.Parts)
+		t.Fatalf("the backup has unexpected parts: %+v", manifest.Parts)
 	}
 	loaded, _, err := Load(t.Context(), store)
 	if err != nil {
@@ -107,14 +107,14 @@ func conforms(t *testing.T, store *Store) {
 		t.Error(err)
 	}
 	if err := store.remove(t.Context(), manifest.Parts[1].Name); err != nil {
-		t.Errorf("remove what is not there: %v", err)
+		t.Errorf("remove an object that does not exist: %v", err)
 	}
 	var incomplete *IncompleteError
 	if _, _, err := Load(t.Context(), store); !errors.As(err, &incomplete) {
-		t.Errorf("load what has a part less: %v", err)
+		t.Errorf("load with a missing part: %v", err)
 	}
 	if err := Verify(t.Context(), store, manifest, ReadOptions{Identities: []age.Identity{identity}}); !errors.As(err, &incomplete) {
-		t.Errorf("verify what has a part less: %v", err)
+		t.Errorf("verify with a missing part: %v", err)
 	}
 	if err := Remove(t.Context(), store, owner("nightly")); err != nil {
 		t.Errorf("remove: %v", err)
@@ -124,11 +124,11 @@ func conforms(t *testing.T, store *Store) {
 	}
 }
 
-// A fault that passes is not noticed, where trying again is of use.
+// A temporary fault is not noticed if the request is retried.
 func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	if !one.passing() {
-		t.Skip("it is told at once")
+		t.Skip("it is reported at once")
 	}
 	for number := 0; ; number++ {
 		proxy, store, direct := bed.folder(t, impatient())
@@ -146,13 +146,13 @@ func passing(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	}
 }
 
-// A fault that lasts ends the backup with an error that says what it is, and leaves nothing that is taken for a backup. When it is over,
-// the instance's next attempt succeeds and leaves nothing of the first.
+// A lasting fault ends the backup with an error of its kind, and leaves nothing that is taken for a backup. After the fault, the instance's
+// next attempt succeeds and leaves nothing of the first.
 func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	for number := 0; ; number++ {
 		hasty := impatient()
-		hasty.attempts = 2 // no number of them helps
+		hasty.attempts = 2 // more would not help
 		proxy, store, direct := bed.folder(t, hasty)
 		proxy.breakAt(one, number, 1<<30)
 		manifest, err := backUp(t.Context(), store, twoParts(), s3Size, tree{})
@@ -172,10 +172,10 @@ func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 		if !errors.As(err, &failed) || (kind != "" && failed.Kind != kind) {
 			t.Errorf("fault at request %d: %v", number, err)
 		}
-		// With an answer that was lost, a manifest may have been stored: then it is a whole backup.
+		// If only the answer was lost, the manifest may be stored: then there is a complete backup.
 		if _, _, err := Load(t.Context(), direct); err == nil {
 			if err := readWhole(t, direct, ReadOptions{}); err != nil {
-				t.Errorf("fault at request %d: what is there is taken for a backup: %v", number, err)
+				t.Errorf("fault at request %d: an incomplete backup was loaded: %v", number, err)
 			}
 			continue
 		}
@@ -183,7 +183,7 @@ func lasting(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	}
 }
 
-// again makes the backup without a fault, and looks that nothing else is left.
+// again makes the backup without a fault, and checks that nothing else is left.
 func again(t *testing.T, bed *faultBed, proxy *proxy, store, direct *Store) {
 	t.Helper()
 	proxy.breakAt("", 0, 0)
@@ -196,14 +196,14 @@ func again(t *testing.T, bed *faultBed, proxy *proxy, store, direct *Store) {
 	}
 	objects, err := direct.list(t.Context())
 	if err != nil || len(objects) != len(manifest.Parts)+2 {
-		t.Errorf("left of both attempts: %v, %v", objects, err)
+		t.Errorf("left after both attempts: %v, %v", objects, err)
 	}
 	if uploads := uploadsIn(t, bed, store); len(uploads) > 0 {
-		t.Errorf("uploads that were never ended: %q", uploads)
+		t.Errorf("unfinished uploads: %q", uploads)
 	}
 }
 
-// uploadsIn are a folder's uploads that have neither been completed nor aborted.
+// uploadsIn returns a folder's uploads that were neither completed nor aborted.
 func uploadsIn(t *testing.T, _ *faultBed, store *Store) []string {
 	t.Helper()
 	bucket, ok := store.bucket.(*s3Bucket)
@@ -221,7 +221,7 @@ func uploadsIn(t *testing.T, _ *faultBed, store *Store) []string {
 	return names
 }
 
-// A restore goes on after a fault that passes, and after one that lasts says what it is: never that the backup is bad.
+// A restore continues after a temporary fault. After a lasting one, its error names the fault, and never says that the backup is bad.
 func reading(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	t.Helper()
 	if one == faultGarbled || one == faultCutUp {
@@ -257,7 +257,7 @@ func reading(t *testing.T, bed *faultBed, one fault, kind destination.Kind) {
 	}
 }
 
-// customCA: the store's certificate is of nobody the system knows.
+// customCA: a CA that the system does not know signed the store's certificate.
 func customCA(t *testing.T, bed *faultBed) {
 	t.Helper()
 	proxy := newProxy(t, bed.url, httptest.NewTLSServer, nil)
@@ -277,7 +277,7 @@ func customCA(t *testing.T, bed *faultBed) {
 	}
 }
 
-// flippedBits: a real server refuses a body whose bit flipped behind the end of TLS, and it is sent again.
+// flippedBits: a bit of a body flips after the end of TLS. A real server refuses the body, and it is sent again.
 func flippedBits(t *testing.T, bed *faultBed) {
 	t.Helper()
 	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
@@ -303,7 +303,7 @@ func flippedBits(t *testing.T, bed *faultBed) {
 	}
 }
 
-// credentials: wrong ones are told, and those that have been corrected are taken up.
+// credentials: wrong credentials, and a missing bucket, are reported.
 func credentials(t *testing.T, bed *faultBed) {
 	t.Helper()
 	through := newProxy(t, bed.url, httptest.NewTLSServer, nil)
@@ -337,7 +337,7 @@ func credentials(t *testing.T, bed *faultBed) {
 	}
 }
 
-// slow: a store that moves, but takes longer than a stall for a whole request, is fine.
+// slow: a store that needs longer than a stall for a whole request, but transfers bytes all the time, works.
 func slow(t *testing.T, bed *faultBed) {
 	t.Helper()
 	through := slowly(t, bed.url)

@@ -10,17 +10,17 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// These are answers that the S3 server of the tests does not give, but other servers do: stand-ins give them.
+// The S3 server of the tests does not give these answers, but other servers do: fakes give them.
 
-// s3Remote is a store that speaks S3, with a handler as its server.
+// s3Remote returns a store with the API of S3 and a handler as its server.
 func s3Remote(t *testing.T, handler http.Handler) *remote {
 	t.Helper()
 	keys := map[string]string{destination.KeyAccess: "someone", destination.KeySecret: "a secret of the test"}
 	return newRemote(t, handler, "s3://backups/%s?region=r&use_path_style=true&endpoint=%s", keys)
 }
 
-// When the answer to the request that completes an upload is lost, the second such request is refused, because there is no upload any more.
-// The object is there. An answer that breaks off is as good as lost.
+// If the answer to the request that completes an upload is lost, the retry is refused, because the upload no longer exists. The object
+// exists. An answer that is cut off is treated like a lost one.
 func TestS3LostAnswersDoNotFailABackup(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []fault{faultDropped, faultCutDown} {
@@ -43,7 +43,7 @@ func TestS3LostAnswersDoNotFailABackup(t *testing.T) {
 	}
 }
 
-// Servers have several words for a body that arrived damaged. With each of them, the body is sent again.
+// Servers have several error codes for a damaged body. With each of them, the body is sent again.
 func TestS3DamagedBodiesAreSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody"} {
@@ -71,7 +71,7 @@ func TestS3DamagedBodiesAreSentAgain(t *testing.T) {
 	}
 }
 
-// Servers have several words for credentials that they do not know, and not all of them come with status 403.
+// Servers have several error codes for unknown credentials, and not all of them come with status 403.
 func TestS3UnknownCredentialsAreRefused(t *testing.T) {
 	t.Parallel()
 	for code, status := range map[string]int{

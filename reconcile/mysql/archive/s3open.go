@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// credentialsAge is how long credentials from files are used before the files are read anew: a Secret that changes is taken up.
+	// credentialsAge is how long credentials from files are used before the files are read again, so that a changed Secret takes effect.
 	credentialsAge = time.Minute
-	// continueFrom is from how many bytes on an object is only sent when the store has said that it wants it: one that refuses and
-	// ends the connection would else not be heard.
+	// continueFrom is the size from which an object is sent only after the store has agreed to take it ("100 Continue"). Otherwise the
+	// answer of a store that refuses the object and closes the connection would be lost.
 	continueFrom = 64 << 10
-	// defaultRegion is what servers other than Amazon's call theirs, if they care.
+	// defaultRegion is the region that servers other than Amazon's expect, if they check it.
 	defaultRegion = "us-east-1"
 )
 
-// openS3 makes a Store of a bucket that speaks S3.
+// openS3 opens a Store on a bucket with the API of S3.
 func openS3(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	client, err := httpClient(location, store.tuning)
 	if err != nil {
@@ -44,7 +44,7 @@ func openS3(ctx context.Context, store *Store, location Location, place destinat
 	endpoint := place.Option("endpoint")
 	pathStyle := place.Option("use_path_style")
 	if pathStyle != "" && pathStyle != "true" && pathStyle != "false" {
-		return fmt.Errorf("use_path_style=%s: it is true or false", pathStyle)
+		return fmt.Errorf("use_path_style=%s: it must be true or false", pathStyle)
 	}
 	store.bucket = newS3Bucket(s3.NewFromConfig(loaded, func(options *s3.Options) {
 		options.UsePathStyle = pathStyle == "true"
@@ -66,14 +66,15 @@ func closer(client *http.Client) func() error {
 	}
 }
 
-// s3Config is how requests are signed, sent and repeated. What finds the Pod's identity brings its own client for that.
+// s3Config returns the settings for signing, sending and repeating requests. The SDK finds the Pod's identity with an HTTP client of its
+// own.
 func s3Config(ctx context.Context, store *Store, location Location, place destination.Place, client *http.Client) (aws.Config, error) {
 	keys, err := readKeys(location.CredentialsDir, destination.KeyAccess, destination.KeySecret, destination.KeyRegion)
 	if err != nil {
 		return aws.Config{}, err
 	}
 	if (keys[destination.KeyAccess] == "") != (keys[destination.KeySecret] == "") {
-		return aws.Config{}, fmt.Errorf("read credentials: of %s and %s there is only one", destination.KeyAccess, destination.KeySecret)
+		return aws.Config{}, fmt.Errorf("read credentials: the Secret must have both %s and %s, and has only one", destination.KeyAccess, destination.KeySecret)
 	}
 	options := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region := firstOf(place.Option("region"), keys[destination.KeyRegion]); region != "" {
@@ -87,8 +88,8 @@ func s3Config(ctx context.Context, store *Store, location Location, place destin
 		return aws.Config{}, fmt.Errorf("no region: add ?region=… to the URL, or %s to the Secret", destination.KeyRegion)
 	}
 	if strings.Contains(loaded.Region, ".") && (place.Option("endpoint") == "" || keys[destination.KeyAccess] == "") {
-		// It becomes part of the names of hosts: those of the store, and those where the identity of the Pod is shown.
-		return aws.Config{}, fmt.Errorf("region=%s: it is no name of a region", loaded.Region)
+		// The region becomes part of host names: those of the store, and those that the identity of the Pod is sent to.
+		return aws.Config{}, fmt.Errorf("region=%s: it is not the name of a region", loaded.Region)
 	}
 	loaded.Region = firstOf(loaded.Region, defaultRegion)
 	s3Requests(&loaded, store.tuning, client)
@@ -99,16 +100,16 @@ func s3Config(ctx context.Context, store *Store, location Location, place destin
 	return loaded, nil
 }
 
-// signContent has the SHA-256 of what is sent signed over HTTPS, too, where the SDK would leave it out: TLS may end long before the store.
-// A store that does not look at the MD5 (see digest) of pieces looks at this.
+// signContent makes the SDK sign the SHA-256 of the content over HTTPS, too, which it would leave out. TLS may end at a proxy far from the
+// store. A store that does not check the MD5 (see digest) of pieces checks this.
 func signContent(stack *middleware.Stack) error {
 	signed := &v4.ComputePayloadSHA256{}
 	_, err := stack.Finalize.Swap(signed.ID(), signed)
 	return err
 }
 
-// s3Requests sets up how requests are sent. The SDK's own checksums are left out, because servers other than Amazon's stumble over them:
-// what is sent has its MD5 (see digest), and what is read is checked against the manifest.
+// s3Requests configures how requests are sent. It turns the SDK's own checksums off, because servers other than Amazon's may fail on them.
+// Each object and piece is sent with its MD5 (see digest), and what is read is checked against the manifest.
 func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	settings.HTTPClient = versioned{client}
 	settings.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
@@ -122,17 +123,17 @@ func s3Requests(settings *aws.Config, tuning tuning, client *http.Client) {
 	}
 }
 
-// versioned says that requests are of HTTP/1.1. The SDK leaves that open, and http.Transport then does not wait for the "100 Continue"
-// that the SDK asks for: it would send all of an object to a store that has long refused it.
+// versioned marks requests as HTTP/1.1. The SDK leaves the version open, and http.Transport then does not wait for the "100 Continue" that
+// the SDK asks for: it would send all of an object to a store that has already refused it.
 type versioned struct{ *http.Client }
 
 // Do implements aws.HTTPClient.
 func (v versioned) Do(request *http.Request) (*http.Response, error) {
 	request.Proto, request.ProtoMajor, request.ProtoMinor = "HTTP/1.1", 1, 1
-	return v.Client.Do(request) //nolint:gosec // it goes where the user who owns the data wants it to go
+	return v.Client.Do(request) //nolint:gosec // the owner of the data chose the URL
 }
 
-// damaged says that a request or its answer did not arrive as it was sent, which the SDK does not repeat by itself.
+// damaged reports whether a request or its answer was damaged on the way. The SDK does not repeat such requests by itself.
 func damaged(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok || errors.Is(err, io.ErrUnexpectedEOF) {
 		return aws.TrueTernary
@@ -142,13 +143,13 @@ func damaged(err error) aws.Ternary {
 		return aws.UnknownTernary
 	}
 	switch api.ErrorCode() {
-	case "BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody": // some servers say the second where they mean the first
+	case "BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "IncompleteBody": // some servers send InvalidDigest and mean BadDigest
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
 }
 
-// firstOf is the first text that is not empty.
+// firstOf returns the first text that is not empty.
 func firstOf(texts ...string) string {
 	for _, text := range texts {
 		if text != "" {
@@ -158,7 +159,7 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// secretFiles are credentials in files, read anew when they have been used for a while.
+// secretFiles reads credentials from files. They expire after credentialsAge and are then read again.
 type secretFiles struct {
 	location Location
 	place    destination.Place
@@ -174,7 +175,7 @@ func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, err
 	}
 	if keys[destination.KeyAccess] == "" || keys[destination.KeySecret] == "" {
-		return aws.Credentials{}, errors.New("the Secret has no " + destination.KeyAccess + " and " + destination.KeySecret + " any more")
+		return aws.Credentials{}, errors.New("the Secret no longer has " + destination.KeyAccess + " and " + destination.KeySecret)
 	}
 	return aws.Credentials{
 		AccessKeyID: keys[destination.KeyAccess], SecretAccessKey: keys[destination.KeySecret], SessionToken: keys[destination.KeySession],
@@ -182,7 +183,7 @@ func (s secretFiles) Retrieve(context.Context) (aws.Credentials, error) {
 	}, nil
 }
 
-// explainedCredentials marks failures to find credentials.
+// explainedCredentials marks errors of finding credentials.
 type explainedCredentials struct{ aws.CredentialsProvider }
 
 // Retrieve implements aws.CredentialsProvider.

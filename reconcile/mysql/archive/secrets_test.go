@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// A shared access signature is part of every request's URL; what is told of a request that failed ends up in status, events and logs.
+// A shared access signature is part of every request's URL, and the error of a request is shown in status, events and logs.
 func TestSignaturesAreNotTold(t *testing.T) {
 	t.Parallel()
 	const signature = "c2lnbmF0dXJl"
@@ -65,7 +65,7 @@ func closedPort(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// A Secret with a region alone says where the bucket is; who one is, the Pod's identity says.
+// A Secret with only a region sets the region; the credentials are the Pod's identity.
 func TestARegionAloneIsNoCredentials(t *testing.T) {
 	t.Parallel()
 	location := Location{URL: "s3://bucket/folder", CredentialsDir: secretDir(t, map[string]string{destination.KeyRegion: "eu-central-1"})}

@@ -7,15 +7,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// Location says where a backup's own folder is and how to reach it.
+// Location is the folder of a backup and the way to reach it.
 type Location struct {
 	// URL is s3://bucket/folder?region=…&endpoint=https://…&use_path_style=true, gs://bucket/folder,
 	// azblob://container/folder?storage_account=…, or file:///folder.
 	URL string
 	// CredentialsDir has the destination's Secret as files: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION;
 	// service-account.json (gs); AZURE_STORAGE_ACCOUNT, AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN; for any of them ca.crt (a custom CA),
-	// endpoint and endpoints (see destination.CheckEndpoint).
-	// Empty, or a folder without them, uses the identity of the Pod.
+	// endpoint and endpoints (see destination.CheckEndpoint). If it is empty or the files are missing, the identity of the Pod is used.
 	CredentialsDir string
 	// VolumeDir is the directory that a file URL is relative to; empty means the root of the file system.
 	VolumeDir string
@@ -30,19 +29,19 @@ type Store struct {
 	tuning   tuning
 }
 
-// tuning is how patient a Store is. Tests are less so.
+// tuning holds the numbers and times of retries. Tests use shorter ones.
 type tuning struct {
-	// attempts is how often a request is sent in all, until it has success.
+	// attempts is the maximum number of times that a request is sent.
 	attempts int
-	// pause is the first wait between two of them; each next one is twice as long, up to longest.
+	// pause is the wait after the first attempt. Each further wait is twice as long, up to longest.
 	pause, longest time.Duration
-	// piece is how many bytes of an object are sent at a time: what has to be sent again is in memory.
+	// piece is how many bytes of an object are sent at a time. A piece stays in memory, so that it can be sent again.
 	piece int
-	// stall is for how long a connection may move no byte at all before it is given up.
+	// stall is how long a connection may transfer no byte before it is closed.
 	stall time.Duration
 }
 
-// backoff is how long to wait after so many tries.
+// backoff returns how long to wait after so many tries.
 func (t tuning) backoff(tries int) time.Duration {
 	wait := t.pause
 	for range tries - 1 {
@@ -51,12 +50,12 @@ func (t tuning) backoff(tries int) time.Duration {
 	return wait
 }
 
-// patient is for production: a request is given up after half a minute of failures that come at once, or after six stalls.
+// patient returns the tuning for production: a request fails after half a minute of failures without delay, or after six stalls.
 func patient() tuning {
 	return tuning{attempts: 6, pause: time.Second, longest: 20 * time.Second, piece: uploadPiece, stall: time.Minute}
 }
 
-// Open makes a Store. It reaches the destination only as far as finding credentials takes. Errors: *destination.StoreError.
+// Open makes a Store. It connects to the network only to find credentials. Errors: *destination.StoreError.
 func Open(ctx context.Context, location Location) (*Store, error) {
 	return open(ctx, location, patient())
 }
@@ -73,7 +72,7 @@ func open(ctx context.Context, location Location, tuning tuning) (*Store, error)
 	return store, nil
 }
 
-// openPlace fills in how a kind of store is reached.
+// openPlace opens the kind of store that the URL's scheme names.
 func openPlace(ctx context.Context, store *Store, location Location, place destination.Place) error {
 	if place.Scheme == "file" {
 		return openVolume(store, location, place)
@@ -91,7 +90,7 @@ func openPlace(ctx context.Context, store *Store, location Location, place desti
 	}
 }
 
-// mayReach is destination.CheckEndpoint, with what the Secret has now.
+// mayReach calls destination.CheckAudience with the current keys of the Secret.
 func (l Location) mayReach(place destination.Place) error {
 	keys, err := readKeys(l.CredentialsDir, destination.EndpointKeys()...)
 	if err != nil {
@@ -100,7 +99,7 @@ func (l Location) mayReach(place destination.Place) error {
 	return destination.CheckAudience(place, keys)
 }
 
-// URL is the folder's, without the options.
+// URL returns the folder's URL without the options.
 func (s *Store) URL() string { return s.url }
 
 // Close ends the store's connections.

@@ -17,14 +17,14 @@ import (
 const (
 	dataFolder    = "data/"
 	changesFolder = "changes/"
-	// changeLimit is up to how many bytes Writes that follow on one another become one entry.
+	// changeLimit is the maximum number of bytes of consecutive Writes that become one entry.
 	changeLimit = 1 << 20
 	// nameLimit is longer than any path in a data directory.
 	nameLimit = 1024
 	fileMode  = 0o640
 )
 
-// fileKey stands for a file's name: what is kept of each must not depend on how long the names are.
+// fileKey stands for a file's name: the memory for each file must not depend on the length of its name.
 type fileKey [16]byte
 
 func keyOf(name string) fileKey {
@@ -32,7 +32,7 @@ func keyOf(name string) fileKey {
 	return fileKey(sum[:16])
 }
 
-// checkName refuses what is no plain path below the data directory, or could not be told from something else in a shell.
+// checkName refuses a name that is not a plain path below the data directory, or that a shell could misread.
 func checkName(name string) error {
 	control := strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' })
 	if control || len(name) > nameLimit || name == "." || !fs.ValidPath(name) {
@@ -41,30 +41,30 @@ func checkName(name string) error {
 	return nil
 }
 
-// recorder writes a clone.Sink's calls as a tar stream: each file's first pass as data/NAME, all that comes later as changes/NUMBER….
+// recorder writes the calls to a clone.Sink as a tar stream: each file's first pass as data/NAME, and all later changes as changes/NUMBER….
 // See docs/backup-format.md.
 type recorder struct {
 	tar      *tar.Writer
 	modified time.Time
-	// files has every name there ever was with how long the file is; absentFile for one that has gone.
+	// files has every name that ever occurred, with the file's length, or absentFile after the file was removed.
 	files map[fileKey]int64
-	// names is how many names there may be.
+	// names is the maximum number of names.
 	names int
 	// first is the file whose entry is being written.
 	first *firstPass
-	// change collects Writes that follow on one another.
+	// change collects consecutive Writes.
 	change change
 	number int64
 	zeros  []byte
 }
 
-// firstPass is an entry that has been begun: it has size bytes, of which written are there.
+// firstPass is an open entry: it has size bytes, of which written have been written.
 type firstPass struct {
 	name          string
 	size, written int64
 }
 
-// change is what was written to a file after its first pass.
+// change is data that was written to a file after its first pass.
 type change struct {
 	name   string
 	offset int64
@@ -84,7 +84,7 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 		return err
 	}
 	if file.Size < 0 || offset < 0 || offset > math.MaxInt64-int64(len(data)) {
-		return fmt.Errorf("write %s: size %d, offset %d", file.Name, file.Size, offset)
+		return fmt.Errorf("write %s: invalid size %d or offset %d", file.Name, file.Size, offset)
 	}
 	if !r.exists(file.Name) {
 		if err := r.begin(file); err != nil {
@@ -113,18 +113,18 @@ func (r *recorder) write(file clone.File, offset int64, data []byte) error {
 	return r.changed(file.Name, offset+within, data[within:])
 }
 
-// continues says whether bytes belong to the entry that is being written.
+// continues reports whether bytes belong to the open entry.
 func (r *recorder) continues(name string, offset int64) bool {
 	return r.first != nil && r.first.name == name && offset >= r.first.written && offset < r.first.size
 }
 
-// exists says whether there is a file.
+// exists reports whether there is a file of this name.
 func (r *recorder) exists(name string) bool {
 	length, used := r.files[keyOf(name)]
 	return used && length != absentFile
 }
 
-// size is how long all files are together.
+// size returns the total length of all files.
 func (r *recorder) size() int64 {
 	var sum int64
 	for _, length := range r.files {
@@ -135,7 +135,7 @@ func (r *recorder) size() int64 {
 	return sum
 }
 
-// extend records that a file has become longer: as a change without content.
+// extend records that a file has become longer, as a change without content.
 func (r *recorder) extend(name string, from, to int64) error {
 	if to <= from {
 		return nil
@@ -147,12 +147,12 @@ func (r *recorder) extend(name string, from, to int64) error {
 	return r.header(changeName(r.number, to, name), 0)
 }
 
-// changeName is the entry of bytes of a file from an offset on.
+// changeName returns the name of the entry for bytes of a file from an offset on.
 func changeName(number, offset int64, name string) string {
 	return fmt.Sprintf("%s%012d@%d/%s", changesFolder, number, offset, name)
 }
 
-// begin opens the entry of a file that does not exist: data/NAME, unless there ever was one of that name.
+// begin opens the entry of a file that does not exist: data/NAME if the name is new, else a create entry.
 func (r *recorder) begin(file clone.File) error {
 	if err := r.settle(); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (r *recorder) begin(file clone.File) error {
 	return r.header(name, file.Size)
 }
 
-// room refuses a name that no restore would have room for: a backup that cannot be restored must not be completed.
+// room refuses a name for which a restore would have no room: a backup that cannot be restored must not be completed.
 func (r *recorder) room(name string) error {
 	if _, used := r.files[keyOf(name)]; !used && len(r.files) >= r.names {
 		return fmt.Errorf("the data directory has more than %d files, which is more than a backup may have", r.names)
@@ -179,7 +179,7 @@ func (r *recorder) room(name string) error {
 	return nil
 }
 
-// changed records bytes of a file beside its first pass.
+// changed records bytes of a file outside of its first pass.
 func (r *recorder) changed(name string, offset int64, data []byte) error {
 	if err := r.endFirst(); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (r *recorder) rename(from, to string) error {
 	return r.operation("rename", from, to)
 }
 
-// remove records clone.Sink's Remove. What is not there is not removed.
+// remove records clone.Sink's Remove. If there is no such file, it records nothing.
 func (r *recorder) remove(name string) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -229,7 +229,7 @@ func (r *recorder) remove(name string) error {
 	return r.operation("remove", name, "")
 }
 
-// operation writes an entry that says what happens to a file.
+// operation writes an entry for an operation on a file.
 func (r *recorder) operation(verb, name, content string) error {
 	if err := r.settle(); err != nil {
 		return err
@@ -242,7 +242,7 @@ func (r *recorder) operation(verb, name, content string) error {
 	return err
 }
 
-// settle completes whatever entry is under way.
+// settle completes the open entry.
 func (r *recorder) settle() error {
 	if err := r.endFirst(); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (r *recorder) settle() error {
 	return r.endChange()
 }
 
-// endFirst completes the entry of a first pass: what was left out is zero.
+// endFirst completes the entry of a first pass. Bytes that were not written are zero.
 func (r *recorder) endFirst() error {
 	if r.first == nil {
 		return nil

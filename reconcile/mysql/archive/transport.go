@@ -22,14 +22,14 @@ import (
 const (
 	dialLimit     = 30 * time.Second
 	continueLimit = 5 * time.Second
-	// stallStep is how many bytes are handed to the connection at a time.
+	// stallStep is how many bytes are written to the connection at a time.
 	stallStep  = 32 << 10
 	wireBuffer = 64 << 10
 )
 
-// httpClient speaks to a store: through the environment's proxy, trusting those that authorities names, and giving
-// up a connection that moves no byte for the time of a stall. There is no limit to how long a request takes that does move. It follows no
-// redirect: credentials and data are for the address that the URL names.
+// httpClient returns the client for a store. It uses the environment's proxy, and trusts the CAs that authorities returns. It closes a
+// connection that transfers no byte for the time of a stall; a request that does transfer bytes may take any time. It follows no redirect,
+// because credentials and data must go only to the address in the URL.
 func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	pool, err := authorities(location)
 	if err != nil {
@@ -37,7 +37,7 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	}
 	dialer := &net.Dialer{Timeout: min(dialLimit, tuning.stall)}
 	protocols := &http.Protocols{}
-	protocols.SetHTTP1(true) // one request, one connection: a stall is the request's own
+	protocols.SetHTTP1(true) // one request at a time on a connection: a stall is caused by this request
 	transport := &http.Transport{
 		Proxy: http.ProxyFromEnvironment,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -51,7 +51,7 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 		Protocols:           protocols,
 		MaxIdleConnsPerHost: 2 * workers,
 		IdleConnTimeout:     tuning.stall,
-		// A store that is full, or refuses, says so before it is sent all of an object.
+		// A store that is full, or refuses, can answer before all of an object is sent.
 		ExpectContinueTimeout: continueLimit,
 		ReadBufferSize:        wireBuffer,
 		WriteBufferSize:       wireBuffer,
@@ -59,13 +59,13 @@ func httpClient(location Location, tuning tuning) (*http.Client, error) {
 	return unredirected(answers{transport}), nil
 }
 
-// unredirected is a client that takes a redirect for the answer.
+// unredirected returns a client that treats a redirect as the answer.
 func unredirected(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// discreet sends requests whose URLs have credentials among their options, which its errors do not repeat. It lends their bodies.
-// It looks at no redirect, for which an http.Client rewinds the body while it may still be being sent.
+// discreet sends requests whose URLs contain credentials in the query, and keeps these out of its errors. It lends the requests' bodies
+// (see lent). It follows no redirects: for them, an http.Client rewinds the body while it may still be in use.
 type discreet struct{ http.RoundTripper }
 
 // Do implements policy.Transporter of Azure's SDK.
@@ -78,7 +78,7 @@ func (d discreet) Do(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// readKey returns one key of the destination's Secret, without the white space around it; empty if there is none.
+// readKey returns one key of the destination's Secret, without surrounding white space; empty if there is no such key.
 func readKey(dir, name string) (string, error) {
 	if dir == "" {
 		return "", nil
@@ -106,12 +106,12 @@ func readKeys(dir string, names ...string) (map[string]string, error) {
 	return keys, nil
 }
 
-// watchedConn ends when no byte moves for too long, in either direction. What waits in this machine's own buffer to be sent moves as
-// long as it becomes less: a slow peer has not stalled.
+// watchedConn fails if no byte moves for too long in either direction. Bytes in this machine's send buffer count as moving while they
+// become fewer: a slow peer has not stalled.
 type watchedConn struct {
 	net.Conn
 	stall time.Duration
-	// waiting is how many bytes were in the buffer when that was last looked at.
+	// waiting is the number of bytes in the send buffer at the last check.
 	waiting atomic.Int64
 }
 
@@ -128,7 +128,7 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. It gives who waits for an answer its time anew.
+// Write implements net.Conn. It also restarts the time limit of a pending Read.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -144,7 +144,7 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return written, c.SetReadDeadline(time.Now().Add(c.stall))
 }
 
-// drains says whether the peer has taken something since it was last asked.
+// drains reports whether the peer has taken bytes since the last call.
 func (c *watchedConn) drains() bool {
 	raw, ok := c.Conn.(syscall.Conn)
 	if !ok {

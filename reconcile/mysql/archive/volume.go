@@ -19,16 +19,16 @@ import (
 const (
 	// partialSuffix ends the names of files that are being written.
 	partialSuffix = ".partial"
-	// flushEvery is how many bytes are written until the disk is asked to begin with them: the flush at the end of a file then has little
-	// to wait for, and little of the Pod's memory is taken by pages that cannot be dropped.
+	// flushEvery is the number of bytes after which the disk is asked to start writing them. The flush at the end of a file then takes
+	// little time, and pages that cannot be dropped take little of the Pod's memory.
 	flushEvery = 16 << 20
 	copyBuffer = 1 << 20
 )
 
-// volume is a folder of a mounted volume. A file is written beside its name, flushed, renamed, and its folder flushed (rename(2),
-// fsync(2)): after a crash of the machine it is there whole, or not at all.
+// volume is a folder of a mounted volume. A file is written under a temporary name, flushed, and renamed; then its folder is flushed
+// (rename(2), fsync(2)). After a crash of the machine the file is there whole or not at all.
 type volume struct {
-	// root keeps what is done inside the volume, whatever links there are.
+	// root keeps all operations inside the volume, even if there are symbolic links.
 	root   *os.Root
 	folder string
 }
@@ -39,7 +39,7 @@ func openVolume(store *Store, location Location, place destination.Place) error 
 		dir = "/"
 	}
 	if place.Folder == "" {
-		return errors.New("the URL of a file destination names a folder")
+		return errors.New("the URL of a file destination must name a folder")
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -49,7 +49,7 @@ func openVolume(store *Store, location Location, place destination.Place) error 
 	return nil
 }
 
-// volumeKind reads the error of a system call.
+// volumeKind classifies the error of a system call.
 func volumeKind(err error) destination.Kind {
 	for kind, causes := range map[destination.Kind][]error{
 		destination.KindFull:     {syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG},
@@ -107,9 +107,8 @@ func fill(ctx context.Context, file *os.File, from io.Reader) error {
 	}
 }
 
-// writeBack has the disk begin with what was written last, and waits for what was written before that, whose pages are then given up:
-// nobody will read them soon. This makes nothing durable, and does not matter where it cannot be done: see sync_file_range(2),
-// posix_fadvise(2).
+// writeBack asks the disk to start writing the last bytes. It waits for the bytes before these, and drops their pages from the cache,
+// because they will not be read soon. It makes nothing durable, and its errors do not matter: see sync_file_range(2), posix_fadvise(2).
 func writeBack(file *os.File, written int64) {
 	fd, last := int(file.Fd()), written-flushEvery
 	_ = unix.SyncFileRange(fd, last, flushEvery, unix.SYNC_FILE_RANGE_WRITE) // see above
@@ -154,7 +153,7 @@ func (v volume) list(context.Context) ([]object, error) {
 	return objects, nil
 }
 
-// entries are the folder's files; none if there is no folder.
+// entries returns the folder's files, or none if there is no folder.
 func (v volume) entries() ([]fs.DirEntry, error) {
 	if _, err := v.root.Stat("."); err != nil {
 		return nil, err
@@ -203,7 +202,7 @@ func (v volume) sweep(context.Context) error {
 	return v.flush(path.Dir(v.folder))
 }
 
-// makeFolder makes the folder and those above it, and flushes each that got a new entry.
+// makeFolder creates the folder and its parents, and flushes each folder that got a new entry.
 func (v volume) makeFolder() error {
 	if _, err := v.root.Stat(v.folder); err == nil {
 		return nil
@@ -232,7 +231,7 @@ func (v volume) flush(folder string) error {
 	if err != nil {
 		return err
 	}
-	// Some network file systems cannot flush folders, and have nothing to flush either.
+	// Some network file systems cannot flush folders, and need no flush.
 	if err := dir.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return errors.Join(fmt.Errorf("flush folder %s: %w", folder, err), dir.Close())
 	}

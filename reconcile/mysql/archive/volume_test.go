@@ -18,7 +18,7 @@ func TestVolumeConforms(t *testing.T) {
 	conforms(t, volumeAt(t, t.TempDir()))
 }
 
-// A volume that is full says so, wherever that happens, and what is there is no backup.
+// If the volume is full at any point, the error says so, and nothing is left that could be taken for a backup.
 func TestVolumeIsFull(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -56,14 +56,14 @@ func TestVolumeRefuses(t *testing.T) {
 	}
 	var failed *destination.StoreError
 	if _, err := Begin(t.Context(), volumeAt(t, dir), WriteOptions{Identity: owner("nightly")}); !errors.As(err, &failed) {
-		t.Errorf("begin behind a link that leads out of the volume: %v", err)
+		t.Errorf("begin in a folder behind a symbolic link out of the volume: %v", err)
 	}
 	if _, err := Open(t.Context(), Location{URL: "file:///x", VolumeDir: filepath.Join(dir, "none")}); !errors.As(err, &failed) || failed.Kind != destination.KindNotFound {
 		t.Errorf("open a volume that is not there: %v", err)
 	}
 }
 
-// What a write that was cut off has left is not listed, and goes with the next attempt.
+// The file of an interrupted write is not listed, and the next attempt removes it.
 func TestLeftoversOfAWriteAreSwept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// Nobody waits longer than the rate says, nor shorter, and not beyond the end.
+// wait keeps to the rate, and ends with the context.
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	limited := newLimiter(1 << 20)

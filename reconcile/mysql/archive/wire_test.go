@@ -21,7 +21,7 @@ func multipartUploadsOf(bucket *s3Bucket) *s3.ListMultipartUploadsInput {
 	return &s3.ListMultipartUploadsInput{Bucket: &bucket.place.Bucket, Prefix: &prefix}
 }
 
-// slowly is a way to a server on which little moves at a time: 64 KiB, every 50 ms, without buffers that would hide it.
+// slowly returns the address of a slow relay to a server: 64 KiB every 50 ms, without buffers that would hide it.
 func slowly(t *testing.T, to string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,7 +41,7 @@ func slowly(t *testing.T, to string) string {
 	return "http://" + listener.Addr().String()
 }
 
-// relay passes on what comes on a connection, slowly in the one direction.
+// relay forwards a connection, slowly from the client to the server.
 func relay(ctx context.Context, client net.Conn, to string) {
 	server, err := net.Dial("tcp", to)
 	if err != nil {
@@ -49,7 +49,7 @@ func relay(ctx context.Context, client net.Conn, to string) {
 		return
 	}
 	if conn, ok := client.(*net.TCPConn); ok {
-		_ = conn.SetReadBuffer(64 << 10) // else the test proves less, and fails
+		_ = conn.SetReadBuffer(64 << 10) // with a larger buffer the test fails, because the transfer is not slow
 	}
 	go func() {
 		_, _ = io.Copy(client, server) // ends when either does

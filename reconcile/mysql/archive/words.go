@@ -18,8 +18,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// plainError is an error in words that are the same whenever the same goes wrong. What the SDKs say has the identifiers of requests, times
-// and ports in it: a status that has them changes with every attempt, and hides what was wrong.
+// plainError is an error whose text is the same whenever the same problem occurs. The SDKs' texts contain request identifiers, times and
+// ports: in a status, they would change with every attempt and hide the problem.
 type plainError struct {
 	words string
 	cause error
@@ -30,13 +30,13 @@ func (e *plainError) Unwrap() error { return e.cause }
 
 func inPlainWords(err error) error { return &plainError{words: words(err), cause: err} }
 
-// words are a store's own for what is wrong, where it came to that.
+// words returns the store's own text for a problem if the store answered, else that of the error.
 func words(err error) string {
 	if missing, ok := errors.AsType[*credentialsError](err); ok {
 		return "get credentials: " + words(missing.cause)
 	}
 	if refused, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok && refused.RawResponse != nil {
-		body, _ := runtime.Payload(refused.RawResponse) // the status has to do
+		body, _ := runtime.Payload(refused.RawResponse) // without the body, the status must do
 		return tokenWords(body, refused.RawResponse.StatusCode)
 	}
 	if refused, ok := errors.AsType[*azcore.ResponseError](err); ok {
@@ -59,9 +59,9 @@ func words(err error) string {
 	return settled(err.Error())
 }
 
-// said is an answer: a code, a sentence and the status, as far as there are.
+// said formats an answer: a code, a sentence and the status, as far as they are known.
 func said(code, message string, status int) string {
-	const unknown = "UnknownError" // what Amazon's SDK says for nothing
+	const unknown = "UnknownError" // Amazon's SDK uses it if the answer has no code
 	var told []string
 	for _, one := range []string{code, settled(message)} {
 		if one != "" && one != unknown && (len(told) == 0 || told[0] != one) {
@@ -78,7 +78,7 @@ func said(code, message string, status int) string {
 	return fmt.Sprintf("%s (HTTP %d)", text, status)
 }
 
-// elsewhere tells of a redirect, and where to as far as that is a plain name of a host.
+// elsewhere describes a redirect. It names the target if that is a plain host name.
 func elsewhere(response *http.Response) string {
 	if response == nil || !isRedirect(response.StatusCode) {
 		return ""
@@ -90,7 +90,7 @@ func elsewhere(response *http.Response) string {
 	return "; it is a redirect to " + to.Scheme + "://" + to.Host + ", and is not followed"
 }
 
-// tokenWords read the answer of who gives out tokens (RFC 6749, section 5.2).
+// tokenWords reads the answer of a token server (RFC 6749, section 5.2).
 func tokenWords(body []byte, status int) string {
 	var told struct {
 		Code        string `json:"error"`
@@ -102,7 +102,7 @@ func tokenWords(body []byte, status int) string {
 	return said(told.Code, told.Description, status)
 }
 
-// azureWords are the sentence in an answer of Azure's (Blob Storage REST reference, "Status and error codes"). The lines after the first
+// azureWords returns the sentence in an answer of Azure (Blob Storage REST reference, "Status and error codes"). The lines after the first
 // identify the request.
 func azureWords(refused *azcore.ResponseError) string {
 	if refused.RawResponse == nil || refused.RawResponse.Body == nil {
@@ -119,7 +119,7 @@ func azureWords(refused *azcore.ResponseError) string {
 	return first
 }
 
-// server is the part of a URL that stays the same, and has no secret in it.
+// server returns the part of a URL that stays the same and contains no secret.
 func server(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -128,7 +128,7 @@ func server(address string) string {
 	return parsed.Scheme + "://" + parsed.Host
 }
 
-// settled leaves out of a text what differs from one attempt to the next.
+// settled removes from a text the parts that differ between attempts.
 func settled(text string) string {
 	for _, passing := range []struct{ what, instead string }{
 		{`\s+`, " "},

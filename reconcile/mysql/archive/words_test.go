@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/archive/destination"
 )
 
-// What a destination says ends up in a status, which must not change with every attempt that fails for the same reason.
+// The errors of a destination are shown in a status, which must not change with every attempt that fails for the same reason.
 func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 	t.Parallel()
 	const amazon = `<Error><Code>AccessDenied</Code><Message>You may not.</Message><RequestId>%[1]d</RequestId><HostId>host %[1]d</HostId></Error>`
@@ -37,7 +37,7 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: cut, want: "list s3://bucket/folder: SERVER: EOF; ",
 		},
-		"s3, no word of it": {
+		"s3, without a body": {
 			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
 			answer: refusing(http.StatusForbidden, ""), want: "list s3://bucket/folder: Forbidden (HTTP 403); ",
 		},
@@ -46,7 +46,7 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 			answer: refusing(http.StatusBadRequest, `{"error":"invalid_grant","error_description":"No such account.","trace":"%d"}`),
 			want:   "list gs://bucket/folder: SERVER: get a token: invalid_grant: No such account. (HTTP 400); ",
 		},
-		"gs, the token, with no word of it": {
+		"gs, the token, without a reason": {
 			url: "gs://bucket/folder?endpoint=", secret: map[string]string{destination.KeyServiceAccount: "SERVER"},
 			answer: refusing(http.StatusForbidden, `<html>%d</html>`),
 			want:   "list gs://bucket/folder: SERVER: get a token: HTTP 403 Forbidden; ",
@@ -78,7 +78,7 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 		},
 		"s3, a page in the place of a listing": {
 			url: "s3://bucket/folder?use_path_style=true&endpoint=", secret: map[string]string{destination.KeyAccess: "a", destination.KeySecret: "b"},
-			answer: refusing(http.StatusOK, "<!DOCTYPE html><html><p>Log in, %d!</html>"), want: "list s3://bucket/folder: SERVER: the answer to a listing is none: ",
+			answer: refusing(http.StatusOK, "<!DOCTYPE html><html><p>Log in, %d!</html>"), want: "list s3://bucket/folder: SERVER: the answer to a listing request is not a listing: ",
 		},
 	}
 	for name, test := range tests {
@@ -94,14 +94,14 @@ func TestErrorsAreTheSameAtEveryAttempt(t *testing.T) {
 			want := strings.ReplaceAll(test.want, "SERVER", server.URL)
 			for range 2 {
 				if _, err := store.list(t.Context()); err == nil || !strings.HasPrefix(err.Error(), want) {
-					t.Errorf("it says %v; want %s…", err, want)
+					t.Errorf("got %v; want %s…", err, want)
 				}
 			}
 		})
 	}
 }
 
-// pointing answers with a redirect; the number of the request is in where to.
+// pointing answers with a redirect whose target contains the number of the request.
 func pointing(to string) http.HandlerFunc {
 	var requests atomic.Int64
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -110,7 +110,7 @@ func pointing(to string) http.HandlerFunc {
 	}
 }
 
-// refusing answers with the number of the request in its words.
+// refusing answers with an error that contains the number of the request.
 func refusing(status int, words string) http.HandlerFunc {
 	var requests atomic.Int64
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -127,7 +127,7 @@ func refusing(status int, words string) http.HandlerFunc {
 // cut ends the connection without an answer.
 func cut(w http.ResponseWriter, _ *http.Request) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		_ = conn.Close() // that is what it is for
+		_ = conn.Close() // the client sees a cut connection
 	}
 }
 
@@ -155,7 +155,7 @@ func TestWordsThatChangeAreLeftOut(t *testing.T) {
 	}
 }
 
-// Whom to trust is in the Secret, like the credentials: it can be corrected while the backup is tried again.
+// The Secret names the CA to trust, like the credentials: a user can correct it while the backup is retried.
 func TestCertificatesThatAreNotTrusted(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -166,7 +166,7 @@ func TestCertificatesThatAreNotTrusted(t *testing.T) {
 	for name, test := range map[string]struct {
 		endpoint, ca, says string
 	}{
-		"of nobody known":  {endpoint: server.URL, says: "certificate signed by unknown authority"},
+		"by an unknown CA": {endpoint: server.URL, says: "certificate signed by unknown authority"},
 		"for another name": {endpoint: byOtherName, ca: string(pemOf(server.Certificate().Raw)), says: "not localhost"},
 	} {
 		for _, url := range []string{"s3://bucket/folder?use_path_style=true&endpoint=", "azblob://bucket/folder?endpoint="} {
@@ -181,7 +181,7 @@ func TestCertificatesThatAreNotTrusted(t *testing.T) {
 				_, err := opened(t, location).list(t.Context())
 				told, ok := errors.AsType[*destination.StoreError](err)
 				if !ok || told.Kind != destination.KindUntrusted || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), "ca.crt") {
-					t.Errorf("it says %v", err)
+					t.Errorf("got %v", err)
 				}
 			})
 		}

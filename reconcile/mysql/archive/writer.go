@@ -21,25 +21,25 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// DefaultPartSize is at how many stored bytes a part ends.
+// DefaultPartSize is the default number of stored bytes after which a part ends.
 const DefaultPartSize = 1 << 30
 
-// MaxPartSize is how large a part may be made: S3 uploads have 10,000 pieces at most, and here they have uploadPiece bytes each.
+// MaxPartSize is the largest allowed size of a part: S3 uploads have 10,000 pieces at most, and a piece has uploadPiece bytes.
 const MaxPartSize = 32 << 30
 
-// WriteOptions say whose backup it is and how it is written.
+// WriteOptions name the owner of a backup and the way it is written.
 type WriteOptions struct {
-	// Identity is whose backup it is; the UID is required.
+	// Identity is the owner of the backup. The UID is required.
 	Identity Identity
-	// Recipients are who can decrypt it; none means that it is not encrypted. See encryption.ParseKeys.
+	// Recipients are the keys that can decrypt the backup. Without one, the backup is not encrypted. See encryption.ParseKeys.
 	Recipients []age.Recipient
-	// PartSize is at how many stored bytes a part ends, up to MaxPartSize. 0 means DefaultPartSize.
+	// PartSize is the number of stored bytes after which a part ends, up to MaxPartSize. 0 means DefaultPartSize.
 	PartSize int64
-	// Limit is how many bytes of the copy are taken per second, at most; 0 is no limit.
+	// Limit is the maximum number of bytes of the copy that are taken per second. 0 means no limit.
 	Limit int64
 }
 
-// Writer is a backup being made. It is a clone.Sink: its Write, Rename and Remove are for one goroutine at a time. After an error every
+// Writer writes one backup. It is a clone.Sink: only one goroutine at a time may call Write, Rename and Remove. After an error every
 // further call fails with that same error.
 type Writer struct {
 	ctx     context.Context //nolint:containedctx // clone.Sink has none
@@ -56,24 +56,24 @@ type Writer struct {
 	shipper  *shipper
 	shipping sync.WaitGroup
 	stored   atomic.Int64
-	// closed: nothing more is accepted. finished: the manifest is there and good.
+	// closed: the Writer accepts nothing more. finished: the manifest is stored and was verified.
 	closed, finished bool
 }
 
 var _ clone.Sink = (*Writer)(nil)
 
-// errAborted is why a Writer's work ended when Abort ended it.
-var errAborted = errors.New("the backup was given up")
+// errAborted is the cause that Abort ends a Writer's context with.
+var errAborted = errors.New("the backup was aborted")
 
-// Begin starts a backup: it claims the folder for the instance, having removed what an unfinished attempt of the same instance
-// left. The context bounds the whole backup: with its end every call fails and all that goes on beside them stops. Errors:
-// *OccupiedError, *encryption.KeyError, *destination.StoreError.
+// Begin starts a backup. It removes the files of an unfinished attempt of the same instance, and claims the folder for the instance. The
+// context bounds the whole backup: when it ends, every call fails and all background work stops. Errors: *OccupiedError,
+// *encryption.KeyError, *destination.StoreError.
 func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, error) {
 	if options.PartSize == 0 {
 		options.PartSize = DefaultPartSize
 	}
 	if options.Identity.UID == "" || options.PartSize < 1 || options.PartSize > MaxPartSize || options.Limit < 0 {
-		return nil, fmt.Errorf("begin backup: identity %+v, part size %d, limit %d", options.Identity, options.PartSize, options.Limit)
+		return nil, fmt.Errorf("begin backup: invalid identity %+v, part size %d, or limit %d", options.Identity, options.PartSize, options.Limit)
 	}
 	if len(options.Recipients) > 0 {
 		if _, err := age.Encrypt(io.Discard, options.Recipients...); err != nil {
@@ -92,7 +92,7 @@ func Begin(ctx context.Context, store *Store, options WriteOptions) (*Writer, er
 	return w, nil
 }
 
-// claim makes the folder this attempt's.
+// claim makes this attempt the owner of the folder.
 func (w *Writer) claim(ctx context.Context) error {
 	held, err := holderOf(ctx, w.store)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *Writer) claim(ctx context.Context) error {
 	return w.store.put(ctx, markerName, bytes.NewReader(append(content, '\n')))
 }
 
-// start sets up what runs beside the caller.
+// start starts the background work.
 func (w *Writer) start(ctx context.Context) {
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	pool := newPool(w.ctx.Done(), func(one *chunk) error { return pack(w.encoder, one) })
@@ -127,7 +127,7 @@ func (w *Writer) start(ctx context.Context) {
 	})
 }
 
-// Write adds data to a file; see clone.Sink. It waits where the store is slower than the donor, or Limit says so.
+// Write adds data to a file; see clone.Sink. It waits while the store is slower than the donor, and to keep to the limit.
 func (w *Writer) Write(file clone.File, offset int64, data []byte) error {
 	for {
 		step := data[:min(len(data), w.limiter.step())]
@@ -143,23 +143,23 @@ func (w *Writer) Write(file clone.File, offset int64, data []byte) error {
 	}
 }
 
-// Rename moves a file with what was written to it so far.
+// Rename renames a file; the data written so far moves with it.
 func (w *Writer) Rename(from, to string) error {
 	return w.record(func(r *recorder) error { return r.rename(from, to) })
 }
 
-// Remove deletes a file with what was written to it so far. A file that is not there is success.
+// Remove deletes a file and the data written to it so far. It succeeds if there is no such file.
 func (w *Writer) Remove(name string) error {
 	return w.record(func(r *recorder) error { return r.remove(name) })
 }
 
-// record does one thing to the stream, unless the backup has failed.
+// record makes one call to the recorder, unless the backup has failed.
 func (w *Writer) record(do func(*recorder) error) error {
 	if w.ctx.Err() != nil {
 		return w.fail(nil)
 	}
 	if w.closed {
-		return errors.New("write backup: it is finished")
+		return errors.New("write backup: it is already finished")
 	}
 	if err := do(w.recorder); err != nil {
 		return w.fail(err)
@@ -167,18 +167,18 @@ func (w *Writer) record(do func(*recorder) error) error {
 	return nil
 }
 
-// fail ends everything and returns the cause: of all errors the first.
+// fail stops the backup and returns the cause, which is the first of all errors.
 func (w *Writer) fail(err error) error {
 	w.cancel(err)
 	return fmt.Errorf("write backup: %w", context.Cause(w.ctx))
 }
 
-// Stored is how many bytes have been handed to the store so far. It may be called by any goroutine.
+// Stored returns the number of bytes handed to the store so far. Any goroutine may call it.
 func (w *Writer) Stored() int64 { return w.stored.Load() }
 
-// Finish stores what is left, checks that all is there and still this attempt's, writes the manifest, and reads it back: when it
-// returns without an error, the backup is complete and, in a volume, flushed to disk. It returns the manifest with all that the Writer
-// filled in, and its checksum (see Load). After an error call Abort.
+// Finish stores the rest, and checks that all parts are stored and that the folder still belongs to this attempt. Then it writes the
+// manifest and reads it back. If it returns no error, the backup is complete and, in a volume, flushed to disk. It returns the manifest
+// with all fields that the Writer fills in, and its checksum (see Load). After an error the caller must call Abort.
 func (w *Writer) Finish(ctx context.Context, manifest Manifest) (Manifest, string, error) {
 	if err := w.record((*recorder).finish); err != nil {
 		return Manifest{}, "", err
@@ -198,7 +198,7 @@ func (w *Writer) Finish(ctx context.Context, manifest Manifest) (Manifest, strin
 	return manifest, checksum, nil
 }
 
-// complete fills in what the Writer knows.
+// complete fills in the fields of the manifest that the Writer knows.
 func (w *Writer) complete(manifest Manifest) Manifest {
 	manifest.Format, manifest.Product, manifest.Backup = Format, Product, w.options.Identity
 	manifest.Started, manifest.Completed = w.started, time.Now().UTC().Truncate(time.Second)
@@ -211,7 +211,7 @@ func (w *Writer) complete(manifest Manifest) Manifest {
 	return manifest
 }
 
-// commit makes a backup of what is stored.
+// commit writes the manifest, which makes the stored parts a backup.
 func (w *Writer) commit(ctx context.Context, manifest Manifest) (Manifest, string, error) {
 	if err := check(manifest); err != nil {
 		return Manifest{}, "", fmt.Errorf("make manifest: %w", err)
@@ -243,9 +243,9 @@ func (w *Writer) commit(ctx context.Context, manifest Manifest) (Manifest, strin
 	return loaded, checksum, nil
 }
 
-// Abort ends a backup that was not finished and removes what it stored. It may be called after any error and more than once; after a
-// Finish that succeeded it does nothing. The context bounds the cleaning up, and is not the one given to Begin, which may be over.
-// What could not be removed is removed by the instance's next Begin, or by Remove.
+// Abort ends a backup that was not finished, and removes what it stored. It may be called after any error and more than once. After a
+// successful Finish it does nothing. The context bounds the cleanup. It must not be the context given to Begin, which may have ended. The
+// instance's next Begin, or Remove, removes what Abort could not remove.
 func (w *Writer) Abort(ctx context.Context) error {
 	if w.finished {
 		return nil
@@ -267,7 +267,7 @@ func (w *Writer) Abort(ctx context.Context) error {
 	case err == nil:
 		return empty(ctx, w.store, objects)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // an earlier Abort got that far
+		return nil // an earlier Abort removed the marker
 	case errors.As(err, &taken):
 		return w.removeOwn(ctx, objects)
 	default:
@@ -275,7 +275,7 @@ func (w *Writer) Abort(ctx context.Context) error {
 	}
 }
 
-// ended waits for what runs beside the caller.
+// ended waits for the background work to end.
 func (w *Writer) ended(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {
@@ -290,7 +290,7 @@ func (w *Writer) ended(ctx context.Context) error {
 	}
 }
 
-// removeOwn removes this attempt's parts from a folder that another attempt has taken over.
+// removeOwn removes this attempt's parts from a folder that now belongs to another attempt.
 func (w *Writer) removeOwn(ctx context.Context, objects []object) error {
 	for _, one := range objects {
 		if !strings.HasPrefix(one.name, partPrefix) || !strings.Contains(one.name, "-"+w.attempt+".") {
@@ -303,10 +303,10 @@ func (w *Writer) removeOwn(ctx context.Context, objects []object) error {
 	return nil
 }
 
-// limiter bounds bytes per second; nil does not.
+// limiter limits the bytes per second; with a nil rate it does not.
 type limiter struct{ rate *rate.Limiter }
 
-// Steps of a twentieth of a second are smooth for a network, and cost nothing.
+// Steps of a twentieth of a second are smooth for a network, and cost almost nothing.
 const (
 	stepsPerSecond = 20
 	smallestStep   = 4 << 10
@@ -321,7 +321,7 @@ func newLimiter(bytesPerSecond int64) *limiter {
 	return &limiter{rate: rate.NewLimiter(rate.Limit(bytesPerSecond), step)}
 }
 
-// step is how many bytes may be waited for at a time.
+// step is the maximum number of bytes for one call of wait.
 func (l *limiter) step() int {
 	if l.rate == nil {
 		return largestStep
@@ -329,7 +329,7 @@ func (l *limiter) step() int {
 	return l.rate.Burst()
 }
 
-// wait returns when so many more bytes may pass.
+// wait returns when count more bytes may pass.
 func (l *limiter) wait(ctx context.Context, count int) error {
 	if l.rate == nil || count == 0 {
 		return nil
@@ -338,7 +338,7 @@ func (l *limiter) wait(ctx context.Context, count int) error {
 	return pause(ctx, reservation.Delay())
 }
 
-// recipientNames are the public keys as text.
+// recipientNames returns the public keys as text.
 func recipientNames(recipients []age.Recipient) []string {
 	var names []string
 	for _, recipient := range recipients {

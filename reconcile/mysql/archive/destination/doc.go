@@ -1,4 +1,4 @@
-// Package destination is what a destination's URL and Secret say, without a connection to the store: which folder, where credentials may
-// go, and what went wrong. Package archive connects to the store. What needs no connection imports this package alone, and is not linked
-// with the SDKs.
+// Package destination reads a destination's URL and Secret, without a connection to the store: which folder is used, where credentials may
+// be sent, and what kind of error occurred. Package archive connects to the store. Code that needs no connection imports only this package,
+// and so does not link the SDKs.
 package destination

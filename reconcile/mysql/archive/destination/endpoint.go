@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// EndpointError says that credentials do not go to the endpoint of a URL, because nobody who owns them has said that they may.
+// EndpointError means that credentials are not sent to the endpoint of a URL, because the owner of the credentials has not allowed it.
 type EndpointError struct{ endpoint string }
 
 func (e *EndpointError) Error() string {
-	return fmt.Sprintf("credentials are not sent to endpoint=%s, which is none of the provider's own servers and is not named by the Secret", e.endpoint)
+	return fmt.Sprintf("credentials are not sent to endpoint=%s, which is not one of the provider's own servers and is not named by the Secret", e.endpoint)
 }
 
-// CheckEndpoint says whether credentials may be sent where a URL says. Whoever writes the URL need not be who owns the credentials: without
-// this the one could have those of the other sent to a server of their own. So they go
+// CheckEndpoint returns an error if credentials may not be sent to the server in a URL. The author of the URL may not be the owner of the
+// credentials: without this check, the author could have them sent to a server of their own. So credentials are sent only
 //   - to the provider's own servers, over HTTPS;
-//   - to the endpoint that the Secret names by its key "endpoint". Over plain HTTP only what is signed with them goes, never a token;
-//   - with "endpoints: any" in the Secret to every endpoint, over HTTPS. This does not count for the identity of the Pod.
+//   - to the endpoint that the Secret names with its key "endpoint". Over plain HTTP only requests signed with them are sent, never a
+//     token;
+//   - with "endpoints: any" in the Secret to every endpoint, over HTTPS. This does not apply to the identity of the Pod.
 //
-// A provider's servers are every customer's. A key only signs, but a shared access signature is shown to the storage account that is asked:
-// of the provider's it goes to the one that the Secret names.
+// All customers share a provider's servers. A key only signs requests, but a shared access signature is shown to the storage account in the
+// request. On the provider's servers, it is sent only to the account that the Secret names.
 //
-// The Secret may be empty: the credentials are the identity of the Pod then. Errors: *StoreError, of KindEndpoint where the Secret does not
+// The Secret may be empty: then the credentials are the identity of the Pod. Errors: *StoreError, with KindEndpoint if the Secret does not
 // name the endpoint.
 func CheckEndpoint(destination string, secret map[string][]byte) error {
 	place, err := Parse(destination)
@@ -40,12 +41,12 @@ func CheckEndpoint(destination string, secret map[string][]byte) error {
 	return nil
 }
 
-// EndpointKeys are the keys of a Secret that CheckAudience looks at.
+// EndpointKeys returns the keys of a Secret that CheckAudience reads.
 func EndpointKeys() []string {
 	return []string{KeyEndpoint, keyEndpoints, KeyAccess, KeySession, KeyServiceAccount, KeyAccount, KeyAccountKey, KeySAS}
 }
 
-// checkSigned refuses to show the signature for one storage account to another, or to one that the Secret does not name.
+// checkSigned refuses to send the signature of one storage account to another, or to one that the Secret does not name.
 func checkSigned(place Place, keys map[string]string) error {
 	if place.Scheme != schemeAzure || keys[KeySAS] == "" || keys[KeyAccountKey] != "" {
 		return nil
@@ -64,8 +65,8 @@ func checkSigned(place Place, keys map[string]string) error {
 	return nil
 }
 
-// needsAccount says whether a signature may go to an endpoint for its storage account alone: to one of Azure's, unless the Secret allows
-// the endpoint itself. The others are CheckAudience's business.
+// needsAccount reports whether a signature may be sent to an endpoint only for its own storage account. This is so for Azure's endpoints,
+// unless the Secret allows the endpoint itself. CheckAudience decides on the others.
 func needsAccount(endpoint string, keys map[string]string) bool {
 	if endpoint == "" {
 		return true
@@ -74,13 +75,13 @@ func needsAccount(endpoint string, keys map[string]string) bool {
 	return !isAllowed && isProviders(schemeAzure, normalHost(endpoint))
 }
 
-// accountAt is the storage account that one of Azure's own servers serves. It may be read at a second place.
+// accountAt returns the storage account that one of Azure's own servers serves. The account's secondary location has the suffix -secondary.
 func accountAt(endpoint string) string {
 	account, _, _ := strings.Cut(normalHost(endpoint), ".")
 	return strings.TrimSuffix(account, "-secondary")
 }
 
-// CheckAudience is CheckEndpoint.
+// CheckAudience does the same as CheckEndpoint for a parsed URL.
 func CheckAudience(place Place, keys map[string]string) error {
 	if err := checkSigned(place, keys); err != nil {
 		return err
@@ -95,7 +96,7 @@ func CheckAudience(place Place, keys map[string]string) error {
 	}
 	isPlain := !strings.HasPrefix(strings.ToLower(endpoint), "https://")
 	if isPlain && shown {
-		return fmt.Errorf("endpoint=%s: tokens and shared access signatures are not sent over plain HTTP, where anybody on the way could read them", endpoint)
+		return fmt.Errorf("endpoint=%s: tokens and shared access signatures are not sent over plain HTTP, where others on the network could read them", endpoint)
 	}
 	isAnyAllowed := own && keys[keyEndpoints] == anyEndpoint
 	isTrusted := isAnyAllowed || isProviders(place.Scheme, normalHost(endpoint))
@@ -105,8 +106,8 @@ func CheckAudience(place Place, keys map[string]string) error {
 	return &EndpointError{endpoint: endpoint}
 }
 
-// credentialsOf says of the credentials for a kind of store whether they are the Secret's own or the identity of the Pod, and whether they
-// are shown to the server. A key stays here, and only signs what is sent.
+// credentialsOf reports whether the credentials for a kind of store are the Secret's own, not the identity of the Pod. It also reports
+// whether they are shown to the server. A key is not shown: it only signs requests.
 func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
 	switch scheme {
 	case "s3":
@@ -120,7 +121,7 @@ func credentialsOf(scheme string, keys map[string]string) (own, shown bool) {
 	return false, false
 }
 
-// origin is an endpoint as it is compared: without a scheme it is one of HTTPS.
+// origin returns an endpoint in the form for comparison. Without a scheme, it is HTTPS.
 func origin(endpoint string) string {
 	if !strings.Contains(endpoint, "://") {
 		endpoint = "https://" + endpoint
@@ -132,19 +133,19 @@ func origin(endpoint string) string {
 	return parsed.Scheme + "://" + normalHost(endpoint)
 }
 
-// checkEndpoint refuses what cannot be reached.
+// checkEndpoint refuses a malformed endpoint.
 func checkEndpoint(endpoint string) error {
 	if endpoint == "" {
 		return nil
 	}
 	parsed, err := url.Parse(endpoint)
 	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" || strings.ContainsAny(endpoint, "?#@") {
-		return fmt.Errorf("endpoint=%s: it is no URL like https://storage.example.com", endpoint)
+		return fmt.Errorf("endpoint=%s: it is not a URL like https://storage.example.com", endpoint)
 	}
 	return nil
 }
 
-// Opening returns an error of opening a store as a *StoreError.
+// Opening turns an error of opening a store into a *StoreError.
 func Opening(err error, where string) error {
 	if _, ok := errors.AsType[*StoreError](err); ok {
 		return err

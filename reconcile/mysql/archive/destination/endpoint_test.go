@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// secretsOf are Secrets for each kind of store; those whose credentials are shown to the server are marked.
+// secretsOf returns Secrets for each kind of store, and whether their credentials are shown to the server.
 func secretsOf() map[string]struct {
 	url   string
 	keys  map[string]string
@@ -28,7 +28,7 @@ func secretsOf() map[string]struct {
 	}
 }
 
-// Credentials go to the provider, or where their owner says; and in clear they go nowhere.
+// Credentials are sent to the provider, or to a server that their owner names, and never in clear text.
 func TestWhereCredentialsGo(t *testing.T) {
 	t.Parallel()
 	const yours, plain, owner = "https://store.example:9000", "http://store.example:9000", "your own words"
@@ -47,7 +47,7 @@ func TestWhereCredentialsGo(t *testing.T) {
 			{strings.Replace(providers, "https", "http", 1), "", "", false},
 			{providers + ".attacker.example", "", "", false},
 			{providers + ":444", "", "", false},
-			// Go writes this letter small as an i, and asks for a name that is neither.
+			// The lower-case form of this letter is an ASCII i in Go; the host name is a different one.
 			{"https://" + strings.Replace(strings.TrimPrefix(providers, "https://"), "i", "%C4%B0", 1), "", "", false},
 			{yours, "", "", false},
 			{yours, "https://other.example", "", false},
@@ -81,7 +81,7 @@ func TestWhereCredentialsGo(t *testing.T) {
 	}
 }
 
-// Every customer of Azure has servers of Azure's: a signature for one storage account is not shown to another.
+// Every Azure customer has servers in Azure's domain: a signature for one storage account is not shown to another.
 func TestSignatureForAnotherAccount(t *testing.T) {
 	t.Parallel()
 	type secret = map[string]string
@@ -92,28 +92,28 @@ func TestSignatureForAnotherAccount(t *testing.T) {
 		secret  secret
 		told    string
 	}{
-		"the Secret says whose it is":        {"", signed, ""},
+		"the Secret names the account":       {"", signed, ""},
 		"so does the URL":                    {"storage_account=mine", signed, ""},
 		"the account's own server":           {"endpoint=https://mine" + azures, signed, ""},
 		"the same, in capitals":              {"endpoint=https://MINE" + azures + ".:443/", signed, ""},
-		"its second place":                   {"endpoint=https://mine-secondary" + azures, signed, ""},
+		"its secondary location":             {"endpoint=https://mine-secondary" + azures, signed, ""},
 		"its server in a zone":               {"endpoint=https://mine.z12.blob.storage.azure.net", signed, ""},
 		"another account":                    {"storage_account=evil", signed, "storage_account=evil: the Secret has a signature for another"},
 		"its server":                         {"endpoint=https://evil" + azures, signed, "endpoint=https://evil" + azures + ": the Secret has a signature for another"},
 		"its server, under the right name":   {"storage_account=mine&endpoint=https://evil" + azures, signed, "signature for another"},
-		"its second place, which is not one": {"endpoint=https://mine-secondary-secondary" + azures, signed, "none of the provider's own"},
+		"not its secondary location":         {"endpoint=https://mine-secondary-secondary" + azures, signed, "not one of the provider's own"},
 		"a name in the name":                 {"endpoint=https://evil.privatelink" + azures, signed, "signature for another"},
-		"nobody says whose it is":            {"", secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"the URL alone says whose it is":     {"storage_account=evil", secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"the URL alone names the server":     {"storage_account=evil&endpoint=https://evil" + azures, secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
-		"an endpoint that the URL leaves":    {"storage_account=evil", secret{KeySAS: "sig=a", KeyEndpoint: "https://mine" + azures}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"the account is not named":           {"", secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"only the URL names the account":     {"storage_account=evil", secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"only the URL names the server":      {"storage_account=evil&endpoint=https://evil" + azures, secret{KeySAS: "sig=a"}, "add AZURE_STORAGE_ACCOUNT to it"},
+		"an endpoint that is not in the URL": {"storage_account=evil", secret{KeySAS: "sig=a", KeyEndpoint: "https://mine" + azures}, "add AZURE_STORAGE_ACCOUNT to it"},
 		"any endpoint, but the URL has none": {"storage_account=evil", secret{KeySAS: "sig=a", keyEndpoints: anyEndpoint}, "add AZURE_STORAGE_ACCOUNT to it"},
 		"the Secret names the server":        {"storage_account=mine&endpoint=https://mine" + azures, secret{KeySAS: "sig=a", KeyEndpoint: "mine" + azures}, ""},
-		"a server of one's own":              {"storage_account=mine&endpoint=https://store.example", secret{KeySAS: "sig=a", KeyEndpoint: "store.example"}, ""},
+		"a user's own server":                {"storage_account=mine&endpoint=https://store.example", secret{KeySAS: "sig=a", KeyEndpoint: "store.example"}, ""},
 		"any server":                         {"endpoint=https://yours" + azures, secret{KeySAS: "sig=a", KeyAccount: "mine", keyEndpoints: anyEndpoint}, ""},
-		"a stranger's server":                {"storage_account=mine&endpoint=https://store.example", secret{KeySAS: "sig=a"}, "none of the provider's own"},
+		"a server of another owner":          {"storage_account=mine&endpoint=https://store.example", secret{KeySAS: "sig=a"}, "not one of the provider's own"},
 		"a key, which only signs":            {"storage_account=yours", secret{KeyAccountKey: "YQ==", KeyAccount: "mine"}, ""},
-		"a key beside it, which counts":      {"storage_account=yours", secret{KeySAS: "sig=a", KeyAccountKey: "YQ=="}, ""},
+		"a key, too, which takes precedence": {"storage_account=yours", secret{KeySAS: "sig=a", KeyAccountKey: "YQ=="}, ""},
 	} {
 		keys := map[string][]byte{}
 		for key, value := range test.secret {

@@ -2,58 +2,58 @@ package destination
 
 import "fmt"
 
-// Kind says in one word what went wrong with a destination.
+// Kind classifies a problem with a destination.
 type Kind string
 
 // The kinds of StoreError.
 const (
-	// KindInvalid: the URL or its credentials are malformed. Trying again is no use.
+	// KindInvalid: the URL or its credentials are malformed. A retry does not help.
 	KindInvalid Kind = "Invalid"
-	// KindRefused: the credentials are wrong, or do not allow what was tried. Trying again is no use before they change.
+	// KindRefused: the credentials are wrong, or do not allow the request. A retry does not help before they change.
 	KindRefused Kind = "Refused"
-	// KindNotFound: the bucket, or the volume's folder, does not exist. Trying again is no use before it does.
+	// KindNotFound: the bucket, or the volume's folder, does not exist. A retry does not help before it exists.
 	KindNotFound Kind = "NotFound"
-	// KindUntrusted: the certificate of the store is nobody's that is trusted, or for another name. Trying again is no use before that is put
-	// right.
+	// KindUntrusted: no trusted CA signed the store's certificate, or it is for another name. A retry does not help before this is fixed.
 	KindUntrusted Kind = "Untrusted"
-	// KindEndpoint: the credentials may not be sent to the endpoint of the URL. Trying again is no use before the Secret says that they may.
+	// KindEndpoint: the credentials may not be sent to the endpoint of the URL. A retry does not help before the Secret allows it.
 	KindEndpoint Kind = "Endpoint"
-	// KindRedirected: what answers points to another address, which is not followed. Trying again is of use once the store itself answers.
+	// KindRedirected: the server redirects to another address, which is not followed. A retry helps once the store itself answers.
 	KindRedirected Kind = "Redirected"
-	// KindFull: no space, or a quota is used up. Trying again is of use once there is space.
+	// KindFull: there is no space, or a quota is used up. A retry helps once there is space.
 	KindFull Kind = "Full"
-	// KindClockSkew: this machine's clock and the store's are too far apart for signed requests. Trying again is of use once they agree.
+	// KindClockSkew: this machine's clock and the store's differ too much for signed requests. A retry helps once they agree.
 	KindClockSkew Kind = "ClockSkew"
-	// KindUnavailable: not reached, cut off, stalled, or busy for longer than requests are repeated. Try again later.
+	// KindUnavailable: the store was not reached, cut the connection, stalled, or was busy for longer than requests are repeated. Try again
+	// later.
 	KindUnavailable Kind = "Unavailable"
 )
 
-// StoreError says what went wrong with a destination, and what to do about it.
+// StoreError describes a problem with a destination and the remedy.
 type StoreError struct {
 	Kind Kind
-	// Op is what was tried, for example "write part-00001 to s3://bucket/shop/db/nightly".
+	// Op is the operation that failed, for example "write part-00001 to s3://bucket/shop/db/nightly".
 	Op string
-	// Err is the cause. Its words are the same whenever the same goes wrong.
+	// Err is the cause. Its text is the same whenever the same problem occurs.
 	Err error
 }
 
-// Error is the whole story in one line: what was tried, the cause, and the remedy.
+// Error returns one line: the operation, the cause, and the remedy.
 func (e *StoreError) Error() string {
 	return fmt.Sprintf("%s: %v; %s", e.Op, e.Err, e.Kind.remedy())
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// remedy is what a person can do.
+// remedy says what a user can do.
 func (k Kind) remedy() string {
 	switch k {
 	case KindInvalid:
 		return "correct the destination's URL or the keys of its Secret"
 	case KindRefused:
-		return "correct the credentials in the destination's Secret, or what they, or the Pod's identity, are allowed to do"
+		return "correct the credentials in the destination's Secret, or grant the missing permissions to them or to the Pod's identity"
 	case KindNotFound:
-		return "make the bucket, or correct its name in the URL"
+		return "create the bucket, or correct its name in the URL"
 	case KindUntrusted:
 		return "put the certificates to trust into ca.crt of the destination's Secret, or correct the endpoint in the URL to a name that the certificate is for"
 	case KindEndpoint:
@@ -65,7 +65,7 @@ func (k Kind) remedy() string {
 	case KindClockSkew:
 		return "correct the clock of the node (or of the store): they differ by more than the store allows"
 	case KindUnavailable:
-		return "look whether the destination is up and can be reached from the Pod"
+		return "check that the destination is up and can be reached from the Pod"
 	}
-	return "look at the destination"
+	return "check the destination"
 }

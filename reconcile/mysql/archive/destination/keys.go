@@ -10,9 +10,9 @@ const (
 	KeyAccount        = "AZURE_STORAGE_ACCOUNT"
 	KeyAccountKey     = "AZURE_STORAGE_KEY"
 	KeySAS            = "AZURE_STORAGE_SAS_TOKEN"
-	// KeyEndpoint is the key with the one server, beside the provider's own, that the credentials may go to.
+	// KeyEndpoint is the key with the one server, in addition to the provider's own, that the credentials may be sent to.
 	KeyEndpoint = "endpoint"
-	// keyEndpoints with the value anyEndpoint lets the Secret's own credentials go to every server that a URL names, over HTTPS.
+	// keyEndpoints with the value anyEndpoint allows the Secret's own credentials to be sent to every server that a URL names, over HTTPS.
 	keyEndpoints = "endpoints"
 	anyEndpoint  = "any"
 )

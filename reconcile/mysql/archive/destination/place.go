@@ -12,7 +12,7 @@ import (
 
 const (
 	schemeAzure = "azblob"
-	// OptionAccount names the storage account in a URL, so that a Pod with an identity needs no Secret.
+	// OptionAccount is the option that names the storage account in a URL, so that a Pod with an identity needs no Secret.
 	OptionAccount = "storage_account"
 )
 
@@ -24,16 +24,16 @@ type Place struct {
 	options url.Values
 }
 
-// String is the URL without options: what messages show.
+// String returns the URL without options, for messages.
 func (p Place) String() string { return p.Scheme + "://" + p.Bucket + "/" + p.Folder }
 
-// Key is the name of one of the folder's objects in the bucket.
+// Key returns the name of one of the folder's objects in the bucket.
 func (p Place) Key(name string) string { return path.Join(p.Folder, name) }
 
-// Option is a value of the URL's query.
+// Option returns a value of the URL's query.
 func (p Place) Option(name string) string { return p.options.Get(name) }
 
-// optionsOf are the options that a scheme has.
+// optionsOf returns the options that a scheme has, and whether the scheme is known.
 func optionsOf(scheme string) ([]string, bool) {
 	switch scheme {
 	case "file":
@@ -48,7 +48,7 @@ func optionsOf(scheme string) ([]string, bool) {
 	return nil, false
 }
 
-// Parse reads a destination's URL, and refuses what it does not understand: a mistyped option must not be left out silently.
+// Parse reads a destination's URL. It refuses what it does not know: a mistyped option must not be ignored silently.
 func Parse(text string) (Place, error) {
 	parsed, err := url.Parse(text)
 	if err != nil {
@@ -56,7 +56,7 @@ func Parse(text string) (Place, error) {
 	}
 	allowed, known := optionsOf(parsed.Scheme)
 	if !known {
-		return Place{}, fmt.Errorf("%q: the scheme is none of s3, gs, azblob, file", text)
+		return Place{}, fmt.Errorf("%q: the scheme must be s3, gs, azblob or file", text)
 	}
 	if parsed.User != nil {
 		return Place{}, fmt.Errorf("%q: credentials belong in the Secret, not in the URL", parsed.Redacted())
@@ -80,7 +80,7 @@ func Parse(text string) (Place, error) {
 	return Place{Scheme: parsed.Scheme, Bucket: parsed.Host, Folder: folder, options: options}, nil
 }
 
-// normalHost is the host of an endpoint, with its port unless that is the scheme's own, and the path if there is one.
+// normalHost returns the host of an endpoint, with its port unless it is the scheme's default port, and with its path if there is one.
 func normalHost(endpoint string) string {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Host == "" {
@@ -97,8 +97,8 @@ func normalHost(endpoint string) string {
 	return host + strings.TrimRight(parsed.Path, "/")
 }
 
-// lower is the small letter of an ASCII one. Others stay: of the small letters of Unicode some are ASCII though their capitals are not, and
-// a name with such a capital is that of another host.
+// lower returns the lower-case letter of an ASCII letter. Other letters stay: some Unicode capitals have an ASCII lower-case letter, and a
+// name with such a capital is another host's.
 func lower(letter rune) rune {
 	if 'A' <= letter && letter <= 'Z' {
 		return letter - 'A' + 'a'
@@ -106,8 +106,8 @@ func lower(letter rune) rune {
 	return letter
 }
 
-// isProviders says whether a host, as normalHost returns it, serves the storage of the provider that a scheme belongs to. A host that
-// merely is in the provider's domain is not enough: customers' machines and load balancers have names there, too.
+// isProviders reports whether a host, as normalHost returns it, serves the storage of the scheme's provider. A host in the provider's
+// domain is not enough: customers' machines and load balancers have names there, too.
 //
 // The names are those of "Amazon Simple Storage Service endpoints and quotas", "AWS PrivateLink for Amazon S3", Google's "Cloud Storage
 // request endpoints", and Azure's "Storage account overview".

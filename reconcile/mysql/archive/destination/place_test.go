@@ -2,7 +2,7 @@ package destination
 
 import "testing"
 
-// TestHostsOfEndpoints: however an endpoint is spelled, it is one server; and only a provider's own servers are taken for the provider's.
+// TestHostsOfEndpoints: all spellings of an endpoint give the same host, and only a provider's own servers count as the provider's.
 func TestHostsOfEndpoints(t *testing.T) {
 	t.Parallel()
 	for host, story := range map[string]struct {

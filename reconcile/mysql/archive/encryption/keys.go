@@ -1,4 +1,4 @@
-// Package encryption reads the age keys of an encryption Secret. It is not linked with what encrypts and stores backups.
+// Package encryption reads the age keys of an encryption Secret. It does not import the code that encrypts and stores backups.
 package encryption
 
 import (
@@ -15,21 +15,21 @@ type Keys struct {
 	Identities []age.Identity
 }
 
-// ParseKeys reads the two keys of an encryption Secret, each of which may be empty: recipient has age public keys, one a line, and
-// identity has age secret keys, one a line. Where there is no recipient, the identities' own public keys are taken. Empty lines and
-// lines that begin with # mean nothing. Errors: *KeyError.
+// ParseKeys reads the two keys of an encryption Secret, each of which may be empty: recipient has age public keys, one a line, and identity
+// has age secret keys, one a line. If there is no recipient, ParseKeys uses the public keys of the identities. Empty lines and lines that
+// begin with # are ignored. Errors: *KeyError.
 func ParseKeys(recipient, identity []byte) (Keys, error) {
 	var keys Keys
 	var err error
 	if !blank(recipient) {
 		if keys.Recipients, err = age.ParseRecipients(bytes.NewReader(recipient)); err != nil {
-			return Keys{}, &KeyError{Reason: fmt.Sprintf("read recipient: %v; it has age public keys, one a line (age-keygen -y)", err)}
+			return Keys{}, &KeyError{Reason: fmt.Sprintf("read recipient: %v; it must have age public keys, one a line (age-keygen -y)", err)}
 		}
 	}
 	if !blank(identity) {
 		if keys.Identities, err = age.ParseIdentities(bytes.NewReader(identity)); err != nil {
-			// The cause may quote a line of the secret key: it is not told.
-			return Keys{}, &KeyError{Reason: "read identity: it has age secret keys, one a line (age-keygen)"}
+			// The cause may quote a line of the secret key: it must not be in the message.
+			return Keys{}, &KeyError{Reason: "read identity: it must have age secret keys, one a line (age-keygen)"}
 		}
 	}
 	if len(keys.Recipients) == 0 {
@@ -41,7 +41,7 @@ func ParseKeys(recipient, identity []byte) (Keys, error) {
 	return keys, nil
 }
 
-// publicKeys are the identities' own.
+// publicKeys returns the public keys of the identities.
 func publicKeys(identities []age.Identity) []age.Recipient {
 	var recipients []age.Recipient
 	for _, identity := range identities {
@@ -55,7 +55,7 @@ func publicKeys(identities []age.Identity) []age.Recipient {
 	return recipients
 }
 
-// blank says that a file of keys has none.
+// blank reports whether a file has no keys.
 func blank(text []byte) bool {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
@@ -65,7 +65,7 @@ func blank(text []byte) bool {
 	return true
 }
 
-// KeyError says that an age key is malformed or missing, or is not one that the backup was encrypted for.
+// KeyError means that an age key is malformed or missing, or that the backup was not encrypted for it.
 type KeyError struct{ Reason string }
 
 func (e *KeyError) Error() string { return "encryption key: " + e.Reason }

@@ -11,8 +11,8 @@ import (
 )
 
 func main() {
-	// No configuration of this machine's user applies. Uploads are kept in memory until they are complete:
-	// a piece that arrived damaged may then be sent again, as with Amazon's S3.
+	// The configuration of this machine's user does not apply. Uploads are kept in memory until they are complete: a damaged piece may then
+	// be sent again, as with Amazon's S3.
 	settings := []string{"serve", "s3", "--config=", "--quiet", "--disable-multipart-streaming"}
 	cmd.Root.SetArgs(append(settings, os.Args[1:]...))
 	cmd.Main()
