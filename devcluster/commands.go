@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
 )
 
-// command is one word after "devcluster".
+// command is a command of devcluster, chosen by the first argument.
 type command struct {
 	name, arguments, does string
 	run                   func(ctx context.Context, args []string) error
@@ -19,17 +19,17 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		{"up", "[--nodes N] [--control-plane-only]", "start a cluster, or complete one that is there", up},
-		{"down", "", "end the cluster and remove all it made", down},
-		{"status", "", "show what runs and what does not", status},
-		{"load", "IMAGE.tar [NAME…]", "bring a docker-archive's images to every node", load},
-		{"kubeconfig", "", "print where the administrator's kubeconfig is", kubeconfig},
+		{"up", "[--nodes N] [--control-plane-only]", "start a cluster, or complete an existing one", up},
+		{"down", "", "stop the cluster and remove everything it created", down},
+		{"status", "", "show the state of every program", status},
+		{"load", "IMAGE.tar [NAME…]", "load a docker-archive's images on every node", load},
+		{"kubeconfig", "", "print the path of the administrator's kubeconfig", kubeconfig},
 		{"kubectl", "-- ARGUMENTS…", "run kubectl on the cluster", kubectl},
-		{"kill-node", "NODE", "pull a node's plug", killNode},
-		{"start-node", "NODE", "boot a node that was killed", startNode},
+		{"kill-node", "NODE", "kill a node, as a power failure would", killNode},
+		{"start-node", "NODE", "start a node that was killed", startNode},
 		{"partition-node", "NODE [OTHER…]", "cut a node off from others, or from everything", partitionNode},
 		{"heal-node", "NODE", "end a node's partition", healNode},
-		{"on", "NODE -- COMMAND…", "run a command inside a node, as if on it", onNode},
+		{"on", "NODE -- COMMAND…", "run a command on a node", onNode},
 	}
 }
 
@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string) error {
 			return c.run(ctx, args[1:])
 		}
 	}
-	return fmt.Errorf("no command %q\n%s", args[0], usage(all))
+	return fmt.Errorf("unknown command %q\n%s", args[0], usage(all))
 }
 
 func usage(all []command) string {
@@ -57,7 +57,7 @@ func usage(all []command) string {
 	return b.String()
 }
 
-// flags is a flag set with what every command has.
+// flags returns a flag set with the flags of every command.
 func flags(name string) (*flag.FlagSet, *string) {
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
 	dir := set.String("dir", "", "the cluster's folder (default .dev in the repository)")
@@ -67,10 +67,10 @@ func flags(name string) (*flag.FlagSet, *string) {
 func up(ctx context.Context, args []string) error {
 	set, dir := flags("up")
 	o := cluster.Options{Progress: os.Stdout}
-	set.IntVar(&o.Nodes, "nodes", 0, "how many nodes (default: as many as there are, 1 for a new cluster)")
-	set.BoolVar(&o.ControlPlaneOnly, "control-plane-only", false, "no nodes; needs no root")
-	set.BoolVar(&o.WithoutControllerManager, "without-controller-manager", false, "with --control-plane-only: leave kube-controller-manager out")
-	set.BoolVar(&o.WithScheduler, "with-scheduler", false, "with --control-plane-only: add kube-scheduler, for simulated nodes")
+	set.IntVar(&o.Nodes, "nodes", 0, "number of nodes (default: the current number, 1 for a new cluster)")
+	set.BoolVar(&o.ControlPlaneOnly, "control-plane-only", false, "start no nodes; does not need root")
+	set.BoolVar(&o.WithoutControllerManager, "without-controller-manager", false, "with --control-plane-only: do not start kube-controller-manager")
+	set.BoolVar(&o.WithScheduler, "with-scheduler", false, "with --control-plane-only: start kube-scheduler, for simulated nodes")
 	set.BoolVar(&o.WithoutAuditLog, "without-audit-log", false, "do not write DIR/audit.log")
 	if err := set.Parse(args); err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whoever adds a command tells people about it.
+// Every command must be in the documentation and in the usage.
 func TestCommandsAreDocumented(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/devcluster.md")
@@ -16,10 +16,10 @@ func TestCommandsAreDocumented(t *testing.T) {
 	help := usage(commands())
 	for _, c := range commands() {
 		if !strings.Contains(string(doc), "`"+c.name) {
-			t.Errorf("docs/devcluster.md lacks the command %s", c.name)
+			t.Errorf("docs/devcluster.md does not mention the command %s", c.name)
 		}
 		if !strings.Contains(help, "  "+c.name+" ") {
-			t.Errorf("the usage lacks the command %s", c.name)
+			t.Errorf("the usage does not mention the command %s", c.name)
 		}
 	}
 }

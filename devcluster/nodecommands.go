@@ -40,7 +40,7 @@ func load(ctx context.Context, args []string) error {
 		return err
 	}
 	if set.NArg() == 0 {
-		return errors.New("load images: no archive given: load IMAGE.tar [NAME…]")
+		return errors.New("load images: no archive given: use load IMAGE.tar [NAME…]")
 	}
 	_, err := cluster.Load(ctx, *dir, set.Arg(0), set.Args()[1:], os.Stdout)
 	return err
@@ -77,8 +77,7 @@ func onNode(ctx context.Context, args []string) error {
 	return become(command, os.Environ())
 }
 
-// become replaces this process, so that signals, terminal and exit code are the
-// command's own.
+// become replaces this process, so that signals, terminal and exit code are those of the command.
 func become(command, environ []string) error {
 	path, err := exec.LookPath(command[0])
 	if err != nil {
@@ -135,7 +134,7 @@ func nodeArguments(command string, args []string) (arguments, error) {
 		return arguments{}, err
 	}
 	if set.NArg() == 0 {
-		return arguments{}, fmt.Errorf("%s: no node given, like node-1", command)
+		return arguments{}, fmt.Errorf("%s: no node given: name one, for example node-1", command)
 	}
 	return arguments{dir: *dir, node: set.Arg(0), rest: set.Args()[1:]}, nil
 }

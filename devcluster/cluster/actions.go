@@ -16,7 +16,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// on runs an action on the cluster in the folder, while nobody else changes it.
+// on runs an action on the cluster in the folder. A lock keeps other launchers from changing the cluster meanwhile.
 func on(ctx context.Context, dir string, progress io.Writer, action func(*launcher) error) error {
 	o, err := Options{Dir: dir, Progress: progress}.complete()
 	if err != nil {
@@ -48,15 +48,14 @@ func on(ctx context.Context, dir string, progress io.Writer, action func(*launch
 	return action(l)
 }
 
-// Load brings the images of a docker-archive, as "docker save" and "buildah push
-// IMAGE docker-archive:FILE" write it, to every node, under the names it gives
-// and the extra ones. It returns their full names. The images can be pulled as
-// if from the registry they name, so every imagePullPolicy works.
+// Load loads the images of a docker-archive, as "docker save" and "buildah push IMAGE docker-archive:FILE" write it, on every node. The
+// images get the names in the archive and the extra ones; Load returns their full names. Pods pull them as if from the registry in their
+// name, so every imagePullPolicy works.
 func Load(ctx context.Context, dir, archive string, extra []string, progress io.Writer) ([]string, error) {
 	var loaded []string
 	err := on(ctx, dir, progress, func(l *launcher) error {
 		if l.state.Network == nil {
-			return errors.New("load images: a control plane alone has no nodes to load them on")
+			return errors.New("load images: a control plane alone has no nodes to load them on: start a cluster with nodes")
 		}
 		path, err := filepath.Abs(archive)
 		if err != nil {
@@ -73,8 +72,8 @@ func Load(ctx context.Context, dir, archive string, extra []string, progress io.
 	return loaded, err
 }
 
-// pullEverywhere puts the images on every running node ahead of the first pod
-// that wants them, so that this pod does not wait. Later nodes pull by themselves.
+// pullEverywhere pulls the images on every running node, so that the first pod that uses them does not wait. Nodes that start later pull
+// them when needed.
 func (l *launcher) pullEverywhere(ctx context.Context, refs []string) error {
 	surveyed, err := l.survey()
 	if err != nil {
@@ -99,9 +98,8 @@ func (l *launcher) pullEverywhere(ctx context.Context, refs []string) error {
 	})
 }
 
-// KillNode pulls a node's plug: kubelet, containerd and every process of its
-// pods die at once. What they wrote to disk stays. Kubernetes notices after
-// its usual 50 seconds of silence.
+// KillNode kills a node as a power failure would: kubelet, containerd and every process of its pods end at once. Data on disk stays.
+// Kubernetes notices after its usual 50 seconds without a heartbeat.
 func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 	return on(ctx, dir, progress, func(l *launcher) error {
 		n, err := l.node(name)
@@ -111,7 +109,7 @@ func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 		if err := l.keeper.Stop(ctx, name, 0); err != nil {
 			return err
 		}
-		l.say("%s is dead", name)
+		l.say("killed %s", name)
 		if err := machine.Unplug(ctx, n.Node); err != nil {
 			return err
 		}
@@ -122,8 +120,7 @@ func KillNode(ctx context.Context, dir, name string, progress io.Writer) error {
 	})
 }
 
-// StartNode boots a node that was killed; its pods' volumes are as they were. It
-// returns when the node is Ready.
+// StartNode starts a node that was killed, with its pods' volumes unchanged. It returns when the node is Ready.
 func StartNode(ctx context.Context, dir, name string, progress io.Writer) error {
 	return on(ctx, dir, progress, func(l *launcher) error {
 		n, err := l.node(name)
@@ -143,9 +140,8 @@ func StartNode(ctx context.Context, dir, name string, progress io.Writer) error 
 	})
 }
 
-// PartitionNode tears the network between a node, with its pods, and the given
-// other nodes, or everything else including the control plane if none are
-// given. Packets vanish without an error. It replaces an earlier partition.
+// PartitionNode cuts the network between a node, with its pods, and the given other nodes. If none are given, it cuts the node off from
+// everything, including the control plane. Packets are dropped without an error. It replaces an earlier partition of the node.
 func PartitionNode(ctx context.Context, dir, name string, from []string, progress io.Writer) error {
 	return on(ctx, dir, progress, func(l *launcher) error {
 		var others []plan.Node
@@ -175,8 +171,7 @@ func HealNode(ctx context.Context, dir, name string, progress io.Writer) error {
 	})
 }
 
-// NodePID is the process number, on this machine, of a node's first process.
-// Tools that join its namespaces see the node from inside.
+// NodePID returns the process number, on this machine, of a node's first process. Tools that join its namespaces see the node from inside.
 func NodePID(ctx context.Context, dir, name string) (int, error) {
 	var pid int
 	err := on(ctx, dir, nil, func(l *launcher) (err error) {
@@ -186,7 +181,7 @@ func NodePID(ctx context.Context, dir, name string) (int, error) {
 	return pid, err
 }
 
-// Inside is the command line that runs a command inside a node, as if on it.
+// Inside returns the command line that runs a command in a node's namespaces, as if on the node.
 func Inside(ctx context.Context, dir, node string, command []string) ([]string, error) {
 	pid, err := NodePID(ctx, dir, node)
 	if err != nil {
@@ -195,7 +190,7 @@ func Inside(ctx context.Context, dir, node string, command []string) ([]string, 
 	return machine.Inside(pid, command...), nil
 }
 
-// running is the first process of a node that must be running.
+// running returns the number of the first process of a node, or an error if the node does not run.
 func (l *launcher) running(name string) (int, error) {
 	if _, err := l.node(name); err != nil {
 		return 0, err
@@ -210,8 +205,7 @@ func (l *launcher) running(name string) (int, error) {
 	return process.PID, nil
 }
 
-// routeServices keeps cluster IPs reachable from this machine: through the
-// first node that runs.
+// routeServices routes cluster IPs from this machine through the first node that runs.
 func (l *launcher) routeServices(ctx context.Context) error {
 	for j := 1; j <= l.state.Nodes; j++ {
 		n := l.state.Network.Node(j)
@@ -222,8 +216,7 @@ func (l *launcher) routeServices(ctx context.Context) error {
 	return nil
 }
 
-// Kubectl is the command line of a kubectl that speaks to the cluster in the
-// folder, and the environment it needs.
+// Kubectl returns the command line of a kubectl for the cluster in the folder, and the environment it needs.
 func Kubectl(ctx context.Context, dir string, args []string) (command, environ []string, err error) {
 	o, err := Options{Dir: dir, Progress: os.Stderr}.complete()
 	if err != nil {

@@ -14,15 +14,14 @@ const (
 	nameKey   = "name"
 )
 
-// object is one that every dev cluster has from the start.
+// object is an object that every dev cluster has from the start.
 type object struct {
 	path    string
 	content map[string]any
 }
 
-// bootstrap are the objects that a bare control plane lacks: the rights of the
-// components that Kubernetes' own default roles do not know, and the default
-// StorageClass.
+// bootstrap returns the objects that a control plane does not create itself: the permissions of components that Kubernetes' default roles
+// do not cover, and the default StorageClass.
 func bootstrap() []object {
 	objects := []object{
 		storageClass("standard"),
@@ -67,7 +66,7 @@ func binding(name, role, user string) object {
 	return o
 }
 
-// newObject is a cluster-wide object with its name and nothing else.
+// newObject returns a cluster-wide object with only its name.
 func newObject(group, resource, kind, name string) object {
 	return object{path: group + "/" + resource + "/" + name, content: map[string]any{
 		"apiVersion": strings.TrimPrefix(group, "/apis/"),

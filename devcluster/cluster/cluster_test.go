@@ -15,8 +15,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
 )
 
-// notInShortMode is for tests that start a real cluster. Where Kubernetes has not been built yet they build it, which takes minutes: a test
-// that skipped instead would say nothing on a new machine.
+// notInShortMode is for tests that start a real cluster. If Kubernetes has not been built yet, they build it, which takes minutes: a test
+// that skipped instead would test nothing on a new machine.
 func notInShortMode(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -32,7 +32,7 @@ func TestControlPlaneOnly(t *testing.T) {
 
 	c.kubectl(t, "create", "namespace", "shop")
 	c.kubectl(t, "create", "configmap", "prices", "--namespace=shop")
-	// Only the controller manager makes this work.
+	// Only with the controller manager does this succeed.
 	c.kubectl(t, "delete", "namespace", "shop", "--timeout=30s")
 
 	if c.Kubeconfig != filepath.Join(dir, "kubeconfig") {
@@ -50,7 +50,7 @@ func TestControlPlaneOnly(t *testing.T) {
 	}
 }
 
-// A component that died is started again, and nothing is lost.
+// A component that died is started again, without loss of data.
 func TestUpHeals(t *testing.T) {
 	t.Parallel()
 	notInShortMode(t)
@@ -78,12 +78,12 @@ func TestDownWithoutClusterIsFine(t *testing.T) {
 // running is a cluster that a test started.
 type running struct{ *cluster.Cluster }
 
-// up starts a cluster that ends with the test.
+// up starts a cluster that is taken down at the end of the test.
 func up(t *testing.T, o cluster.Options) running {
 	t.Helper()
 	o.Progress = t.Output()
 	t.Cleanup(func() {
-		// The test's own context has ended by now.
+		// The test's own context has already ended.
 		if err := cluster.Down(context.WithoutCancel(t.Context()), o.Dir, t.Output()); err != nil {
 			t.Errorf("take cluster down: %v", err)
 		}
@@ -95,11 +95,11 @@ func up(t *testing.T, o cluster.Options) running {
 	return running{c}
 }
 
-// killAll kills every program of the cluster at once and waits until all are gone: a killed process is there for a moment longer.
+// killAll kills every program of the cluster and waits until all have ended: a killed process still exists for a moment.
 func killAll(t *testing.T, dir string) {
 	t.Helper()
 	for _, line := range status(t, dir) {
-		if line.PID <= 0 { // no program, but a whole group of them: ours
+		if line.PID <= 0 { // kill(2) would signal the test's own process group
 			t.Fatalf("%s is %s before it is killed; its log is %s", line.Name, line.State, line.Log)
 		}
 		process, err := os.FindProcess(line.PID)
@@ -110,7 +110,7 @@ func killAll(t *testing.T, dir string) {
 			t.Fatalf("kill %s: %v", line.Name, err)
 		}
 	}
-	eventually(t, "every program is gone", 30*time.Second, func() error {
+	eventually(t, "every program has ended", 30*time.Second, func() error {
 		for _, line := range status(t, dir) {
 			if line.State != "dead" {
 				return fmt.Errorf("%s is %s", line.Name, line.State)
@@ -129,7 +129,7 @@ func status(t *testing.T, dir string) []cluster.Line {
 	return lines
 }
 
-// kubectl must succeed.
+// kubectl runs kubectl, which must succeed.
 func (c running) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	output, err := c.try(t, args...)
@@ -151,7 +151,7 @@ func (c running) try(t *testing.T, args ...string) (string, error) {
 	return strings.TrimSpace(string(output)), err
 }
 
-// auditedWrites are the verbs of the writes to an object, oldest first.
+// auditedWrites returns the verbs of the writes to an object, oldest first.
 func auditedWrites(t *testing.T, log, resource, name string) []string {
 	t.Helper()
 	content, err := os.ReadFile(log)
@@ -161,7 +161,7 @@ func auditedWrites(t *testing.T, log, resource, name string) []string {
 	var verbs []string
 	for line := range strings.Lines(string(content)) {
 		if !strings.HasSuffix(line, "\n") {
-			continue // being written
+			continue // the API server is still writing it
 		}
 		var event struct {
 			Verb      string `json:"verb"`
@@ -180,7 +180,7 @@ func auditedWrites(t *testing.T, log, resource, name string) []string {
 	return verbs
 }
 
-// eventually asks until the answer is no error, for at most the limit.
+// eventually calls ask until it returns no error, for at most the limit.
 func eventually(t *testing.T, what string, limit time.Duration, ask func() error) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

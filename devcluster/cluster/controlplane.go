@@ -16,11 +16,9 @@ import (
 )
 
 const (
-	// stopGrace is what a component gets to end by itself. kube-apiserver drains
-	// its requests and needs about 10 seconds.
+	// stopGrace is how long a component may take to terminate. kube-apiserver drains its requests and needs about 10 seconds.
 	stopGrace = 20 * time.Second
-	// readyLimit bounds each wait for a component. The goal is far below; a busy
-	// machine may be slow.
+	// readyLimit bounds each wait for a component. Components usually need much less, but a busy machine may be slow.
 	readyLimit = 3 * time.Minute
 )
 
@@ -49,7 +47,7 @@ func (l *launcher) configure() error {
 	return atomicfile.Write(c.CorefileFile(), []byte(render.Corefile(c)), 0o644)
 }
 
-// writeKubeconfig writes the kubeconfig of whoever the certificate names.
+// writeKubeconfig writes the kubeconfig of the user that the certificate names.
 func (l *launcher) writeKubeconfig(path, certificate string) error {
 	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(l.cluster.PKI(), name)) }
 	authority, err := read("ca.crt")
@@ -75,7 +73,7 @@ type component struct {
 	inputs []string // contents of the files it reads at its start
 }
 
-// servers come first, clients need a ready API server.
+// servers returns the components to start first. The clients need a ready API server.
 func (s state) servers(c render.Cluster) []component {
 	list := []component{{name: "etcd", args: render.Etcd(c)}, {name: "kube-apiserver", args: render.APIServer(c), inputs: []string{render.AuditPolicy()}}}
 	if s.Network != nil {
@@ -130,7 +128,7 @@ func (l *launcher) startControlPlane(ctx context.Context) error {
 	return l.await(ctx, "DNS", []string{"coredns"}, l.dnsReady)
 }
 
-// ensure starts those of the components that do not run.
+// ensure starts the components that do not run.
 func (l *launcher) ensure(ctx context.Context, components []component) error {
 	for _, c := range components {
 		spec := daemon.Spec{Name: c.name, Args: c.args, Inputs: c.inputs, Env: render.Environment(), Log: filepath.Join(l.folder.logs(), c.name+".log")}
@@ -141,8 +139,8 @@ func (l *launcher) ensure(ctx context.Context, components []component) error {
 	return nil
 }
 
-// defaultServiceAccount tells whether pods can be made in the default
-// namespace, as the controller manager makes it last.
+// defaultServiceAccount returns an error while pods cannot be created in the default namespace. The controller manager creates this service
+// account last.
 func (l *launcher) defaultServiceAccount(ctx context.Context) error {
 	var account struct{}
 	return l.client.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &account)

@@ -16,9 +16,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/machine"
 )
 
-// Down ends the cluster in the folder and removes everything it made: its
-// processes, what they mounted, its network, control groups and data. Images,
-// binaries and the last logs stay. A folder without a cluster is fine.
+// Down stops the cluster in the folder and removes everything it created: processes, mounts, network, control groups and data. Images,
+// binaries and the last logs stay. A folder without a cluster is no error.
 func Down(ctx context.Context, dir string, progress io.Writer) error {
 	o, err := Options{Dir: dir, Progress: progress}.complete()
 	if err != nil {
@@ -37,15 +36,14 @@ func Down(ctx context.Context, dir string, progress io.Writer) error {
 	return f.remove(ctx, o.Progress)
 }
 
-// remove ends and removes everything. Each step works on what an earlier,
-// interrupted run left.
+// remove stops and removes everything. Each step also works on the remains of an earlier, interrupted run.
 func (f folder) remove(ctx context.Context, progress io.Writer) error {
 	programs, err := f.keeper().List()
 	if err != nil {
 		return err
 	}
-	// Nodes are processes like the others; killing one takes all it runs along.
-	// They go first: connections of theirs end cleanly while someone answers.
+	// Nodes are processes like the others; the death of a node ends all its processes. Nodes are stopped first, so that their connections
+	// to the control plane can end cleanly.
 	isNode := func(p daemon.Process) bool { return strings.HasPrefix(p.Name, "node-") }
 	slices.SortStableFunc(programs, func(a, b daemon.Process) int {
 		switch {
@@ -57,7 +55,7 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 		return 1
 	})
 	for _, p := range programs {
-		fmt.Fprintf(progress, "ending %s\n", p.Name)
+		fmt.Fprintf(progress, "stopping %s\n", p.Name)
 		if err := f.keeper().Stop(ctx, p.Name, 0); err != nil {
 			return err
 		}
@@ -65,13 +63,13 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 	if err := f.removeNetworks(ctx, progress); err != nil {
 		return err
 	}
-	// What a node mounts is gone with it; whatever is left somebody else put there.
+	// A node's mounts end with the node. All other mounts were made by other programs.
 	mounts, err := machine.MountsBelow(f.files())
 	if err != nil {
 		return err
 	}
 	if len(mounts) > 0 {
-		return fmt.Errorf("remove cluster: something is mounted at %s: unmount it, then take the cluster down again", strings.Join(mounts, ", "))
+		return fmt.Errorf("remove cluster: a file system is mounted at %s: unmount it, then take the cluster down again", strings.Join(mounts, ", "))
 	}
 	for _, path := range []string{f.kubeconfig(), f.files()} {
 		if err := os.RemoveAll(path); err != nil {
@@ -81,7 +79,7 @@ func (f folder) remove(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-// removeLogs clears away the logs of an earlier cluster in the folder.
+// removeLogs removes the logs of an earlier cluster in the folder.
 func (f folder) removeLogs() error {
 	for dir, pattern := range map[string]string{f.logs(): "*.log", string(f): "audit*.log"} {
 		entries, err := os.ReadDir(dir)

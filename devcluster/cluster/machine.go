@@ -15,10 +15,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// elsewhere is the way out where no dev cluster can run.
+// elsewhere says what a user can do on a machine where no dev cluster can run.
 const elsewhere = "every other command works with any cluster: set KUBECONFIG to its kubeconfig"
 
-// possible tells, in one sentence, what is missing to run the cluster here.
+// possible returns an error with the missing requirement if the cluster cannot run here.
 func possible(o Options) error {
 	return impossible(runtime.GOOS, os.Geteuid() == 0, o)
 }
@@ -33,12 +33,11 @@ func impossible(system string, root bool, o Options) error {
 	return nil
 }
 
-// networksLock keeps clusters that start at once from choosing the same network.
+// networksLock keeps clusters that start at the same time from choosing the same network.
 const networksLock = "/run/devcluster.lock"
 
-// claimNetwork gives a new cluster the first network that this machine does not
-// use, by making its bridge: from then on everybody sees it in use. The choice is
-// written down before, so that down finds what an interrupted start made.
+// claimNetwork gives a new cluster the first network that this machine does not use, by creating its bridge, which other clusters can see.
+// It saves the choice first, so that Down finds the remains of an interrupted start.
 func (l *launcher) claimNetwork(ctx context.Context, ports plan.Ports) error {
 	if err := l.install(ctx); err != nil {
 		return err
@@ -69,7 +68,7 @@ func (l *launcher) install(ctx context.Context) error {
 	return nil
 }
 
-// prepareMachine gives the machine what nodes need.
+// prepareMachine installs programs and sets up the network for the nodes.
 func (l *launcher) prepareMachine(ctx context.Context) error {
 	if l.state.Network == nil {
 		return nil
@@ -88,7 +87,7 @@ func (l *launcher) prepareMachine(ctx context.Context) error {
 	return machine.AllowForwarding(ctx, *l.state.Network)
 }
 
-// checkNetwork refuses to work on nodes whose network another cluster has by now.
+// checkNetwork returns an error if another cluster now has the network of this cluster's nodes.
 func (l *launcher) checkNetwork(ctx context.Context) error {
 	if l.state.Network == nil {
 		return nil
@@ -98,12 +97,12 @@ func (l *launcher) checkNetwork(ctx context.Context) error {
 		return err
 	}
 	if found.Foreign(l.options.Dir) {
-		return fmt.Errorf("look in %s: its network belongs to the cluster in %s, which was started while this one was not running: take one of the two down", l.options.Dir, found.Owner)
+		return fmt.Errorf("check the cluster in %s: its network belongs to the cluster in %s, which was started while this one was not running: take one of the two down", l.options.Dir, found.Owner)
 	}
 	return nil
 }
 
-// survey finds out what the nodes' configuration depends on.
+// survey returns the properties of this machine that the nodes' configuration depends on.
 func (l *launcher) survey() (render.Machine, error) {
 	containerd, err := exec.LookPath("containerd")
 	if err != nil {
@@ -122,12 +121,11 @@ func (l *launcher) survey() (render.Machine, error) {
 	}, nil
 }
 
-// removeNetworks removes what the cluster in the folder has of this machine's
-// network, and its control groups.
+// removeNetworks removes the cluster's interfaces, routes and firewall rules from this machine, and its control groups.
 func (f folder) removeNetworks(ctx context.Context, progress io.Writer) error {
 	s, _, err := f.load()
 	if errors.Is(err, errDamaged) {
-		fmt.Fprintf(progress, "%v: going by what is marked as its own\n", err)
+		fmt.Fprintf(progress, "%v: removing the networks that are marked as its own\n", err)
 		s = state{}
 	} else if err != nil {
 		return err
@@ -140,7 +138,7 @@ func (f folder) removeNetworks(ctx context.Context, progress io.Writer) error {
 		recorded := s.Network != nil && *s.Network == n
 		switch {
 		case recorded && found.Foreign(string(f)):
-			fmt.Fprintf(progress, "leaving %s alone: it belongs to the cluster in %s by now\n", n.Bridge(), found.Owner)
+			fmt.Fprintf(progress, "keeping %s: it now belongs to the cluster in %s\n", n.Bridge(), found.Owner)
 		case recorded || found.Owned(string(f)):
 			if err := removeNetwork(ctx, n); err != nil {
 				return err
@@ -159,7 +157,7 @@ func removeNetwork(ctx context.Context, n plan.Network) error {
 	if err := machine.ForgetForwarding(ctx, n); err != nil {
 		return err
 	}
-	// The bridge, which says whose all this is, goes last.
+	// The bridge, which names the owner, is removed last.
 	if err := machine.RemoveCgroup(ctx, "/"+n.Bridge()); err != nil {
 		return err
 	}

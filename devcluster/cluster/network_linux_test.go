@@ -14,8 +14,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 
-// unshared runs the rest of the test with a network and mounts of its own, and with the programs that nodes need. The thread is never
-// given back: it ends with the test.
+// unshared runs the rest of the test in its own network and mount namespaces, after the installation of the programs that nodes need. The
+// thread is never unlocked, and so ends with the test.
 func unshared(t *testing.T) {
 	t.Helper()
 	if testing.Short() || os.Geteuid() != 0 {
@@ -29,11 +29,11 @@ func unshared(t *testing.T) {
 		t.Fatalf("make namespaces: %v", err)
 	}
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		t.Fatalf("cut the mounts off from the machine's: %v", err)
+		t.Fatalf("make the mounts private: %v", err)
 	}
 }
 
-// recorded is a folder whose state says that its cluster has the network.
+// recorded returns a folder whose state says that its cluster has the network.
 func recorded(t *testing.T, n plan.Network) folder {
 	t.Helper()
 	f := folder(t.TempDir())
@@ -48,7 +48,7 @@ func exists(n plan.Network) bool {
 	return err == nil
 }
 
-// A restart of the machine takes all bridges away, and another clone's cluster then gets the addresses that ours had.
+// A restart of the machine removes all bridges, and another clone's cluster may then get the addresses of this one.
 func TestDownLeavesTheNetworkThatAnotherClusterTookOver(t *testing.T) {
 	t.Parallel()
 	unshared(t)
@@ -58,11 +58,11 @@ func TestDownLeavesTheNetworkThatAnotherClusterTookOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := machine.EnsureBridge(t.Context(), n, string(mine)); err == nil || !strings.Contains(err.Error(), string(theirs)) {
-		t.Errorf("error %v, want one that says whose the bridge is", err)
+		t.Errorf("error %v, want one that names the owner of the bridge", err)
 	}
 	l := &launcher{options: Options{Dir: string(mine)}, folder: mine, state: state{Network: &n}}
 	if err := l.checkNetwork(t.Context()); err == nil || !strings.Contains(err.Error(), string(theirs)) {
-		t.Errorf("error %v: an action on our nodes would hit theirs", err)
+		t.Errorf("error %v: an action on our nodes would affect theirs", err)
 	}
 	if err := mine.removeNetworks(t.Context(), t.Output()); err != nil {
 		t.Fatal(err)
@@ -95,14 +95,14 @@ func TestDownFindsItsNetworkWhenTheStateIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exists(n) || !exists(other) {
-		t.Errorf("ours is there: %t, theirs: %t", exists(n), exists(other))
+		t.Errorf("ours exists: %t, theirs: %t", exists(n), exists(other))
 	}
 	if _, err := os.Stat(mine.files()); err == nil {
 		t.Error("the cluster's files are still there")
 	}
 }
 
-// A launcher that was killed between making the bridge and marking it leaves one that its state names.
+// A launcher that was killed after it created the bridge and before it marked it leaves a bridge that only its state names.
 func TestABridgeWithoutAMarkBelongsToWhoRecordedIt(t *testing.T) {
 	t.Parallel()
 	unshared(t)
@@ -126,7 +126,7 @@ func TestABridgeWithoutAMarkBelongsToWhoRecordedIt(t *testing.T) {
 	}
 }
 
-// A recursive remove goes through a bind mount and takes what is on the other side.
+// A recursive removal would follow a bind mount and delete the files on the other side.
 func TestDownRemovesNothingThroughAMount(t *testing.T) {
 	t.Parallel()
 	unshared(t)

@@ -43,7 +43,7 @@ func (l *launcher) startNodes(ctx context.Context) error {
 	return l.routeServices(ctx)
 }
 
-// nodes are all nodes of the cluster.
+// nodes returns all nodes of the cluster.
 func (l *launcher) nodes(m render.Machine) []render.Node {
 	var list []render.Node
 	for j := 1; j <= l.state.Nodes; j++ {
@@ -73,7 +73,7 @@ func (l *launcher) configureNode(n render.Node) error {
 	return nil
 }
 
-// bringUp starts the node, or heals it, and waits until it is Ready.
+// bringUp starts the node, or ends its partition if it already runs, and waits until it is Ready.
 func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 	started, err := l.keeper.Ensure(ctx, l.nodeSpec(ctx, n), 0)
 	if err != nil {
@@ -96,8 +96,7 @@ func (l *launcher) bringUp(ctx context.Context, n render.Node) error {
 	return nil
 }
 
-// nodeSpec is the node's first process. The network is plugged in from outside
-// before it goes on to start anything.
+// nodeSpec returns the spec of the node's first process. The launcher connects the node to the network before that process starts others.
 func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 	files := n.Files()
 	inputs := make([]string, 0, len(files))
@@ -124,8 +123,8 @@ func (l *launcher) nodeSpec(ctx context.Context, n render.Node) daemon.Spec {
 	}
 }
 
-// cleanCgroup makes the node's control group anew. Groups of an earlier life,
-// whose processes are dead, would cost kubelet 3 seconds each.
+// cleanCgroup creates the node's control group again. Groups that an earlier run left, without processes, would cost kubelet 3 seconds
+// each.
 func cleanCgroup(ctx context.Context, group string) error {
 	if err := machine.RemoveCgroup(ctx, group); err != nil {
 		return err
@@ -133,8 +132,8 @@ func cleanCgroup(ctx context.Context, group string) error {
 	return machine.EnsureCgroup(group)
 }
 
-// nodeReady tells whether the node is Ready and says so since it was started:
-// one that was killed counts as Ready until its silence is noticed.
+// nodeReady returns an error unless the node has reported Ready since it was started. A killed node counts as Ready until Kubernetes misses
+// its heartbeat.
 func (l *launcher) nodeReady(ctx context.Context, name string, started time.Time) error {
 	var node struct {
 		Status struct {
@@ -148,7 +147,7 @@ func (l *launcher) nodeReady(ctx context.Context, name string, started time.Time
 		if c.Type != "Ready" {
 			continue
 		}
-		// The API server keeps whole seconds.
+		// The API server stores whole seconds.
 		if c.Status == "True" && !c.LastHeartbeatTime.Before(started.Truncate(time.Second)) {
 			return nil
 		}
@@ -164,7 +163,7 @@ type condition struct {
 	LastHeartbeatTime time.Time `json:"lastHeartbeatTime"`
 }
 
-// each does the same to all nodes at once and returns what failed.
+// each calls do for all nodes concurrently and joins the errors.
 func each(nodes []render.Node, do func(render.Node) error) error {
 	failures := make([]error, len(nodes))
 	var all sync.WaitGroup

@@ -22,7 +22,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/sample"
 )
 
-// TestNodes is the life of a cluster with two nodes, from up to down.
+// TestNodes takes a cluster with two nodes through its life, from up to down.
 //
 //nolint:paralleltest // its steps build on each other
 func TestNodes(t *testing.T) {
@@ -41,12 +41,12 @@ func TestNodes(t *testing.T) {
 
 	t.Run("pods reach each other across nodes, by name and through Services", c.network)
 	t.Run("logs and port-forward", c.logsAndForward)
-	t.Run("an image nobody loaded is not found, at once", c.missingImage)
+	t.Run("an image that was not loaded is not found, at once", c.missingImage)
 	t.Run("a volume grows", c.expansion)
-	t.Run("a partition is silent and can be healed", func(t *testing.T) { c.partition(t, dir) })
-	t.Run("a killed node comes back with its data", func(t *testing.T) { c.killedNode(t, dir) })
-	t.Run("a crash of everything is healed by up", func(t *testing.T) { c.crash(t, dir) })
-	t.Run("a deleted claim takes its folder along", func(t *testing.T) { c.reclaim(t, dir) })
+	t.Run("a partition drops packets silently and can be ended", func(t *testing.T) { c.partition(t, dir) })
+	t.Run("a killed node starts again with its data", func(t *testing.T) { c.killedNode(t, dir) })
+	t.Run("up starts everything after a crash", func(t *testing.T) { c.crash(t, dir) })
+	t.Run("the folder of a deleted claim is removed", func(t *testing.T) { c.reclaim(t, dir) })
 	t.Run("down leaves nothing", func(t *testing.T) { nothingLeft(t, dir) })
 }
 
@@ -69,7 +69,7 @@ func (c running) network(t *testing.T) {
 			return err
 		})
 	}
-	// Through the Service a pod reaches the other one, and itself.
+	// Through the Service a pod reaches the other pod and itself.
 	answered := map[string]bool{}
 	eventually(t, "both pods answer through the Service", 20*time.Second, func() error {
 		got, err := c.ask(t, "web-0", "http://web.default.svc.cluster.local")
@@ -98,7 +98,7 @@ func (c running) network(t *testing.T) {
 	})
 }
 
-// get asks from this machine, without its proxies.
+// get sends a request from this machine, without its proxies.
 func get(t *testing.T, url string) (string, error) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 2 * time.Second}
@@ -120,7 +120,7 @@ func (c running) logsAndForward(t *testing.T) {
 		t.Errorf("logs: %q", got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	// Any free port of this machine: another clone's test may run beside this one. kubectl tells which.
+	// Any free port of this machine, because another clone's test may run at the same time. kubectl prints the port.
 	forward := exec.CommandContext(ctx, c.Kubectl, "--kubeconfig", c.Kubeconfig, "port-forward", "--address=127.0.0.1", "web-1", ":8080")
 	output, err := forward.StdoutPipe()
 	if err != nil {
@@ -149,7 +149,7 @@ func (c running) logsAndForward(t *testing.T) {
 
 func (c running) missingImage(t *testing.T) {
 	c.kubectl(t, "run", "lost", "--image=registry.example.com/nobody/nothing:1")
-	eventually(t, "the pod tells", 20*time.Second, func() error {
+	eventually(t, "the pod reports the missing image", 20*time.Second, func() error {
 		reason, err := c.try(t, "get", "pod", "lost", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
 		if err == nil && reason != "ErrImagePull" && reason != "ImagePullBackOff" {
 			err = fmt.Errorf("it waits because of %q", reason)
@@ -171,7 +171,7 @@ func (c running) partition(t *testing.T, dir string) {
 	}
 	address := c.kubectl(t, "get", "pod", "web-1", "-o", "jsonpath={.status.podIP}")
 	if out, err := c.ask(t, "web-0", "http://"+address+":8080"); err == nil || !strings.Contains(err.Error(), "deadline") {
-		t.Errorf("across the partition: %q, %v; want silence", out, err)
+		t.Errorf("across the partition: %q, %v; want no answer", out, err)
 	}
 	if err := cluster.HealNode(t.Context(), dir, c.nodeOf(t, "web-1"), t.Output()); err != nil {
 		t.Fatal(err)
@@ -209,8 +209,7 @@ func (c running) killedNode(t *testing.T, dir string) {
 	})
 }
 
-// crash is what a power cut of the whole machine leaves: files, and no process,
-// bridge or control group.
+// crash leaves the state after a power failure of the whole machine: files, but no process, bridge or control group.
 func (c running) crash(t *testing.T, dir string) {
 	t.Helper()
 	killAll(t, dir)
@@ -231,7 +230,7 @@ func (c running) crash(t *testing.T, dir string) {
 	})
 }
 
-// index is the number of the cluster's address plan.
+// index returns the number of the cluster's address plan.
 func index(t *testing.T, dir string) int {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, "cluster", "state.json"))
@@ -265,8 +264,8 @@ func (c running) reclaim(t *testing.T, dir string) {
 	}
 }
 
-// nothingLeft compares the machine's mounts, processes, network and control
-// groups with what the cluster in the folder had.
+// nothingLeft takes the cluster in the folder down, and checks that none of its mounts, processes, interfaces, routes and control groups is
+// left.
 func nothingLeft(t *testing.T, dir string) {
 	t.Helper()
 	i := index(t, dir)
@@ -316,8 +315,7 @@ func processesNaming(t *testing.T, dir string) []string {
 	return found
 }
 
-// probeArchive is a docker-archive, as "docker save" writes it, with one static
-// binary.
+// probeArchive returns a docker-archive, as "docker save" writes it, with one static binary.
 func probeArchive(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

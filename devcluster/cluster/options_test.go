@@ -17,10 +17,10 @@ func TestComplete(t *testing.T) {
 		options Options
 		says    string // part of the error, empty for none
 	}{
-		"nothing said":                     {options: Options{}},
+		"no options":                       {options: Options{}},
 		"three nodes":                      {options: Options{Nodes: 3}},
 		"more nodes than addresses":        {options: Options{Nodes: 16}, says: "from 1 to 15"},
-		"less than none":                   {options: Options{Nodes: -1}, says: "from 1 to 15"},
+		"a negative number":                {options: Options{Nodes: -1}, says: "from 1 to 15"},
 		"no nodes, and three":              {options: Options{ControlPlaneOnly: true, Nodes: 3}, says: "drop one"},
 		"nodes without controller manager": {options: Options{WithoutControllerManager: true}, says: "control plane alone"},
 	}
@@ -131,7 +131,7 @@ func TestFreshState(t *testing.T) {
 	}
 }
 
-// Whoever asks wants to know whether the cluster is one that may be broken.
+// Kubeconfig must not return the kubeconfig of a real cluster: users of a dev cluster may break it.
 func TestKubeconfigIsThatOfADevCluster(t *testing.T) {
 	t.Parallel()
 	f := folder(t.TempDir())

@@ -14,8 +14,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// state is what was decided when the cluster was made and must not change while
-// it lives. It is written before anything is started.
+// state has the decisions that were made when the cluster was created and must not change while it exists. It is saved before any component
+// starts.
 type state struct {
 	Ports             plan.Ports    `json:"ports"`
 	Network           *plan.Network `json:"network,omitempty"` // nil: a control plane alone
@@ -25,7 +25,7 @@ type state struct {
 	Audit             bool          `json:"audit"`
 }
 
-// folder knows where a cluster keeps what.
+// folder is a cluster's folder; its methods return the paths in it.
 type folder string
 
 func (f folder) files() string      { return filepath.Join(string(f), "cluster") }
@@ -38,8 +38,8 @@ func (f folder) keeper() daemon.Keeper {
 	return daemon.Keeper{Dir: filepath.Join(f.files(), "run")}
 }
 
-// errDamaged means that the state is not what save wrote.
-var errDamaged = errors.New("it is damaged: take the cluster down and start it anew")
+// errDamaged means that the state file does not have the format that save writes.
+var errDamaged = errors.New("it is damaged: take the cluster down and start it again")
 
 // load reads the cluster's state; false if there is no cluster.
 func (f folder) load() (state, bool, error) {
@@ -60,11 +60,11 @@ func (f folder) load() (state, bool, error) {
 // errNoCluster means that the folder holds no cluster.
 var errNoCluster = errors.New(`no cluster here: start one with "go run ./devcluster up"`)
 
-// existing reads the state of a cluster that must be there.
+// existing reads the state of a cluster, and returns an error if there is none.
 func (f folder) existing() (state, error) {
 	s, found, err := f.load()
 	if err == nil && !found {
-		err = fmt.Errorf("look in %s: %w", string(f), errNoCluster)
+		err = fmt.Errorf("find the cluster in %s: %w", string(f), errNoCluster)
 	}
 	return s, err
 }
@@ -77,7 +77,7 @@ func (f folder) save(s state) error {
 	return atomicfile.Write(f.stateFile(), content, 0o644)
 }
 
-// rendered is the cluster as its components' configuration sees it.
+// rendered returns the cluster in the form that its components' configuration needs.
 func (f folder) rendered(s state, kubernetes string) render.Cluster {
 	c := render.Cluster{Files: f.files(), Logs: f.logs(), Kubernetes: kubernetes, Ports: s.Ports, Network: s.Network}
 	if s.Audit {
@@ -86,19 +86,19 @@ func (f folder) rendered(s state, kubernetes string) render.Cluster {
 	return c
 }
 
-// agree checks that the options fit the cluster that is there.
+// agree checks that the options fit the existing cluster.
 func (s state) agree(o Options, dir string) error {
 	alone := s.Network == nil
 	switch {
 	case alone && !o.ControlPlaneOnly:
-		return fmt.Errorf("start cluster: the one in %s is a control plane alone: take it down first, or use another folder", dir)
+		return fmt.Errorf("start cluster: the existing one in %s is a control plane alone: take it down first, or use another folder", dir)
 	case !alone && o.ControlPlaneOnly:
-		return fmt.Errorf("start cluster: the one in %s has nodes: take it down first, or use another folder", dir)
+		return fmt.Errorf("start cluster: the existing one in %s has nodes: take it down first, or use another folder", dir)
 	}
 	return nil
 }
 
-// changed is the state with what the options add to a cluster that is there.
+// changed returns the state with the additions of the options.
 func (s state) changed(o Options) state {
 	s.Nodes = max(s.Nodes, o.Nodes)
 	s.ControllerManager = s.ControllerManager || !o.WithoutControllerManager
@@ -106,7 +106,7 @@ func (s state) changed(o Options) state {
 	return s
 }
 
-// fresh is the state of a new cluster.
+// fresh returns the state of a new cluster.
 func fresh(o Options, ports plan.Ports, network *plan.Network) state {
 	s := state{Ports: ports, Network: network, ControllerManager: !o.WithoutControllerManager, Scheduler: o.WithScheduler || network != nil, Audit: !o.WithoutAuditLog}
 	if network != nil {

@@ -15,32 +15,30 @@ import (
 // Line is one row of a cluster's status.
 type Line struct {
 	Name  string
-	State string // running, dead, or for nodes what the API server knows
+	State string // running, dead, or for nodes the state that the API server has
 	PID   int
 	Since time.Time
 	Log   string
 }
 
-// Kubeconfig is the path of the administrator's kubeconfig of the cluster in the
-// folder; an error if there is none.
+// Kubeconfig returns the path of the administrator's kubeconfig of the cluster in the folder, or an error if there is none.
 func Kubeconfig(dir string) (string, error) {
 	o, err := Options{Dir: dir}.complete()
 	if err != nil {
 		return "", err
 	}
-	// Any folder may hold a file of that name.
+	// Any folder may contain a file of that name.
 	if _, err := folder(o.Dir).existing(); err != nil {
 		return "", err
 	}
 	path := folder(o.Dir).kubeconfig()
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("find kubeconfig: the cluster was not started to its end, do that with up: %w", err)
+		return "", fmt.Errorf("find kubeconfig: the start of the cluster did not finish: run up again: %w", err)
 	}
 	return path, nil
 }
 
-// Status describes every program of the cluster in the folder. It changes and
-// waits for nothing.
+// Status describes every program of the cluster in the folder. It changes nothing and does not wait.
 func Status(ctx context.Context, dir string) ([]Line, error) {
 	o, err := Options{Dir: dir}.complete()
 	if err != nil {
@@ -71,7 +69,7 @@ func Status(ctx context.Context, dir string) ([]Line, error) {
 	return lines, nil
 }
 
-// programs are the names of all that the cluster consists of.
+// programs returns the names of all programs of the cluster.
 func (s state) programs(c render.Cluster) []string {
 	list := append(names(s.servers(c)), names(s.clients(c))...)
 	for j := 1; s.Network != nil && j <= s.Nodes; j++ {
@@ -102,7 +100,7 @@ func (l *launcher) nodeState(ctx context.Context, name string, line Line) string
 	return state
 }
 
-// connect makes the launcher speak to the API server of a cluster that is there.
+// connect creates the launcher's client for the API server of an existing cluster.
 func (l *launcher) connect() error {
 	client, err := api.New(l.cluster.APIAddress().String(), l.cluster.PKI())
 	l.client = client

@@ -21,14 +21,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/render"
 )
 
-// portAttempts is how often a new control plane may find a port taken by
-// another program between choosing it and listening on it.
+// portAttempts is how often Up tries other ports for a new control plane, if another program takes a port between its choice and its use.
 const portAttempts = 3
 
 // errPortTaken means that a component found its port in use.
 var errPortTaken = errors.New("port already in use")
 
-// launcher is one run of Up.
+// launcher is one run of Up, or of another action on a cluster.
 type launcher struct {
 	options  Options
 	folder   folder
@@ -41,9 +40,8 @@ type launcher struct {
 	client  *api.Client
 }
 
-// Up starts a cluster, or completes one that is there: what died is started
-// again, what is missing is added, what runs is left alone. It returns when the
-// control plane is ready and every node is Ready.
+// Up starts a cluster, or completes an existing one: it starts dead components, adds missing ones, and leaves running ones alone. It
+// returns when the control plane is ready and every node is Ready.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -69,7 +67,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	return l.result(), nil
 }
 
-// binaries builds Kubernetes if need be and puts kubectl beside it.
+// binaries builds Kubernetes if needed, and links kubectl in the same folder.
 func binaries(ctx context.Context, o Options) (build.Binaries, error) {
 	root, err := repository()
 	if err != nil {
@@ -103,14 +101,14 @@ func (l *launcher) run(ctx context.Context) error {
 		if err == nil || !isNew || attempt == portAttempts || !errors.Is(err, errPortTaken) {
 			return err
 		}
-		l.say("a port was taken by another program meanwhile, choosing others")
+		l.say("another program has taken a port, choosing other ports")
 		if err := l.folder.remove(ctx, l.options.Progress); err != nil {
 			return err
 		}
 	}
 }
 
-// decide reads the cluster's state or makes that of a new one.
+// decide reads the state of an existing cluster, or creates that of a new one.
 func (l *launcher) decide(ctx context.Context) (isNew bool, err error) {
 	s, found, err := l.folder.load()
 	if err != nil {
@@ -125,14 +123,14 @@ func (l *launcher) decide(ctx context.Context) (isNew bool, err error) {
 	return false, l.settle(s.changed(l.options))
 }
 
-// settle takes the state for this cluster's, and writes it down.
+// settle sets the state of this cluster and saves it.
 func (l *launcher) settle(s state) error {
 	l.state = s
 	l.cluster = l.folder.rendered(s, l.binaries.Kubernetes)
 	return l.folder.save(s)
 }
 
-// plan settles the state of a new cluster and clears away an earlier one's logs.
+// plan settles the state of a new cluster and removes the logs of an earlier one.
 func (l *launcher) plan(ctx context.Context) error {
 	if err := l.folder.removeLogs(); err != nil {
 		return err
@@ -144,12 +142,12 @@ func (l *launcher) plan(ctx context.Context) error {
 	if l.options.ControlPlaneOnly {
 		return l.settle(fresh(l.options, ports, nil))
 	}
-	// The cluster's own address is its alone, so the usual port is free there.
+	// Only this cluster uses its address, so the usual port is free there.
 	ports.API = 6443
 	return l.claimNetwork(ctx, ports)
 }
 
-// startingPoint differs between clusters started at once.
+// startingPoint returns a number that differs between clusters that start at the same time.
 func startingPoint(dir string) uint32 {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(dir + strconv.Itoa(os.Getpid()) + time.Now().String()))
@@ -165,7 +163,7 @@ func portFree(ctx context.Context, port int) bool {
 	return listener.Close() == nil
 }
 
-// start brings everything up, in the order in which it depends on each other.
+// start starts everything in the order of its dependencies.
 func (l *launcher) start(ctx context.Context) error {
 	if err := l.prepareMachine(ctx); err != nil {
 		return err
@@ -184,7 +182,7 @@ func (l *launcher) start(ctx context.Context) error {
 	return nil
 }
 
-// result is what callers of Up need to use the cluster.
+// result returns the values that callers of Up need to use the cluster.
 func (l *launcher) result() *Cluster {
 	return &Cluster{
 		Dir:        l.options.Dir,
@@ -202,8 +200,7 @@ func (l *launcher) elapsed() string {
 	return time.Since(l.begun).Round(100 * time.Millisecond).String()
 }
 
-// await asks until the answer is yes. It gives up after readyLimit, or as soon
-// as one of the programs it depends on has ended, and then tells why.
+// await calls ask until it succeeds. It fails after readyLimit, or as soon as one of the programs has ended, with the reason.
 func (l *launcher) await(ctx context.Context, what string, programs []string, ask func(context.Context) error) error {
 	limit := fmt.Errorf("not within %s", readyLimit)
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, limit)
@@ -226,7 +223,7 @@ func (l *launcher) await(ctx context.Context, what string, programs []string, as
 	}
 }
 
-// dead tells about the first of the programs that no longer runs.
+// dead returns an error about the first of the programs that no longer runs.
 func (l *launcher) dead(programs []string) error {
 	for _, name := range programs {
 		p, alive, err := l.keeper.Find(name)

@@ -25,8 +25,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/kubernetes/provisioner"
 )
 
-// runner runs one component until it ends. Components that exit by themselves
-// never return.
+// runner runs one component until it ends. Components that call os.Exit never return.
 type runner func(args []string) error
 
 func components() map[string]runner {
@@ -69,9 +68,8 @@ func runKubectl([]string) error {
 	return nil
 }
 
-// forgetForeignFlags drops what CoreDNS registered on the standard library's
-// flag set merely by being linked in: Kubernetes commands adopt that whole set
-// as their own, and have a -version already.
+// forgetForeignFlags drops the flags that CoreDNS registers on the standard library's flag set when it is linked in. Kubernetes commands
+// adopt all flags of that set, and already have a -version.
 func forgetForeignFlags() {
 	foreign := []string{"conf", "dns.port", "p", "pidfile", "plugins", "quiet", "version"}
 	kept := flag.NewFlagSet(os.Args[0], flag.ExitOnError)

@@ -1,10 +1,8 @@
-// Command kubernetes is a whole Kubernetes in one binary: the control plane,
-// the node agents, kubectl, etcd and CoreDNS, compiled from their released Go
-// modules, and the few small parts a cluster without a cloud needs beside them
-// (a volume provisioner, an image registry, a node's first process).
+// Command kubernetes is all of Kubernetes in one binary: the control plane, the node agents, kubectl, etcd and CoreDNS, compiled from their
+// released Go modules. It also has the parts that a cluster without a cloud needs: a volume provisioner, an image registry, a node's first
+// process.
 //
-// The component is chosen by the first argument, or by the name the binary is
-// called under, so that a link called "kubectl" is kubectl:
+// The first argument chooses the component, or the name that the binary is called by, so that a link named "kubectl" is kubectl:
 //
 //	kubernetes kube-apiserver --etcd-servers=…
 //	kubectl get pods
@@ -23,10 +21,10 @@ func main() {
 	name, args := component(table, os.Args)
 	run, known := table[name]
 	if !known {
-		fmt.Fprintf(os.Stderr, "run kubernetes: no component %q: use one of %s\n", name, strings.Join(names(table), ", "))
+		fmt.Fprintf(os.Stderr, "run kubernetes: unknown component %q: use one of %s\n", name, strings.Join(names(table), ", "))
 		os.Exit(2)
 	}
-	// Every component parses os.Args by itself, as it would in a binary of its own.
+	// Every component parses os.Args by itself, as in its own binary.
 	os.Args = append([]string{name}, args...)
 	if err := run(args); err != nil {
 		fmt.Fprintf(os.Stderr, "run %s: %v\n", name, err)
@@ -34,8 +32,8 @@ func main() {
 	}
 }
 
-// component picks the component and its arguments: the name the binary was
-// called under if that is one, else the first argument.
+// component returns the component and its arguments: the name that the binary was called by if that is a component, else the first
+// argument.
 func component(table map[string]runner, argv []string) (name string, args []string) {
 	called := filepath.Base(argv[0])
 	if _, known := table[called]; known {

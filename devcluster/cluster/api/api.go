@@ -1,5 +1,4 @@
-// Package api speaks to the dev cluster's API server: the few requests that
-// starting and describing a cluster needs.
+// Package api sends the few requests to the dev cluster's API server that are needed to start and describe a cluster.
 package api
 
 import (
@@ -19,7 +18,7 @@ import (
 
 const requestTimeout = 10 * time.Second
 
-// Client speaks as the cluster's administrator.
+// Client sends requests as the cluster's administrator.
 type Client struct {
 	base string
 	http *http.Client
@@ -47,7 +46,7 @@ func New(address, pki string) (*Client, error) {
 	return &Client{base: "https://" + address, http: &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
 }
 
-// Ready tells whether the API server says that it is.
+// Ready returns an error unless the API server reports that it is ready.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.do(ctx, http.MethodGet, "/readyz", "", nil)
 	return err
@@ -86,7 +85,7 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask the API server: %w", err)
+		return nil, fmt.Errorf("send a request to the API server: %w", err)
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
@@ -99,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path, contentType string, body 
 	return content, nil
 }
 
-// RefusedError is an answer other than success.
+// RefusedError is an answer with another status than success.
 type RefusedError struct {
 	Code    int
 	Message string

@@ -1,4 +1,4 @@
-// Package atomicfile writes files that are whole or not there at all.
+// Package atomicfile writes files atomically: a file is complete, or it does not exist.
 package atomicfile
 
 import (
@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file, making its folder if need be. Readers, and whoever comes
-// after a crash, of the machine too, find the old content or the new one: the
-// content is on the disk before it gets its name (rename(2) orders nothing).
+// Write replaces a file, and creates its folder if needed. Readers find the old content or the new one, also after a crash of the machine:
+// the content is flushed to disk before the file gets its name (rename(2) guarantees no order).
 func Write(path string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -27,7 +26,7 @@ func Write(path string, content []byte, mode fs.FileMode) error {
 }
 
 func writeSynced(path string, content []byte, mode fs.FileMode) error {
-	// One that an interrupted run left may have another mode.
+	// A file that an interrupted run left may have another mode.
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -16,7 +16,7 @@ func TestWrite(t *testing.T) {
 		}
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != content {
-			t.Errorf("it reads %q, want %q: %v", got, content, err)
+			t.Errorf("read %q, want %q: %v", got, content, err)
 		}
 	}
 	info, err := os.Stat(path)
@@ -24,11 +24,11 @@ func TestWrite(t *testing.T) {
 		t.Errorf("mode %v: %v", info.Mode(), err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-		t.Errorf("the folder holds %v: %v", left, err)
+		t.Errorf("the folder contains %v: %v", left, err)
 	}
 }
 
-// A secret must not take over the mode of what a run that was killed left.
+// A secret must not get the mode of a file that a killed run left.
 func TestWriteAfterAKilledRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "admin.key")

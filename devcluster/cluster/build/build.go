@@ -1,5 +1,5 @@
-// Package build compiles Kubernetes from the nested Go module, once, and again
-// only when that module's files or the Go release changed.
+// Package build compiles Kubernetes from the nested Go module. It compiles again only if the files of that module or the Go release
+// changed.
 package build
 
 import (
@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// usual is what people are told the first build takes, on two cores.
+	// usual is the duration of a build, as shown to the user.
 	usual = "about 5 minutes on two cores the first time, seconds once the Go build cache is warm"
-	// reportEvery is how often a running build says that it is alive.
+	// reportEvery is how often a running build reports its duration.
 	reportEvery = 15 * time.Second
 )
 
@@ -37,8 +37,7 @@ type Binaries struct {
 	Version    string // of Kubernetes, like v1.36.1
 }
 
-// Ensure returns the binaries, compiling them first if need be. Two at once do
-// not compile twice: the second waits for the first.
+// Ensure returns the binaries, and compiles them first if needed. If two processes call it at once, the second waits for the first.
 func Ensure(ctx context.Context, module, out string, progress io.Writer) (Binaries, error) {
 	version, err := kubernetesVersion(filepath.Join(module, "go.mod"))
 	if err != nil {
@@ -85,7 +84,7 @@ func compile(ctx context.Context, module string, b Binaries, progress io.Writer)
 	reporting, stop := context.WithCancel(ctx)
 	var reporter sync.WaitGroup
 	reporter.Go(func() { report(reporting, progress) })
-	defer reporter.Wait() // nothing is written to progress after the build
+	defer reporter.Wait() // report must not write to progress after the build
 	defer stop()
 	if err := goBuild(ctx, module, b.Pause, "./pause", nil); err != nil {
 		return err
@@ -93,7 +92,7 @@ func compile(ctx context.Context, module string, b Binaries, progress io.Writer)
 	return goBuild(ctx, module, b.Kubernetes, ".", versionFlags(b.Version))
 }
 
-// report says from time to time that the build goes on.
+// report reports from time to time that the build is still running.
 func report(ctx context.Context, progress io.Writer) {
 	begun := time.Now()
 	tick := time.NewTicker(reportEvery)
@@ -108,11 +107,10 @@ func report(ctx context.Context, progress io.Writer) {
 	}
 }
 
-// goBuild compiles beside the target and then takes its place, so that a
-// running cluster keeps the binary it was started from.
+// goBuild compiles into a temporary file and renames it, so that a running cluster keeps the binary it was started from.
 func goBuild(ctx context.Context, module, target, pkg string, linkerFlags []string) error {
 	temporary, work := target+".new", target+".work"
-	// Interrupted, go leaves its working folder behind: 150 MB at the end.
+	// An interrupted go command leaves its working folder: up to 150 MB.
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755)); err != nil {
 		return fmt.Errorf("build Kubernetes: %w", err)
 	}
@@ -136,8 +134,7 @@ func goBuild(ctx context.Context, module, target, pkg string, linkerFlags []stri
 	return nil
 }
 
-// versionFlags stamp the release into the binary; without them clients read a
-// version that they cannot parse.
+// versionFlags return the linker flags that set the release in the binary. Without them, clients receive a version that they cannot parse.
 func versionFlags(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	packages := []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
@@ -151,8 +148,7 @@ func versionFlags(version string) []string {
 	return flags
 }
 
-// fingerprint identifies what a build depends on: the module's files and the
-// Go release that compiles them.
+// fingerprint identifies the inputs of a build: the module's files and the Go release that compiles them.
 func fingerprint(ctx context.Context, module string) (string, error) {
 	sum := sha256.New()
 	command := exec.CommandContext(ctx, "go", "env", "GOVERSION", "GOOS", "GOARCH")
@@ -162,7 +158,7 @@ func fingerprint(ctx context.Context, module string) (string, error) {
 		return "", errors.New("build Kubernetes: no go command on PATH: install Go, then run this again")
 	}
 	if err != nil {
-		return "", fmt.Errorf("build Kubernetes: ask go for its version: %w", err)
+		return "", fmt.Errorf("build Kubernetes: get the version of go: %w", err)
 	}
 	sum.Write(toolchain)
 	files, err := sources(module)
@@ -180,7 +176,7 @@ func fingerprint(ctx context.Context, module string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sources are the files of the module that end up in a binary, sorted.
+// sources returns the module's files that are compiled into a binary, sorted.
 func sources(module string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(module, func(path string, entry fs.DirEntry, err error) error {
@@ -214,7 +210,7 @@ func kubernetesVersion(gomod string) (string, error) {
 func read(file string) string {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return "" // not there yet: the same as never built
+		return "" // the file does not exist before the first build
 	}
 	return string(content)
 }

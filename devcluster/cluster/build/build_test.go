@@ -16,11 +16,11 @@ func TestFingerprintFollowsWhatTheBinaryIsMadeOf(t *testing.T) {
 		content string
 		rebuild bool
 	}{
-		"a changed source file":      {file: "main.go", content: "package main // changed", rebuild: true},
-		"a new source file":          {file: "sub/new.go", content: "package sub", rebuild: true},
-		"another release in go.mod":  {file: "go.mod", content: "module m // changed", rebuild: true},
-		"a test is not in a binary":  {file: "main_test.go", content: "package main", rebuild: false},
-		"neither is a note for folk": {file: "README.md", content: "hello", rebuild: false},
+		"a changed source file":     {file: "main.go", content: "package main // changed", rebuild: true},
+		"a new source file":         {file: "sub/new.go", content: "package sub", rebuild: true},
+		"another release in go.mod": {file: "go.mod", content: "module m // changed", rebuild: true},
+		"a test is not in a binary": {file: "main_test.go", content: "package main", rebuild: false},
+		"neither is documentation":  {file: "README.md", content: "hello", rebuild: false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -40,8 +40,7 @@ func TestFingerprintFollowsWhatTheBinaryIsMadeOf(t *testing.T) {
 	}
 }
 
-// Interrupted, go leaves what it has compiled so far where it was told to put it.
-// Not parallel: another one is put on PATH.
+// An interrupted go command leaves its work in GOTMPDIR. Not parallel: the test puts another go on PATH.
 func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go", "#!/bin/sh\nmkdir \"$GOTMPDIR/go-build1\" && : >\"$GOTMPDIR/go-build1/link\" && kill -INT $$\n")
@@ -51,7 +50,7 @@ func TestAnInterruptedBuildLeavesNothing(t *testing.T) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	out := t.TempDir()
 	if err := goBuild(t.Context(), t.TempDir(), filepath.Join(out, "kubernetes"), ".", nil); err == nil || !strings.Contains(err.Error(), "interrupt") {
-		t.Errorf("error %v, want one that says that it was interrupted", err)
+		t.Errorf("error %v, want one about the interrupt", err)
 	}
 	if left, err := os.ReadDir(out); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, %v", left, err)

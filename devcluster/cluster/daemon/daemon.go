@@ -1,9 +1,7 @@
-// Package daemon keeps programs running in the background after the launcher
-// has ended, and finds them again at its next run.
+// Package daemon runs programs in the background after the launcher has ended, and finds them at its next run.
 //
-// What runs is remembered in one file per program. A process counts as the one
-// remembered only if its number, its start time and the machine's boot agree, so
-// a stale file never makes us signal a stranger.
+// One file records each running program. A process counts as the recorded one only if its number, its start time and the machine's boot
+// match. So an old file never makes the launcher signal another process.
 package daemon
 
 import (
@@ -31,20 +29,20 @@ type Spec struct {
 	Name string
 	Args []string // the first is the program's path
 	Env  []string // KEY=VALUE, all it gets
-	// Inputs is whatever else the program was started for, its configuration above
-	// all: a running one is started anew when it differs. Order does not matter.
+	// Inputs are further inputs of the program, above all its configuration. If they differ, a running program is restarted. Order does not
+	// matter.
 	Inputs []string
 	// Log is the file its output is appended to.
 	Log string
-	// OwnMachine gives the program, as process 1, process, mount, network, IPC and
-	// host name namespaces of its own. Linux and root only.
+	// OwnMachine gives the program its own process, mount, network, IPC and host name namespaces, in which it is process 1. Linux and root
+	// only.
 	OwnMachine bool
-	// Ready is called once it has been started, with a pipe to its standard
-	// input, which is closed afterwards. Nil: it gets no input.
+	// Ready is called after the start of the program, with a pipe to its standard input, which is closed afterwards. If nil, the program
+	// gets no input.
 	Ready func(pid int, input *os.File) error
 }
 
-// hash tells whether a running program was started as the spec says.
+// hash identifies the spec. A running program with another hash was started from another spec.
 func (s Spec) hash() string {
 	sum := sha256.New()
 	for _, part := range slices.Concat([]string{s.Name, s.Log}, s.Args, s.Env, slices.Sorted(slices.Values(s.Inputs))) {
@@ -64,13 +62,13 @@ type Process struct {
 	Log     string    `json:"log"`
 }
 
-// Keeper remembers programs in a folder.
+// Keeper records the running programs in a folder.
 type Keeper struct {
 	Dir string
 }
 
-// Ensure starts the program unless it runs already as the spec says. One that
-// runs otherwise is stopped first, with the grace given.
+// Ensure starts the program unless it already runs with this spec. A program that runs with another spec is stopped first, with the given
+// grace.
 func (k Keeper) Ensure(ctx context.Context, spec Spec, grace time.Duration) (started bool, err error) {
 	running, alive, err := k.Find(spec.Name)
 	if err != nil {
@@ -87,7 +85,7 @@ func (k Keeper) Ensure(ctx context.Context, spec Spec, grace time.Duration) (sta
 	return true, k.start(ctx, spec)
 }
 
-// Find returns the remembered program and whether it still runs.
+// Find returns the recorded program and whether it still runs.
 func (k Keeper) Find(name string) (Process, bool, error) {
 	var p Process
 	content, err := os.ReadFile(k.file(name))
@@ -98,13 +96,13 @@ func (k Keeper) Find(name string) (Process, bool, error) {
 		return p, false, fmt.Errorf("find %s: %w", name, err)
 	}
 	if err := json.Unmarshal(content, &p); err != nil {
-		// A launcher that died while writing: whatever it started has to be found by name.
-		return p, false, fmt.Errorf("find %s: %s is damaged (%w): end that process by hand and remove the file", name, k.file(name), err)
+		// The launcher died while it wrote the file: the user must find the process by name.
+		return p, false, fmt.Errorf("find %s: %s is damaged (%w): kill the process by hand and remove the file", name, k.file(name), err)
 	}
 	return p, p.alive(), nil
 }
 
-// List returns what is remembered, by name.
+// List returns the recorded programs, sorted by name.
 func (k Keeper) List() ([]Process, error) {
 	entries, err := os.ReadDir(k.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -125,8 +123,7 @@ func (k Keeper) List() ([]Process, error) {
 	return all, nil
 }
 
-// Stop ends the program: it is asked to, and killed when the grace is over; a
-// grace of 0 kills it at once. It returns when the process is gone.
+// Stop terminates the program, and kills it when the grace is over. A grace of 0 kills it at once. It returns when the process has ended.
 func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) error {
 	p, alive, err := k.Find(name)
 	if err != nil {
@@ -142,9 +139,9 @@ func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) erro
 		if err := signalProcess(p.PID, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("kill %s: %w", name, err)
 		}
-		// It ends also when we are interrupted; what it holds must be free after us.
+		// The wait continues also after an interrupt: the resources of the process must be free when the launcher ends.
 		if p.outlives(context.WithoutCancel(ctx), killWait) {
-			return fmt.Errorf("kill %s: process %d still there after %s: it hangs in the kernel", name, p.PID, killWait)
+			return fmt.Errorf("kill %s: process %d still exists after %s: it hangs in the kernel, restart the machine", name, p.PID, killWait)
 		}
 	}
 	if err := os.Remove(k.file(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -153,12 +150,10 @@ func (k Keeper) Stop(ctx context.Context, name string, grace time.Duration) erro
 	return nil
 }
 
-// killWait bounds how long a killed process, with all that it takes along, may
-// need to vanish.
+// killWait bounds how long a killed process and its children may need to end.
 const killWait = 30 * time.Second
 
-// outlives waits for the process to end, at most that long, and tells whether
-// it is still there.
+// outlives waits for the process to end, at most for the limit, and reports whether it still exists.
 func (p Process) outlives(ctx context.Context, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -190,7 +185,7 @@ func (k Keeper) start(ctx context.Context, spec Spec) error {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	defer log.Close()
-	// It goes on when we end.
+	// The program continues to run after the launcher ends.
 	command := exec.CommandContext(context.WithoutCancel(ctx), spec.Args[0], spec.Args[1:]...)
 	command.Env, command.Stdout, command.Stderr = spec.Env, log, log
 	command.SysProcAttr = processAttributes(spec.OwnMachine)
@@ -207,7 +202,7 @@ func (k Keeper) start(ctx context.Context, spec Spec) error {
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", spec.Name, err)
 	}
-	// Collects the process if it ends while we live; how it ended is in its log.
+	// Reap the process if it ends while the launcher runs. Its log says how it ended.
 	go func() { _ = command.Wait() }()
 	if err := k.remember(spec, command.Process.Pid); err != nil {
 		return errors.Join(err, command.Process.Kill())
@@ -224,21 +219,21 @@ func (k Keeper) start(ctx context.Context, spec Spec) error {
 func (k Keeper) remember(spec Spec, pid int) error {
 	start, running := startTime(pid)
 	if !running {
-		return fmt.Errorf("start %s: it ended at once%s", spec.Name, Tail(spec.Log))
+		return fmt.Errorf("start %s: the process ended immediately%s", spec.Name, Tail(spec.Log))
 	}
 	content, err := json.Marshal(Process{
 		Name: spec.Name, PID: pid, Start: start, Boot: bootID(), Hash: spec.hash(), Started: time.Now().UTC(), Log: spec.Log,
 	})
 	if err != nil {
-		return fmt.Errorf("remember %s: %w", spec.Name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
 	if err := atomicfile.Write(k.file(spec.Name), content, 0o644); err != nil {
-		return fmt.Errorf("remember %s: %w", spec.Name, err)
+		return fmt.Errorf("record %s: %w", spec.Name, err)
 	}
 	return nil
 }
 
-// Tail is the end of a log for an error message: its name and last lines.
+// Tail returns the name and the last lines of a log, for an error message.
 func Tail(log string) string {
 	const lines, bytes = 5, 16 << 10
 	content, err := readEnd(log, bytes)
@@ -249,8 +244,7 @@ func Tail(log string) string {
 	return fmt.Sprintf("; the end of %s:\n  %s", log, strings.Join(all[max(0, len(all)-lines):], "\n  "))
 }
 
-// readEnd reads at most so many last bytes: logs of a cluster that has run for
-// long are big.
+// readEnd reads at most the last limit bytes: the logs of an old cluster are large.
 func readEnd(path string, limit int64) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

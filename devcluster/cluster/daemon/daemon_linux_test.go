@@ -48,7 +48,7 @@ func TestEnsureStartsOnceAndAgainWhenItDied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := k.List(); err != nil || len(all) != 0 {
-		t.Errorf("%d programs are remembered after the stop: %v", len(all), err)
+		t.Errorf("%d programs are recorded after the stop: %v", len(all), err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestEnsureReplacesWhatRunsDifferently(t *testing.T) {
 	}
 }
 
-// Whoever presses Ctrl-C while a program is being stopped wants it stopped.
+// A program is stopped also if the user presses Ctrl-C meanwhile.
 func TestStopFinishesWhenInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, grace := range map[string]time.Duration{"killed at once": 0, "asked first": time.Minute} {
@@ -95,18 +95,18 @@ func TestStopFinishesWhenInterrupted(t *testing.T) {
 	}
 }
 
-// People clone into folders with any name; a program that is not listed is not stopped.
+// A repository may be in a folder with any name. A program that is not listed is not stopped.
 func TestListInAFolderWithAPatternForAName(t *testing.T) {
 	t.Parallel()
 	k := Keeper{Dir: filepath.Join(t.TempDir(), "mysql [2]", "run")}
 	if all, err := k.List(); err != nil || len(all) != 0 {
-		t.Fatalf("%d programs are remembered in a folder that is not there: %v", len(all), err)
+		t.Fatalf("%d programs are recorded in a folder that does not exist: %v", len(all), err)
 	}
 	if _, err := k.Ensure(t.Context(), sleeper(t.TempDir(), "600"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := k.List(); err != nil || len(all) != 1 {
-		t.Errorf("%d programs are remembered, want 1: %v", len(all), err)
+		t.Errorf("%d programs are recorded, want 1: %v", len(all), err)
 	}
 	if err := k.Stop(t.Context(), "sleeper", 0); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// The number of a process that ended is handed out again sooner or later.
+// The kernel reuses the number of a process that has ended.
 func TestStopLeavesAStrangerWithTheSameNumberAlone(t *testing.T) {
 	t.Parallel()
 	k := Keeper{Dir: t.TempDir()}
@@ -148,7 +148,7 @@ func TestStopLeavesAStrangerWithTheSameNumberAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !stranger.alive() {
-		t.Error("a process that only shares the number was killed")
+		t.Error("another process with the same number was killed")
 	}
 	if err := signalProcess(stranger.PID, 9); err != nil {
 		t.Fatal(err)

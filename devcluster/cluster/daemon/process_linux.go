@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// processAttributes cuts the program loose from the launcher's terminal.
+// processAttributes detaches the program from the launcher's terminal.
 func processAttributes(ownMachine bool) *syscall.SysProcAttr {
 	attributes := &syscall.SysProcAttr{Setsid: true}
 	if ownMachine {
@@ -25,8 +25,7 @@ func signalProcess(pid int, signal syscall.Signal) error {
 	return nil
 }
 
-// startTime reads when a process started, and whether it runs: one that has
-// ended and waits to be collected does not.
+// startTime returns when a process started, and whether it runs. A process that has ended but was not yet reaped does not run.
 func startTime(pid int) (uint64, bool) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -35,10 +34,9 @@ func startTime(pid int) (uint64, bool) {
 	return parseStat(string(content))
 }
 
-// parseStat reads /proc/PID/stat (proc(5)): the name, in parentheses, may hold
-// anything; behind it the state is field 3, the number of threads field 20 and
-// the start time field 22. A killed process counts as ended when its last thread
-// has: its first one may be a zombie while others still hold files and ports.
+// parseStat reads /proc/PID/stat (proc(5)). The name, in parentheses, may contain anything. After it, the state is field 3, the number of
+// threads field 20 and the start time field 22. A killed process has ended when its last thread has: the first thread may be a zombie while
+// others still hold files and ports.
 func parseStat(stat string) (uint64, bool) {
 	_, rest, found := cutLast(stat, ")")
 	fields := strings.Fields(rest)

@@ -4,8 +4,7 @@ package daemon
 
 import "syscall"
 
-// The launcher refuses to run elsewhere than on Linux before it gets here;
-// these let it compile, to say so.
+// The launcher runs only on Linux and refuses to run elsewhere before it calls these functions. They let it compile there.
 
 func processAttributes(bool) *syscall.SysProcAttr { return nil }
 

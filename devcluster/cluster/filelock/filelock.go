@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package filelock keeps two launchers from working on the same files.
+// Package filelock prevents two launchers from working on the same files.
 package filelock
 
 import (
@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Acquire locks the file, making it if need be, and returns what unlocks it.
-// While another holds the lock it waits until the context ends, having called
-// waiting once. The kernel releases the lock of a process that dies.
+// Acquire locks the file, which it creates if needed, and returns the function that unlocks it. While another process holds the lock, it
+// calls waiting once and waits until the context ends. The kernel releases the lock of a process that dies.
 func Acquire(ctx context.Context, path string, waiting func()) (func(), error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("lock %s: %w", path, err)

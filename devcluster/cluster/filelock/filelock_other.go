@@ -1,6 +1,6 @@
 //go:build !unix
 
-// Package filelock keeps two launchers from working on the same files.
+// Package filelock prevents two launchers from working on the same files.
 package filelock
 
 import (
@@ -8,6 +8,6 @@ import (
 	"errors"
 )
 
-// Acquire does nothing here: the launcher, which needs Linux, refuses to run
-// before it gets this far, and this lets it compile, to say so.
+// Acquire does nothing here. The launcher runs only on Linux and refuses to run elsewhere before it calls this function, which lets it
+// compile there.
 func Acquire(context.Context, string, func()) (func(), error) { return nil, errors.ErrUnsupported }

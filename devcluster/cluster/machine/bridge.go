@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 
-// bridgeCommands, for "ip -batch", make the bridge that nodes are plugged into.
+// bridgeCommands returns the commands, for "ip -batch", that create the bridge of the nodes.
 func bridgeCommands(n plan.Network) string {
 	return fmt.Sprintf(`link add %[1]s address %[2]s type bridge
 addr add %[3]s/%[4]d dev %[1]s
@@ -21,54 +21,52 @@ link set %[1]s up
 // maxMark is a little less than the kernel's limit for an interface's alias.
 const maxMark = 250
 
-// mark is what a bridge carries as its alias: the folder of its cluster, or the
-// end of a very long one.
+// mark returns the alias of the bridge of the cluster in the folder: the folder, or the end of a very long one.
 func mark(dir string) string {
 	return strings.ToValidUTF8(dir[max(0, len(dir)-maxMark):], "")
 }
 
-// Ownership tells whose a cluster network is on this machine.
+// Ownership describes which cluster on this machine uses a cluster network.
 type Ownership struct {
-	Exists bool   // its bridge is there
-	Owner  string // the folder of the cluster that made it; empty if its launcher died before it said so
+	Exists bool   // its bridge exists
+	Owner  string // the folder of the cluster that created it; empty if its launcher died before it set the alias
 }
 
-// Foreign tells whether the network is another cluster's. A restart of the
-// machine takes bridges away, and whoever is up first then gets the addresses.
+// Foreign reports whether the network belongs to another cluster. A restart of the machine removes bridges, and the first cluster that
+// starts then gets the addresses.
 func (o Ownership) Foreign(dir string) bool {
 	return o.Exists && o.Owner != "" && o.Owner != mark(dir)
 }
 
-// Owned tells whether the network is surely the cluster's in the folder.
+// Owned reports whether the network certainly belongs to the cluster in the folder.
 func (o Ownership) Owned(dir string) bool { return o.Exists && o.Owner == mark(dir) }
 
-// OwnershipOf finds out whose the network is.
+// OwnershipOf returns the owner of the network.
 func OwnershipOf(ctx context.Context, n plan.Network) (Ownership, error) {
 	if _, err := net.InterfaceByName(n.Bridge()); err != nil {
-		return Ownership{}, nil //nolint:nilerr // there is none
+		return Ownership{}, nil //nolint:nilerr // there is no bridge
 	}
 	output, err := Output(ctx, "", "ip", "-json", "link", "show", "dev", n.Bridge())
 	if _, gone := net.InterfaceByName(n.Bridge()); err != nil && gone != nil {
-		return Ownership{}, nil //nolint:nilerr // there is none any more
+		return Ownership{}, nil //nolint:nilerr // the bridge no longer exists
 	}
 	if err != nil {
-		return Ownership{}, fmt.Errorf("find out whose bridge %s is: %w", n.Bridge(), err)
+		return Ownership{}, fmt.Errorf("find the owner of bridge %s: %w", n.Bridge(), err)
 	}
 	var links []struct {
 		Alias string `json:"ifalias"`
 	}
 	if err := json.Unmarshal([]byte(output), &links); err != nil {
-		return Ownership{}, fmt.Errorf("find out whose bridge %s is: ip answered %q: %w", n.Bridge(), output, err)
+		return Ownership{}, fmt.Errorf("find the owner of bridge %s: unexpected output of ip %q: %w", n.Bridge(), output, err)
 	}
 	if len(links) != 1 {
-		return Ownership{}, fmt.Errorf("find out whose bridge %s is: ip answered %q", n.Bridge(), output)
+		return Ownership{}, fmt.Errorf("find the owner of bridge %s: unexpected output of ip %q", n.Bridge(), output)
 	}
 	return Ownership{Exists: true, Owner: links[0].Alias}, nil
 }
 
-// EnsureBridge makes the bridge of the cluster in the folder, unless it is there,
-// and marks it as that cluster's. One of another cluster is an error. Callers
-// keep each other out, with a lock.
+// EnsureBridge creates the bridge of the cluster in the folder, unless it exists, and marks it as that cluster's. It returns an error if
+// the bridge belongs to another cluster. Callers must hold a lock.
 func EnsureBridge(ctx context.Context, n plan.Network, dir string) error {
 	found, err := OwnershipOf(ctx, n)
 	if err != nil || found.Owned(dir) {

@@ -14,20 +14,17 @@ import (
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// removeWait bounds the wait for the kernel to let go of a control group whose
-// processes have just died.
+// removeWait bounds the wait until the kernel allows the removal of a control group whose processes have just died.
 const removeWait = 10 * time.Second
 
-// CgroupV1 tells whether control groups are of version 1, or of both versions
-// with the controllers on version 1.
+// CgroupV1 reports whether control groups are of version 1, or of both versions with the controllers on version 1.
 func CgroupV1() bool {
 	_, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers"))
 	return err != nil
 }
 
-// hierarchies are the roots of all mounted control-group hierarchies, read from
-// /proc/mounts: one for version 2, several for version 1, and both where the
-// versions are mixed.
+// hierarchies returns the roots of all mounted control-group hierarchies, from the content of /proc/mounts: one for version 2, several for
+// version 1, and both if the versions are mixed.
 func hierarchies(mounts string) []string {
 	var roots []string
 	for line := range strings.Lines(mounts) {
@@ -51,8 +48,7 @@ func mountedHierarchies() ([]string, error) {
 	return list, nil
 }
 
-// EnsureCgroup makes the control group in every hierarchy, with the controllers
-// usable in it: kubelet wants its root to exist.
+// EnsureCgroup creates the control group in every hierarchy and enables its controllers: kubelet requires that its root exists.
 func EnsureCgroup(group string) error {
 	roots, err := mountedHierarchies()
 	if err != nil {
@@ -95,8 +91,8 @@ func ensureIn(root, group string) error {
 	return nil
 }
 
-// inheritCPUs fills in what a new version 1 cpuset group lacks: without CPUs
-// and memory nodes nothing can run in it (cgroups(7), cpuset).
+// inheritCPUs fills in the missing values of a new version 1 cpuset group: without CPUs and memory nodes no process can run in it
+// (cgroups(7), cpuset).
 func inheritCPUs(parent, dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		have, err := os.ReadFile(filepath.Join(dir, file))
@@ -120,7 +116,7 @@ func inheritCPUs(parent, dir string) error {
 	return nil
 }
 
-// delegate lets a version 2 group's children use every controller it has.
+// delegate enables all controllers of a version 2 group for its children.
 func delegate(dir string) error {
 	available, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -134,9 +130,8 @@ func delegate(dir string) error {
 	return nil
 }
 
-// vacate moves the processes of a version 2 group into a child. A group below
-// the real root, as the root of a container is, may not have processes and
-// delegate controllers at once (cgroups(7), "no internal processes").
+// vacate moves the processes of a version 2 group into a child. A group below the real root, such as the root of a container, may not have
+// processes and delegate controllers at the same time (cgroups(7), "no internal processes").
 func vacate(root string) error {
 	if _, err := os.Stat(filepath.Join(root, "cgroup.type")); errors.Is(err, fs.ErrNotExist) {
 		return nil // the real root
@@ -158,8 +153,7 @@ func vacate(root string) error {
 	return nil
 }
 
-// RemoveCgroup removes the control group and all below it from every hierarchy.
-// Its processes must have died.
+// RemoveCgroup removes the control group and all groups below it from every hierarchy. Their processes must have ended.
 func RemoveCgroup(ctx context.Context, group string) error {
 	roots, err := mountedHierarchies()
 	if err != nil {
@@ -180,8 +174,7 @@ func RemoveCgroup(ctx context.Context, group string) error {
 	return nil
 }
 
-// removeTree removes the groups from the leaves up. The files in them are the
-// kernel's and go with them.
+// removeTree removes the groups from the leaves up. The kernel removes the files in them.
 func removeTree(top string) error {
 	var dirs []string
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {

@@ -11,12 +11,12 @@ import (
 // overlayMagic is the type of overlay filesystems (statfs(2)).
 const overlayMagic = 0x794c7630
 
-// Snapshotter is the containerd snapshotter for a folder: overlayfs, except on
-// an overlay, as in a container, where another cannot be put on top.
+// Snapshotter returns the containerd snapshotter for a folder: overlayfs, or native if the folder is on an overlay, as in a container,
+// because overlays do not stack.
 func Snapshotter(dir string) (string, error) {
 	var info syscall.Statfs_t
 	if err := syscall.Statfs(dir, &info); err != nil {
-		return "", fmt.Errorf("look at the filesystem of %s: %w", dir, err)
+		return "", fmt.Errorf("find the filesystem type of %s: %w", dir, err)
 	}
 	if info.Type == overlayMagic {
 		return "native", nil
@@ -24,7 +24,7 @@ func Snapshotter(dir string) (string, error) {
 	return "overlayfs", nil
 }
 
-// OOMScore is our own out-of-memory score adjustment (proc(5)).
+// OOMScore returns the out-of-memory score adjustment of this process (proc(5)).
 func OOMScore() int {
 	content, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -37,11 +37,10 @@ func OOMScore() int {
 	return score
 }
 
-// wantedFiles is what kubelet asks for by default.
+// wantedFiles is the number of open files that kubelet requests by default.
 const wantedFiles = 1000000
 
-// MaxFiles is how many open files kubelet may ask for: raising the limit needs
-// CAP_SYS_RESOURCE.
+// MaxFiles returns how many open files kubelet may request: a higher limit needs CAP_SYS_RESOURCE.
 func MaxFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -4,10 +4,9 @@ package machine
 
 import "errors"
 
-// The launcher refuses to run elsewhere than on Linux before it gets here;
-// these let it compile, to say so.
+// The launcher runs only on Linux and refuses to run elsewhere before it calls these functions. They let it compile there.
 
-// Snapshotter cannot be answered here.
+// Snapshotter is not supported here.
 func Snapshotter(string) (string, error) { return "", errors.ErrUnsupported }
 
 // OOMScore is 0 here.

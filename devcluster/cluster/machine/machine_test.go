@@ -46,7 +46,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Whoever presses Ctrl-C while packages are being installed must not be left with half of one.
+// If the user presses Ctrl-C during the installation of packages, the installation must end cleanly.
 func TestAnInterruptedCommandEndsInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func TestAnInterruptedCommandEndsInOrder(t *testing.T) {
 	for started := false; !started; {
 		select {
 		case err := <-done:
-			t.Fatalf("it ended by itself: %v", err)
+			t.Fatalf("it ended before the interrupt: %v", err)
 		case <-tick.C:
 			_, err := os.Stat(filepath.Join(dir, "started"))
 			started = err == nil
@@ -71,12 +71,11 @@ func TestAnInterruptedCommandEndsInOrder(t *testing.T) {
 		t.Error("an interrupted command counts as done")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ended")); err != nil {
-		t.Errorf("it was killed before it was done: %v", err)
+		t.Errorf("it was killed before it ended: %v", err)
 	}
 }
 
-// A second clone installs packages too, or the machine does its daily update.
-// Not parallel: another one is put on PATH.
+// A second clone installs packages, too, or the machine does its daily update. Not parallel: the test puts another apt-get on PATH.
 func TestAptGetWaitsForAnother(t *testing.T) {
 	dir := t.TempDir()
 	const script = `#!/bin/sh
@@ -112,12 +111,12 @@ wg0	0000FC0A	00000000	0001	0	0	0	0000FFFF	0	0	0
 	for _, p := range got {
 		list = append(list, p.String())
 	}
-	// The default route covers everything and claims nothing.
+	// The default route is left out, because it would overlap everything.
 	if diff := cmp.Diff([]string{"10.250.0.0/24", "10.252.0.0/16"}, list); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := parseRoutes("heading\neth0 zz 0 0 0 0 0 zz\n"); err == nil {
-		t.Error("a table that is none was read")
+		t.Error("an invalid table was read")
 	}
 }
 
@@ -153,7 +152,7 @@ func TestPartitionRules(t *testing.T) {
 	}
 }
 
-// Only our own rules are taken out again.
+// Only this package's own rules are removed.
 func TestRemovals(t *testing.T) {
 	t.Parallel()
 	const rules = `-P PREROUTING ACCEPT
@@ -190,10 +189,10 @@ func TestOwnership(t *testing.T) {
 		dir            string
 		foreign, owned bool
 	}{
-		"no bridge is nobody's": {dir: "/a/.dev"},
-		"our own":               {found: Ownership{Exists: true, Owner: "/a/.dev"}, dir: "/a/.dev", owned: true},
-		"another clone's":       {found: Ownership{Exists: true, Owner: "/b/.dev"}, dir: "/a/.dev", foreign: true},
-		"one without a mark is nobody's for sure":  {found: Ownership{Exists: true}, dir: "/a/.dev"},
+		"no bridge has no owner":                   {dir: "/a/.dev"},
+		"our own":                                  {found: Ownership{Exists: true, Owner: "/a/.dev"}, dir: "/a/.dev", owned: true},
+		"another clone's":                          {found: Ownership{Exists: true, Owner: "/b/.dev"}, dir: "/a/.dev", foreign: true},
+		"one without a mark has no known owner":    {found: Ownership{Exists: true}, dir: "/a/.dev"},
 		"a folder longer than the kernel's limit":  {found: Ownership{Exists: true, Owner: mark(long)}, dir: long, owned: true},
 		"another one, as long, in the same folder": {found: Ownership{Exists: true, Owner: mark(long)}, dir: long + "2", foreign: true},
 	}
@@ -233,7 +232,7 @@ func TestHierarchies(t *testing.T) {
 	}
 }
 
-// A new cpuset group has no CPUs, and nothing runs in it before it has.
+// A new cpuset group has no CPUs, and no process can run in it before it gets some.
 func TestInheritCPUs(t *testing.T) {
 	t.Parallel()
 	parent, dir := t.TempDir(), t.TempDir()

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// MountsBelow are the folders at or below dir on which something is mounted, as
-// this machine sees it. Removing dir with all that is in it would go through a
-// bind mount and take what is on the other side.
+// MountsBelow returns the mount points at or below dir. A recursive removal of dir would follow a bind mount and delete the files on the
+// other side.
 func MountsBelow(dir string) ([]string, error) {
 	path, err := filepath.EvalSymlinks(dir)
 	if os.IsNotExist(err) {
@@ -20,7 +19,7 @@ func MountsBelow(dir string) ([]string, error) {
 	}
 	table, err := os.ReadFile("/proc/thread-self/mounts")
 	if os.IsNotExist(err) {
-		return nil, nil // no Linux, no mounts of ours
+		return nil, nil // not Linux: a dev cluster has no mounts
 	}
 	if err != nil {
 		return nil, fmt.Errorf("find mounts below %s: %w", dir, err)
@@ -28,8 +27,7 @@ func MountsBelow(dir string) ([]string, error) {
 	return mountsBelow(string(table), path), nil
 }
 
-// mountsBelow reads a table of mounts (proc_pid_mounts(5)), which writes blanks
-// and backslashes in names as octal numbers.
+// mountsBelow reads a table of mounts (proc_pid_mounts(5)), which writes blanks and backslashes in names as octal numbers.
 func mountsBelow(table, dir string) []string {
 	octal := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var found []string

@@ -15,26 +15,25 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 
-// uplink is the name of a node's end of its cable to the bridge.
+// uplink is the name of the veth interface inside a node.
 const uplink = "eth0"
 
-// partitionMark tells our firewall rules from those of kube-proxy.
+// partitionMark distinguishes this package's firewall rules from those of kube-proxy.
 const partitionMark = "devcluster-partition"
 
-// plugCommands make a node's cable and the way to its pods.
+// plugCommands return the commands that create a node's veth pair and the route to its pods.
 func plugCommands(n plan.Network, node plan.Node, pid int) string {
 	cable := fmt.Sprintf("link add %s type veth peer name %s address %s netns %d\n", node.Link, uplink, node.MAC, pid)
 	return cable + routeCommands(n, node)
 }
 
-// routeCommands plug the cable into the bridge and send the node's pods'
-// addresses through it. They can be repeated.
+// routeCommands return the commands that attach the veth interface to the bridge and route the node's pod addresses through it. They can be
+// repeated.
 func routeCommands(n plan.Network, node plan.Node) string {
 	return fmt.Sprintf("link set %s master %s up\nroute replace %s via %s\n", node.Link, n.Bridge(), node.Pods, node.Address)
 }
 
-// insideCommands set up the network inside a node: its address, and the ways to
-// the pods of all nodes there may ever be.
+// insideCommands return the commands that set up the network inside a node: its address, and the routes to the pods of all possible nodes.
 func insideCommands(n plan.Network, node plan.Node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "link set lo up\naddr add %s/%d dev %s\nlink set %s up\n", node.Address, n.Nodes().Bits(), uplink, uplink)
@@ -46,14 +45,13 @@ func insideCommands(n plan.Network, node plan.Node) string {
 	return b.String()
 }
 
-// forwardRule lets packets pass from node to node over the bridge.
+// forwardRule returns the iptables command for the rule that accepts packets from node to node over the bridge.
 func forwardRule(n plan.Network, operation string) []string {
 	return []string{iptables, "-w", "10", operation, "FORWARD", "-i", n.Bridge(), "-o", n.Bridge(), "-j", "ACCEPT"}
 }
 
-// AllowForwarding opens this machine's firewall between the nodes if it is
-// closed: where br_netfilter is loaded the rules for routed packets hold for
-// bridged ones too, and container engines set their policy to DROP.
+// AllowForwarding opens this machine's firewall between the nodes if it is closed. With br_netfilter, the rules for routed packets also
+// apply to bridged ones, and container engines set their policy to DROP.
 func AllowForwarding(ctx context.Context, n plan.Network) error {
 	bridged, err := os.ReadFile("/proc/sys/net/bridge/bridge-nf-call-iptables")
 	if err != nil || strings.TrimSpace(string(bridged)) != "1" {
@@ -87,15 +85,15 @@ func ForgetForwarding(ctx context.Context, n plan.Network) error {
 	return nil
 }
 
-// Unplug removes the cable of a dead node. The kernel would do so by itself,
-// but not before the last connection of the node has timed out.
+// Unplug removes the veth pair of a dead node. The kernel would remove it, too, but only after the last connection of the node has timed
+// out.
 func Unplug(ctx context.Context, node plan.Node) error {
 	return removeLink(ctx, node.Link)
 }
 
 func removeLink(ctx context.Context, name string) error {
 	if _, err := net.InterfaceByName(name); err != nil {
-		return nil //nolint:nilerr // it is gone already
+		return nil //nolint:nilerr // the interface does not exist
 	}
 	err := Run(ctx, "ip", "link", "del", name)
 	if _, left := net.InterfaceByName(name); err != nil && left == nil {
@@ -106,12 +104,12 @@ func removeLink(ctx context.Context, name string) error {
 
 // Plug connects a node, given by its first process, to the bridge.
 func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
-	// The cable of an earlier life may still be there if the node died by itself.
+	// The old veth pair may still exist if the node died by itself.
 	if err := Unplug(ctx, node); err != nil {
 		return err
 	}
 	if _, err := Output(ctx, plugCommands(n, node, pid), "ip", "-batch", "-"); err != nil {
-		return fmt.Errorf("plug in %s: %w", node.Name, err)
+		return fmt.Errorf("connect %s to the bridge: %w", node.Name, err)
 	}
 	if _, err := Output(ctx, insideCommands(n, node), inNetwork(pid, "ip", "-batch", "-")...); err != nil {
 		return fmt.Errorf("set up network of %s: %w", node.Name, err)
@@ -119,24 +117,21 @@ func Plug(ctx context.Context, n plan.Network, node plan.Node, pid int) error {
 	return nil
 }
 
-// Replug plugs the cable of a running node in again, should the bridge have been
-// removed and made anew.
+// Replug connects a running node to the bridge again, in case the bridge was removed and created again.
 func Replug(ctx context.Context, n plan.Network, node plan.Node) error {
 	if _, err := Output(ctx, routeCommands(n, node), "ip", "-batch", "-"); err != nil {
-		return fmt.Errorf("plug in %s: %w", node.Name, err)
+		return fmt.Errorf("connect %s to the bridge: %w", node.Name, err)
 	}
 	return nil
 }
 
-// RouteServices sends cluster IPs through the node, whose kube-proxy translates
-// them.
+// RouteServices routes cluster IPs through the node, whose kube-proxy translates them.
 func RouteServices(ctx context.Context, n plan.Network, through plan.Node) error {
 	return Run(ctx, "ip", "route", "replace", n.Services().String(), "via", through.Address.String())
 }
 
-// partitionRules drop, without a word as a torn cable does, all traffic between
-// the node and the given others, or everything if none are given. Each rule is
-// table, chain and match.
+// partitionRules return the rules that drop all traffic between the node and the given others, or all traffic if none are given. No error
+// is sent, as with a broken network. Each rule is table, chain and match.
 func partitionRules(from []plan.Node) [][]string {
 	if len(from) == 0 {
 		return [][]string{{"raw", "PREROUTING", "-i", uplink}, {"mangle", "POSTROUTING", "-o", uplink}}
@@ -153,9 +148,8 @@ func partitionRules(from []plan.Node) [][]string {
 	return rules
 }
 
-// Partition cuts the node, given by its first process, off from others, or from
-// everything including the control plane if none are given. It replaces an
-// earlier partition of the node.
+// Partition cuts the node, given by its first process, off from others, or from everything including the control plane if none are given.
+// It replaces an earlier partition of the node.
 func Partition(ctx context.Context, pid int, from []plan.Node) error {
 	if err := Heal(ctx, pid); err != nil {
 		return err
@@ -187,8 +181,7 @@ func Heal(ctx context.Context, pid int) error {
 	return nil
 }
 
-// removals turns those lines of "iptables -S" that are ours into the arguments
-// that delete them.
+// removals turns this package's lines of "iptables -S" into the arguments that delete them.
 func removals(rules string) [][]string {
 	var list [][]string
 	for line := range strings.Lines(rules) {
@@ -200,23 +193,23 @@ func removals(rules string) [][]string {
 	return list
 }
 
-// Partitioned tells whether the node is cut off from anything.
+// Partitioned reports whether the node is cut off from any other.
 func Partitioned(ctx context.Context, pid int) (bool, error) {
 	rules, err := Output(ctx, "", inNetwork(pid, iptables, "-w", "10", "-t", "raw", "-S")...)
 	return strings.Contains(rules, partitionMark), err
 }
 
-// inNetwork runs a command in the network of a process.
+// inNetwork returns the command line that runs a command in the network of a process.
 func inNetwork(pid int, command ...string) []string {
 	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--net"}, command...)
 }
 
-// Inside runs a command in all namespaces of a process.
+// Inside returns the command line that runs a command in all namespaces of a process.
 func Inside(pid int, command ...string) []string {
 	return append([]string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--net", "--pid"}, command...)
 }
 
-// PrefixesInUse are the networks this machine has addresses in or routes to.
+// PrefixesInUse returns the networks that this machine has addresses in or routes to.
 func PrefixesInUse() ([]netip.Prefix, error) {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -236,9 +229,8 @@ func PrefixesInUse() ([]netip.Prefix, error) {
 	return append(used, routes...), err
 }
 
-// parseRoutes reads /proc/net/route (proc_net(5)): destination and mask are
-// hexadecimal in the byte order of the machine. Default routes cover all and
-// claim nothing.
+// parseRoutes reads /proc/net/route (proc_net(5)): destination and mask are hexadecimal in the byte order of the machine. Default routes
+// are left out, because they would overlap everything.
 func parseRoutes(table string) ([]netip.Prefix, error) {
 	var routes []netip.Prefix
 	lines := bufio.NewScanner(strings.NewReader(table))

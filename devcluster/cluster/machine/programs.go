@@ -1,5 +1,5 @@
-// Package machine does to this machine what a cluster with nodes needs: missing
-// programs, network, control groups. What it runs is decided by pure functions.
+// Package machine prepares this machine for a cluster with nodes: missing programs, network, control groups. Pure functions return the
+// commands to run.
 package machine
 
 import (
@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// commandLimit bounds a command unless its caller does.
+	// commandLimit bounds a command whose caller sets no deadline.
 	commandLimit = 5 * time.Minute
 	// installLimit bounds the installation of packages, over a slow network.
 	installLimit = 15 * time.Minute
-	// interruptLimit bounds how long an interrupted command may take to end in order.
+	// interruptLimit bounds how long an interrupted command may take to end cleanly.
 	interruptLimit = 2 * time.Minute
 )
 
@@ -30,13 +30,13 @@ const (
 	cniPackage = "containernetworking-plugins"
 )
 
-// program is one that nodes need, and the Debian package that has it.
+// program is a program that nodes need, and its Debian package.
 type program struct {
 	name, pkg string
-	folders   []string // where else than on PATH to look
+	folders   []string // where to look in addition to PATH
 }
 
-// cniFolders are where distributions put the CNI plugins.
+// cniFolders returns the folders where distributions install the CNI plugins.
 func cniFolders() []string { return []string{"/usr/lib/cni", "/opt/cni/bin"} }
 
 func programs() []program {
@@ -55,8 +55,7 @@ func programs() []program {
 	}
 }
 
-// missing lists programs that the look-up does not find, and the packages that
-// have them, each once.
+// missing returns the programs that find does not find, and their packages without duplicates.
 func missing(find func(program) bool) (names, packages []string) {
 	for _, p := range programs() {
 		if find(p) {
@@ -80,15 +79,14 @@ func installed(p program) bool {
 	return err == nil
 }
 
-// Install gets the programs that are missing from the Debian packages, telling
-// which. Without apt-get it says what is missing.
+// Install installs the Debian packages of missing programs, and reports which. Without apt-get, the error says what is missing.
 func Install(ctx context.Context, progress io.Writer) error {
 	names, packages := missing(installed)
 	if len(names) == 0 {
 		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err != nil {
-		return fmt.Errorf("install what nodes need: %s missing and no apt-get here to install them: install them (Debian calls the packages %s)",
+		return fmt.Errorf("install the programs that nodes need: %s missing, and there is no apt-get: install them (the Debian packages are %s)",
 			strings.Join(names, ", "), strings.Join(packages, " "))
 	}
 	fmt.Fprintf(progress, "installing %s, for %s\n", strings.Join(packages, " "), strings.Join(names, ", "))
@@ -96,23 +94,22 @@ func Install(ctx context.Context, progress io.Writer) error {
 	defer cancel()
 	install := append([]string{"install", "-y", "--no-install-recommends"}, packages...)
 	if err := aptGet(ctx, install...); err != nil {
-		// The package lists may never have been fetched, or be out of date.
+		// The package lists may be missing or out of date.
 		if err := aptGet(ctx, "update"); err != nil {
-			return fmt.Errorf("install what nodes need: %w", err)
+			return fmt.Errorf("install the programs that nodes need: %w", err)
 		}
 		if err := aptGet(ctx, install...); err != nil {
-			return fmt.Errorf("install what nodes need: %w", err)
+			return fmt.Errorf("install the programs that nodes need: %w", err)
 		}
 	}
 	if names, packages = missing(installed); len(names) > 0 {
-		return fmt.Errorf("install what nodes need: %s still missing after installing %s: is /usr/sbin on PATH?", strings.Join(names, ", "), strings.Join(packages, " "))
+		return fmt.Errorf("install the programs that nodes need: %s still missing after installing %s: is /usr/sbin on PATH?", strings.Join(names, ", "), strings.Join(packages, " "))
 	}
 	return nil
 }
 
-// aptGet runs apt-get, waiting while another one is at work: a second clone's, or
-// on a machine that has just started its own daily update. Apt can wait for the
-// lock of its packages, but not for that of its lists.
+// aptGet runs apt-get, and waits while another apt-get runs: another clone's, or the daily update of a machine that has just started. Apt
+// can wait for the lock of its packages, but not for that of its lists.
 func aptGet(ctx context.Context, args ...string) error {
 	for {
 		err := Run(ctx, append([]string{"apt-get"}, args...)...)
@@ -127,7 +124,7 @@ func aptGet(ctx context.Context, args ...string) error {
 	}
 }
 
-// CNIFolder is the folder with the CNI plugins.
+// CNIFolder returns the folder with the CNI plugins.
 func CNIFolder() string {
 	for _, dir := range cniFolders() {
 		if _, err := os.Stat(filepath.Join(dir, "ptp")); err == nil {
@@ -137,13 +134,13 @@ func CNIFolder() string {
 	return cniFolders()[0]
 }
 
-// Run runs a program to its end; what it printed is in the error if it fails.
+// Run runs a program to its end. If it fails, the error contains its output.
 func Run(ctx context.Context, args ...string) error {
 	_, err := Output(ctx, "", args...)
 	return err
 }
 
-// Output runs a program with the input and returns what it printed.
+// Output runs a program with the input and returns its output.
 func Output(ctx context.Context, input string, args ...string) (string, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
@@ -153,8 +150,8 @@ func Output(ctx context.Context, input string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, args[0], args[1:]...)
 	command.Stdin = strings.NewReader(input)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
-	// Asked rather than killed: dpkg, cut off in the middle, leaves a machine on
-	// which nothing can be installed until someone has repaired that.
+	// The command is interrupted, not killed: a killed dpkg leaves the machine in a state where a user must repair it before any
+	// installation.
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = interruptLimit
 	var out, failure bytes.Buffer
@@ -168,7 +165,7 @@ func Output(ctx context.Context, input string, args ...string) (string, error) {
 		said = strings.TrimSpace(out.String())
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "", fmt.Errorf("run %s: not done in time: %s", strings.Join(args, " "), said)
+		return "", fmt.Errorf("run %s: timed out: %s", strings.Join(args, " "), said)
 	}
 	return "", fmt.Errorf("run %s: %w: %s", strings.Join(args, " "), err, said)
 }

@@ -1,5 +1,4 @@
-// Package pki makes the certificates of a dev cluster: one authority, and one
-// key pair for every component that serves or identifies itself.
+// Package pki creates the certificates of a dev cluster: one authority, and one key pair for every component that serves or authenticates.
 package pki
 
 import (
@@ -30,9 +29,8 @@ const (
 
 // Request describes a key pair that the authority signs.
 //
-// CommonName and Organizations are the user and the groups that Kubernetes
-// reads out of a client certificate (Kubernetes documentation, "Authenticating",
-// X.509 client certificates). Names and Addresses are what a server is reached by.
+// CommonName and Organizations are the user and the groups that Kubernetes reads from a client certificate (Kubernetes documentation,
+// "Authenticating", X.509 client certificates). Names and Addresses are those that clients reach a server at.
 type Request struct {
 	File          string // files FILE.crt and FILE.key in the folder
 	CommonName    string
@@ -41,9 +39,8 @@ type Request struct {
 	Addresses     []netip.Addr
 }
 
-// Ensure makes what is missing in the folder: the authority (ca.crt, ca.key),
-// the service-account key (service-account.key, .pub) and each requested pair.
-// What is there is kept.
+// Ensure creates the missing files in the folder: the authority (ca.crt, ca.key), the service-account key (service-account.key, .pub) and
+// each requested pair. It keeps existing files.
 func Ensure(dir string, requests []Request, now time.Time) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make certificates: %w", err)
@@ -186,7 +183,7 @@ func readPEM(file string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(content)
 	if block == nil {
-		return nil, fmt.Errorf("read %s: it holds no PEM block: remove it to have it made anew", file)
+		return nil, fmt.Errorf("read %s: it has no PEM block: remove it, and the next start creates it again", file)
 	}
 	return block.Bytes, nil
 }

@@ -47,7 +47,7 @@ func TestEnsure(t *testing.T) {
 	}
 }
 
-// A repeated start must not invalidate what running components have loaded.
+// A repeated start must not invalidate the certificates that running components have loaded.
 func TestEnsureKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

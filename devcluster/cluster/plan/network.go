@@ -1,5 +1,4 @@
-// Package plan chooses the addresses and ports of a dev cluster. It decides
-// and touches nothing.
+// Package plan chooses the addresses and ports of a dev cluster. It only decides and changes nothing.
 package plan
 
 import (
@@ -8,14 +7,13 @@ import (
 )
 
 const (
-	// MaxNodes is how many nodes the address plan has room for.
+	// MaxNodes is the number of nodes that the address plan has room for.
 	MaxNodes = 15
-	// maxClusters is how many clusters with nodes fit side by side.
+	// maxClusters is the number of clusters with nodes that can run on one machine.
 	maxClusters = 16
 )
 
-// Network is the address plan of one cluster with nodes. All of them lie in
-// 10.250.0.0 to 10.252.255.255, sixteen clusters side by side:
+// Network is the address plan of one cluster with nodes. The plans of all sixteen clusters are in 10.250.0.0 to 10.252.255.255:
 //
 //	nodes     10.250.I.0/24       the machine itself is .1, node J is .10+J
 //	pods      10.251.(16·I).0/20  node J has 10.251.(16·I+J).0/24
@@ -30,11 +28,11 @@ type Node struct {
 	Name    string
 	Address netip.Addr   // on the cluster's bridge
 	Pods    netip.Prefix // its pods' addresses
-	Link    string       // the machine's end of the node's cable
-	MAC     string       // of the node's end; fixed, so that neighbours need not learn it anew
+	Link    string       // the machine's end of the node's veth pair
+	MAC     string       // of the node's end; fixed, so that neighbours need not learn it again
 }
 
-// Networks are all plans there are.
+// Networks returns all possible plans.
 func Networks() []Network {
 	all := make([]Network, maxClusters)
 	for i := range all {
@@ -43,7 +41,7 @@ func Networks() []Network {
 	return all
 }
 
-// Choose picks the first plan that touches none of the prefixes in use.
+// Choose returns the first plan that overlaps none of the prefixes in use.
 func Choose(taken []netip.Prefix) (Network, error) {
 	for _, n := range Networks() {
 		if !n.overlaps(taken) {
@@ -62,31 +60,28 @@ func (n Network) overlaps(taken []netip.Prefix) bool {
 	return false
 }
 
-// Bridge is the name of the bridge all nodes are plugged into; it also names
-// the cluster's control groups.
+// Bridge returns the name of the bridge that connects all nodes. The cluster's control groups have the same name.
 func (n Network) Bridge() string { return fmt.Sprintf("devcluster%d", n.Index) }
 
-// Nodes is the network of the machine and the nodes.
+// Nodes returns the network of the machine and the nodes.
 func (n Network) Nodes() netip.Prefix { return netip.PrefixFrom(v4(250, n.Index, 0), 24) }
 
-// Pods is the network of all pods.
+// Pods returns the network of all pods.
 func (n Network) Pods() netip.Prefix { return netip.PrefixFrom(v4(251, 16*n.Index, 0), 20) }
 
-// Services is the network of all cluster IPs.
+// Services returns the network of all cluster IPs.
 func (n Network) Services() netip.Prefix { return netip.PrefixFrom(v4(252, 16*n.Index, 0), 20) }
 
-// Host is the machine's own address in the nodes' network, where the control
-// plane, DNS and the image registry listen.
+// Host returns the machine's own address in the nodes' network, where the control plane, DNS and the image registry listen.
 func (n Network) Host() netip.Addr { return v4(250, n.Index, 1) }
 
-// HostMAC is the bridge's hardware address, fixed so that it does not change
-// whenever a cable is plugged in.
+// HostMAC returns the bridge's hardware address. It is fixed, because it would otherwise change when an interface is attached.
 func (n Network) HostMAC() string { return mac(n.Host()) }
 
-// API is the cluster IP of the Service "kubernetes", the first of its network.
+// API returns the cluster IP of the Service "kubernetes", the first of its network.
 func (n Network) API() netip.Addr { return n.Services().Addr().Next() }
 
-// Node is node number j, counted from 1 to MaxNodes.
+// Node returns node number j, counted from 1 to MaxNodes.
 func (n Network) Node(j int) Node {
 	address := v4(250, n.Index, 10+j)
 	return Node{
@@ -101,7 +96,7 @@ func (n Network) Node(j int) Node {
 
 func v4(b, c, d int) netip.Addr { return netip.AddrFrom4([4]byte{10, byte(b), byte(c), byte(d)}) }
 
-// mac makes a locally administered hardware address of an IPv4 address.
+// mac returns a locally administered hardware address for an IPv4 address.
 func mac(a netip.Addr) string {
 	b := a.As4()
 	return fmt.Sprintf("02:dc:%02x:%02x:%02x:%02x", b[0], b[1], b[2], b[3])

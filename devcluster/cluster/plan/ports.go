@@ -9,16 +9,15 @@ type Ports struct {
 	EtcdPeer   int `json:"etcdPeer"`
 }
 
-// Candidates for ports lie below the range the kernel hands to outgoing
-// connections (from 32768 on by default), so that none of those takes a port
-// between our choice and its use.
+// Candidates for ports are below the range that the kernel uses for outgoing connections (from 32768 by default). So no such connection
+// takes a port between its choice and its use.
 const (
 	firstPort = 20000
 	lastPort  = 31999
 )
 
-// ChoosePorts picks free ports, walking on from a starting point given as a
-// number of any size, so that clusters started at once begin apart.
+// ChoosePorts returns free ports, searching from a starting point, which may be any number. Different starting points keep clusters that
+// start at the same time apart.
 func ChoosePorts(start uint32, free func(port int) bool) (Ports, error) {
 	const candidates = lastPort - firstPort + 1
 	var found []int

@@ -1,5 +1,5 @@
-// Package render writes down how each component of a dev cluster is started:
-// argument lists and configuration files. It decides and touches nothing.
+// Package render returns the argument lists and configuration files of each component of a dev cluster. It only decides and changes
+// nothing.
 package render
 
 import (
@@ -15,9 +15,9 @@ import (
 const (
 	// Domain is the cluster's DNS domain.
 	Domain = "cluster.local"
-	// RegistryPort is where the image registry listens on the machine's own address.
+	// RegistryPort is the port of the image registry on the machine's own address.
 	RegistryPort = 5000
-	// DNSReadyPort is where CoreDNS tells that it is ready.
+	// DNSReadyPort is the port where CoreDNS reports that it is ready.
 	DNSReadyPort = 8181
 	// SandboxImage holds each pod's namespaces.
 	SandboxImage = "devcluster.local/pause:1"
@@ -26,7 +26,7 @@ const (
 	auditMaxBackups = 2
 )
 
-// Cluster is all that the components' configuration depends on.
+// Cluster has all values that the components' configuration depends on.
 type Cluster struct {
 	Files      string // folder of the cluster's state
 	Logs       string // folder of the components' logs
@@ -37,8 +37,7 @@ type Cluster struct {
 	Network *plan.Network
 }
 
-// APIAddress is where the API server listens: on the machine's own address in
-// the nodes' network, or on loopback when there are no nodes.
+// APIAddress returns the address of the API server: the machine's own address in the nodes' network, or loopback if there are no nodes.
 func (c Cluster) APIAddress() netip.AddrPort {
 	if c.Network != nil {
 		return netip.AddrPortFrom(c.Network.Host(), uint16(c.Ports.API))
@@ -46,8 +45,8 @@ func (c Cluster) APIAddress() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(c.Ports.API))
 }
 
-// services is the network of cluster IPs. Without nodes nothing routes it, and
-// it is as large as benchmarks with thousands of Services need.
+// services returns the network of cluster IPs. Without nodes it is not routed, and it is large enough for benchmarks with thousands of
+// Services.
 func (c Cluster) services() netip.Prefix {
 	if c.Network != nil {
 		return c.Network.Services()
@@ -55,32 +54,31 @@ func (c Cluster) services() netip.Prefix {
 	return netip.PrefixFrom(plan.Network{}.Services().Addr(), 16)
 }
 
-// PKI is the folder of the certificates.
+// PKI returns the folder of the certificates.
 func (c Cluster) PKI() string { return filepath.Join(c.Files, "pki") }
 
 func (c Cluster) crt(name string) string { return filepath.Join(c.PKI(), name+".crt") }
 func (c Cluster) key(name string) string { return filepath.Join(c.PKI(), name+".key") }
 
-// KubeconfigFile is the kubeconfig of a component.
+// KubeconfigFile returns the path of a component's kubeconfig.
 func (c Cluster) KubeconfigFile(component string) string {
 	return filepath.Join(c.Files, "kubeconfigs", component)
 }
 
-// AuditPolicyFile is where the API server reads its audit policy.
+// AuditPolicyFile returns the path of the API server's audit policy.
 func (c Cluster) AuditPolicyFile() string { return filepath.Join(c.Files, "audit-policy.yaml") }
 
-// CorefileFile is CoreDNS's configuration.
+// CorefileFile returns the path of CoreDNS's configuration.
 func (c Cluster) CorefileFile() string { return filepath.Join(c.Files, "Corefile") }
 
-// Images is the folder of the image store.
+// Images returns the folder of the image store.
 func (c Cluster) Images() string { return filepath.Join(c.Files, "images") }
 
-// Volumes is the folder that has one folder of volumes per node.
+// Volumes returns the folder that has one folder of volumes per node.
 func (c Cluster) Volumes() string { return filepath.Join(c.Files, "volumes") }
 
-// Certificates are the key pairs of the control plane, each with the identity
-// RBAC knows its bearer by (Kubernetes documentation, "PKI certificates and
-// requirements").
+// Certificates returns the key pairs of the control plane, each with the identity that RBAC expects (Kubernetes documentation, "PKI
+// certificates and requirements").
 func (c Cluster) Certificates() []pki.Request {
 	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	addresses := []netip.Addr{loopback, c.services().Addr().Next()}
@@ -103,8 +101,7 @@ func (c Cluster) Certificates() []pki.Request {
 	}
 }
 
-// Etcd starts etcd on loopback. It does not wait for the disk: a dev cluster
-// that loses power is made anew.
+// Etcd returns the command line of etcd on loopback. etcd does not flush to disk: a dev cluster that loses power must be created again.
 func Etcd(c Cluster) []string {
 	client := fmt.Sprintf("http://127.0.0.1:%d", c.Ports.EtcdClient)
 	peer := fmt.Sprintf("http://127.0.0.1:%d", c.Ports.EtcdPeer)
@@ -123,9 +120,8 @@ func Etcd(c Cluster) []string {
 	}
 }
 
-// APIServer starts kube-apiserver with RBAC, node authorization, signed service
-// account tokens and the default admission plugins, which include ResourceQuota
-// and PodSecurity.
+// APIServer returns the command line of kube-apiserver with RBAC, node authorization, signed service account tokens and the default
+// admission plugins, which include ResourceQuota and PodSecurity.
 func APIServer(c Cluster) []string {
 	address := c.APIAddress()
 	args := []string{
@@ -158,7 +154,7 @@ func APIServer(c Cluster) []string {
 		"--profiling=false",
 	}
 	if c.Network == nil {
-		// Endpoints may not be loopback addresses; without pods nobody needs them.
+		// Endpoints may not be loopback addresses. Without pods they are not needed.
 		args = append(args, "--endpoint-reconciler-type=none")
 	}
 	if c.AuditLog == "" {
@@ -172,7 +168,7 @@ func APIServer(c Cluster) []string {
 	)
 }
 
-// AuditPolicy records who wrote what and when, once per write, without bodies.
+// AuditPolicy returns a policy that records user, object and time of each write once, without bodies.
 func AuditPolicy() string {
 	return `apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -184,8 +180,7 @@ rules:
 `
 }
 
-// ControllerManager starts kube-controller-manager, each controller under the
-// service account RBAC has for it.
+// ControllerManager returns the command line of kube-controller-manager. Each controller uses the service account that RBAC has for it.
 func ControllerManager(c Cluster) []string {
 	return []string{
 		c.Kubernetes, "kube-controller-manager",
@@ -197,7 +192,7 @@ func ControllerManager(c Cluster) []string {
 		"--cluster-signing-key-file=" + c.key("ca"),
 		"--allocate-node-cidrs=false",
 		"--leader-elect=false",
-		// The default, 20 requests a second, keeps namespaces that end together for minutes: each takes a request for every resource.
+		// With the default, 20 requests a second, the deletion of many namespaces takes minutes: each takes a request for every resource.
 		"--kube-api-qps=200",
 		"--kube-api-burst=400",
 		"--secure-port=0",
@@ -205,7 +200,7 @@ func ControllerManager(c Cluster) []string {
 	}
 }
 
-// Scheduler starts kube-scheduler.
+// Scheduler returns the command line of kube-scheduler.
 func Scheduler(c Cluster) []string {
 	return []string{
 		c.Kubernetes, "kube-scheduler",
@@ -216,17 +211,17 @@ func Scheduler(c Cluster) []string {
 	}
 }
 
-// Registry starts the image registry.
+// Registry returns the command line of the image registry.
 func Registry(c Cluster) []string {
 	return []string{c.Kubernetes, "registry", "--store=" + c.Images(), "--listen=" + c.RegistryAddress()}
 }
 
-// RegistryAddress is host and port of the image registry.
+// RegistryAddress returns host and port of the image registry.
 func (c Cluster) RegistryAddress() string {
 	return netip.AddrPortFrom(c.Network.Host(), RegistryPort).String()
 }
 
-// Provisioner starts the volume provisioner.
+// Provisioner returns the command line of the volume provisioner.
 func Provisioner(c Cluster) []string {
 	return []string{
 		c.Kubernetes, "local-provisioner",
@@ -235,15 +230,14 @@ func Provisioner(c Cluster) []string {
 	}
 }
 
-// CoreDNS starts the cluster's DNS server.
+// CoreDNS returns the command line of the cluster's DNS server.
 func CoreDNS(c Cluster) []string {
 	return []string{c.Kubernetes, "coredns", "-conf", c.CorefileFile()}
 }
 
-// Corefile serves the cluster's own names. Pods have no way out of the machine,
-// so every other name is known not to exist, at once, rather than after the
-// time-outs of servers that cannot be reached. The two are servers of their own:
-// within one, CoreDNS's order of plugins would answer for the cluster's names too.
+// Corefile returns CoreDNS's configuration. It serves the cluster's own names. Pods cannot reach anything outside of the machine, so every
+// other name gets the answer NXDOMAIN at once, instead of after the time-outs of unreachable servers. The configuration has two servers: in
+// a single one, CoreDNS's order of plugins would give this answer for the cluster's names, too.
 func Corefile(c Cluster) string {
 	return fmt.Sprintf(`%[3]s:53 in-addr.arpa:53 ip6.arpa:53 {
     bind %[1]s

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Credentials is what a kubeconfig carries, all PEM.
+// Credentials are the contents of a kubeconfig, all PEM.
 type Credentials struct {
 	Authority   []byte
 	Certificate []byte
 	Key         []byte
 }
 
-// Kubeconfig is a kubeconfig that can be copied anywhere: it refers to no file.
+// Kubeconfig returns a kubeconfig that can be copied anywhere: it refers to no file.
 func Kubeconfig(c Cluster, user string, credentials Credentials) string {
 	encode := base64.StdEncoding.EncodeToString
 	return fmt.Sprintf(`apiVersion: v1

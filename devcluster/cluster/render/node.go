@@ -11,25 +11,23 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster/plan"
 )
 
-// A node keeps its run-time state where every node does, on memory filesystems
-// of its own that end with it; what must survive a restart is under Files.
+// A node keeps its run-time state in the usual folders, on its own memory filesystems, which end with it. State that must survive a restart
+// is under Files.
 const (
 	ContainerdSocket = "/run/containerd/containerd.sock"
 	addressState     = "/run/cni/addresses"
-	// kubeletRoot leads to a folder under Files. Its sockets need a short path,
-	// and people clone repositories into deep ones.
+	// kubeletRoot is bind-mounted from a folder under Files. Its sockets need a short path, and the repository may be in a deep folder.
 	kubeletRoot = "/run/devcluster/kubelet"
 )
 
-// Machine is what the node configuration depends on beyond the plan.
+// Machine has the properties of this machine that the node configuration depends on.
 type Machine struct {
 	Containerd  string // path of the binary
 	CNI         string // folder of the CNI plugins
 	Snapshotter string // of containerd: overlayfs, or native where overlays do not stack
-	// OOMScore is the out-of-memory score of the launcher. Without
-	// CAP_SYS_RESOURCE nothing may go below it.
+	// OOMScore is the out-of-memory score of the launcher. Without CAP_SYS_RESOURCE no process may have a lower one.
 	OOMScore int
-	// MaxFiles is how many open files a process may have here.
+	// MaxFiles is the number of files that a process may open on this machine.
 	MaxFiles int
 }
 
@@ -40,22 +38,21 @@ type Node struct {
 	Machine Machine
 }
 
-// Dir is the node's folder.
+// Dir returns the node's folder.
 func (n Node) Dir() string { return filepath.Join(n.Cluster.Files, "nodes", n.Name) }
 
-// Cgroup is the control group, as a path below each hierarchy's root, that
-// holds the node's pods.
+// Cgroup returns the control group of the node's pods, as a path below each hierarchy's root.
 func (n Node) Cgroup() string { return "/" + n.Cluster.Network.Bridge() + "/" + n.Name }
 
-// Volumes is the folder of the node's volumes.
+// Volumes returns the folder of the node's volumes.
 func (n Node) Volumes() string { return filepath.Join(n.Cluster.Volumes(), n.Name) }
 
 func (n Node) file(name string) string { return filepath.Join(n.Dir(), name) }
 
-// ConfigFile is where the configuration of the node's first process goes.
+// ConfigFile returns the path of the configuration of the node's first process.
 func (n Node) ConfigFile() string { return n.file("node.json") }
 
-// Certificates are the node's key pairs.
+// Certificates returns the node's key pairs.
 func (n Node) Certificates() []pki.Request {
 	return []pki.Request{{
 		File: n.Name, CommonName: "system:node:" + n.Name, Organizations: []string{"system:nodes"},
@@ -63,21 +60,20 @@ func (n Node) Certificates() []pki.Request {
 	}}
 }
 
-// Files are the node's configuration files: path → content.
+// Files returns the node's configuration files: path → content.
 func (n Node) Files() map[string]string {
 	return map[string]string{
 		n.file("containerd.toml"):             n.containerdConfig(),
 		n.file("certs.d/_default/hosts.toml"): n.registryHosts(),
 		n.file("cni/10-pods.conflist"):        n.cniConfig(),
-		n.file("etc/resolv.conf"):             "", // the pods' resolver is written by kubelet; nothing to inherit
+		n.file("etc/resolv.conf"):             "", // kubelet writes the pods' resolver, which inherits nothing
 		n.file("kubelet.json"):                n.kubeletConfig(),
 		n.file("kube-proxy.json"):             n.proxyConfig(),
 		n.ConfigFile():                        n.initConfig(),
 	}
 }
 
-// containerdConfig is version 2 of containerd's configuration, which all
-// releases since 1.3 read.
+// containerdConfig returns containerd's configuration in version 2, which all releases since 1.3 read.
 func (n Node) containerdConfig() string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -107,9 +103,8 @@ state = "/run/containerd"
 `, n.file("containerd"), ContainerdSocket, SandboxImage, n.Machine.Snapshotter, n.Machine.CNI, n.file("cni"), n.file("certs.d"))
 }
 
-// registryHosts makes the cluster's registry answer for every other. It is
-// named as the server too: containerd asks that one last, and no image comes
-// from anywhere else.
+// registryHosts configures the cluster's registry as the mirror of every other registry. It is also the server, which containerd asks last:
+// images come only from this registry.
 func (n Node) registryHosts() string {
 	return fmt.Sprintf(`server = "http://%[1]s"
 
@@ -118,12 +113,11 @@ func (n Node) registryHosts() string {
 `, n.Cluster.RegistryAddress())
 }
 
-// RegistryHostsDir is the folder that ctr's --hosts-dir wants.
+// RegistryHostsDir returns the folder for ctr's --hosts-dir.
 func (n Node) RegistryHostsDir() string { return n.file("certs.d") }
 
-// cniConfig connects each pod by a cable of its own that the node routes. A
-// bridge between the pods would need br_netfilter for Services to work between
-// pods of one node.
+// cniConfig connects each pod by its own veth pair, which the node routes. With a bridge between the pods, Services between pods of one
+// node would need br_netfilter.
 func (n Node) cniConfig() string {
 	return toJSON(map[string]any{
 		"cniVersion": "1.0.0",
@@ -173,8 +167,7 @@ func (n Node) kubeletConfig() string {
 	})
 }
 
-// proxyConfig leaves the machine's conntrack limits alone: they belong to the
-// machine, and a node may not set them.
+// proxyConfig does not change the conntrack limits: they belong to the machine, and a node may not set them.
 func (n Node) proxyConfig() string {
 	return toJSON(map[string]any{
 		"apiVersion":       "kubeproxy.config.k8s.io/v1alpha1",
@@ -188,13 +181,12 @@ func (n Node) proxyConfig() string {
 	})
 }
 
-// Environment is what every program of a cluster gets, and all it gets.
+// Environment returns the complete environment of every program of a cluster.
 func Environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}
 }
 
-// initConfig is read by the node's first process (package node of the nested
-// module).
+// initConfig returns the configuration that the node's first process reads (package node of the nested module).
 func (n Node) initConfig() string {
 	process := func(name, needs string, args ...string) map[string]any {
 		p := map[string]any{"name": name, "args": args, "env": Environment(), "log": filepath.Join(n.Cluster.Logs, n.Name+"-"+name+".log")}
@@ -229,7 +221,7 @@ func (n Node) initConfig() string {
 	})
 }
 
-// toJSON renders plain values, which always succeeds; YAML readers read JSON.
+// toJSON encodes plain values, which cannot fail. YAML readers also read JSON.
 func toJSON(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)

@@ -30,7 +30,7 @@ func node(j int) Node {
 	}
 }
 
-// option is the value of "--name=value" in an argument list.
+// option returns the value of "--name=value" in an argument list.
 func option(args []string, name string) string {
 	for _, a := range args {
 		if value, found := strings.CutPrefix(a, "--"+name+"="); found {
@@ -55,7 +55,7 @@ func TestAPIServer(t *testing.T) {
 				"endpoint-reconciler-type": "none", "etcd-servers": "http://127.0.0.1:20001", "audit-log-path": "",
 			},
 		},
-		"with nodes it listens where pods reach it and nobody else": {
+		"with nodes it listens where only pods and this machine reach it": {
 			cluster: withNodes(),
 			want: map[string]string{
 				"bind-address": "10.250.2.1", "advertise-address": "10.250.2.1", "secure-port": "6443",
@@ -84,7 +84,7 @@ func TestAPIServer(t *testing.T) {
 	}
 }
 
-// The certificate must name every address the server is reached by.
+// The certificate must contain every address that clients use for the server.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -107,8 +107,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// Each component comes as a user of its own, so that RBAC holds for it; only
-// the administrator's certificate is above it.
+// Each component has its own user, so that RBAC applies to it. Only the administrator's certificate is exempt.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	users := map[string]bool{}
@@ -161,19 +160,17 @@ func TestNodeFiles(t *testing.T) {
 	containerd := files["/d/cluster/nodes/node-3/containerd.toml"]
 	for _, want := range []string{`snapshotter = "overlayfs"`, `bin_dir = "/usr/lib/cni"`, "restrict_oom_score_adj = true", `sandbox_image = "` + SandboxImage + `"`} {
 		if !strings.Contains(containerd, want) {
-			t.Errorf("containerd's configuration lacks %s", want)
+			t.Errorf("containerd's configuration has no %s", want)
 		}
 	}
-	// Without the server line containerd would ask the real registry last, and
-	// wait for a network that is not there.
+	// Without the server line containerd would ask the real registry last, and wait for a network that does not exist.
 	hosts := files["/d/cluster/nodes/node-3/certs.d/_default/hosts.toml"]
 	if !strings.Contains(hosts, `server = "http://10.250.2.1:5000"`) {
 		t.Errorf("mirror: %s", hosts)
 	}
 }
 
-// The node's first process reads this file; its own test, in the nested module,
-// reads the same words.
+// The node's first process reads this file. Its own test, in the nested module, reads the same keys.
 func TestInitConfig(t *testing.T) {
 	t.Parallel()
 	var config struct {
@@ -223,7 +220,7 @@ func TestKubeconfig(t *testing.T) {
 	got := Kubeconfig(withNodes(), "admin", Credentials{Authority: []byte("ca"), Certificate: []byte("crt"), Key: []byte("key")})
 	for _, want := range []string{"server: https://10.250.2.1:6443", "certificate-authority-data: Y2E=", "client-certificate-data: Y3J0", "client-key-data: a2V5"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("kubeconfig lacks %q:\n%s", want, got)
+			t.Errorf("kubeconfig has no %q:\n%s", want, got)
 		}
 	}
 }

@@ -1,5 +1,4 @@
-// Package dns is the cluster's DNS server: CoreDNS with the plugins its
-// configuration names and no others.
+// Package dns is the cluster's DNS server: CoreDNS with only the plugins that its configuration names.
 package dns
 
 import (
@@ -15,7 +14,7 @@ import (
 	_ "github.com/coredns/coredns/plugin/template"
 )
 
-// Run serves DNS as the Corefile given with -conf says, until it is stopped.
+// Run serves DNS with the Corefile given with -conf, until it is stopped.
 func Run([]string) error {
 	dnsserver.Quiet = true
 	coremain.Run()

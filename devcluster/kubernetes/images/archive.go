@@ -26,17 +26,15 @@ type archived struct {
 	Layers   []string `json:"Layers"`
 }
 
-// Load brings the images of a docker-archive into the store and returns their
-// full names: those the archive gives and, when it holds one image, the extra
-// names too. Layers are kept as they are in the archive, so loading costs one
-// pass over the file and the same archive always gives the same digests.
+// Load stores the images of a docker-archive and returns their full names: those in the archive and, if it has one image, the extra names.
+// Layers are stored as they are in the archive, so the same archive always gives the same digests.
 func (s *Store) Load(archive string, extra []string) ([]string, error) {
 	list, links, err := readArchiveManifest(archive)
 	if err != nil {
 		return nil, err
 	}
 	if len(extra) > 0 && len(list) != 1 {
-		return nil, fmt.Errorf("load %s: it holds %d images, so extra names are ambiguous", archive, len(list))
+		return nil, fmt.Errorf("load %s: it contains %d images, so extra names are ambiguous", archive, len(list))
 	}
 	refs := make([][]string, len(list))
 	for i, image := range list {
@@ -44,7 +42,7 @@ func (s *Store) Load(archive string, extra []string) ([]string, error) {
 			return nil, err
 		}
 		if len(refs[i]) == 0 {
-			return nil, fmt.Errorf("load %s: its image has no name: give one after the file", archive)
+			return nil, fmt.Errorf("load %s: its image has no name: add one after the file", archive)
 		}
 	}
 	unlock, err := s.lock()
@@ -78,8 +76,7 @@ func normalizeAll(names []string) ([]string, error) {
 	return refs, nil
 }
 
-// readArchiveManifest reads what the archive holds, and its links: older
-// archives store a layer that occurs twice once.
+// readArchiveManifest reads the archive's manifest and its links: in older archives, a layer that occurs twice is a link the second time.
 func readArchiveManifest(archive string) ([]archived, map[string]string, error) {
 	var list []archived
 	links := map[string]string{}
@@ -99,12 +96,12 @@ func readArchiveManifest(archive string) ([]archived, map[string]string, error) 
 		return nil, nil, err
 	}
 	if len(list) == 0 {
-		return nil, nil, fmt.Errorf("load %s: no image in it: write it with \"docker save\" or \"buildah push IMAGE docker-archive:FILE\"", archive)
+		return nil, nil, fmt.Errorf("load %s: it contains no image: write it with \"docker save\" or \"buildah push IMAGE docker-archive:FILE\"", archive)
 	}
 	return list, links, nil
 }
 
-// blob is a file of the archive once it is in the store.
+// blob is a file of the archive that was stored.
 type blob struct {
 	digest     digest.Digest
 	size       int64
@@ -113,7 +110,7 @@ type blob struct {
 
 // extract stores every layer and configuration the images name.
 func (s *Store) extract(archive string, list []archived, links map[string]string) (map[string]blob, error) {
-	wanted := map[string][]string{} // file in the archive → names the manifest knows it by
+	wanted := map[string][]string{} // file in the archive → its names in the manifest
 	for _, image := range list {
 		for _, name := range append([]string{image.Config}, image.Layers...) {
 			file := path.Clean(name)
@@ -142,13 +139,13 @@ func (s *Store) extract(archive string, list []archived, links map[string]string
 	}
 	for file, names := range wanted {
 		if _, found := blobs[names[0]]; !found {
-			return nil, fmt.Errorf("load %s: it names %q but does not hold it: the file is damaged or cut short", archive, file)
+			return nil, fmt.Errorf("load %s: it names %q but does not contain it: the file is damaged or truncated", archive, file)
 		}
 	}
 	return blobs, nil
 }
 
-// writeManifest describes the image as registries do.
+// writeManifest stores the image's manifest in the format of registries.
 func (s *Store) writeManifest(image archived, blobs map[string]blob) (v1.Descriptor, error) {
 	config := blobs[image.Config]
 	manifest := v1.Manifest{
@@ -172,7 +169,7 @@ func (s *Store) writeManifest(image archived, blobs map[string]blob) (v1.Descrip
 	return v1.Descriptor{MediaType: v1.MediaTypeImageManifest, Digest: sum, Size: size}, nil
 }
 
-// eachFile walks a tar file, compressed or not.
+// eachFile calls visit for each entry of a tar file, compressed or not.
 func eachFile(archive string, visit func(*tar.Header, io.Reader) error) error {
 	file, err := os.Open(archive)
 	if err != nil {
@@ -193,7 +190,7 @@ func eachFile(archive string, visit func(*tar.Header, io.Reader) error) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read %s: it is no tar archive: %w", archive, err)
+			return fmt.Errorf("read %s: it is not a tar archive: %w", archive, err)
 		}
 		if err := visit(header, reader); err != nil {
 			return fmt.Errorf("read %s: %s: %w", archive, header.Name, err)

@@ -82,7 +82,7 @@ func TestLoad(t *testing.T) {
 		archive []byte
 		extra   []string
 		want    []string
-		layers  []string // what the layers of the first image hold, and how
+		layers  []string // content and media type of the first image's layers
 		says    string
 	}{
 		"the names of the archive are completed": {
@@ -118,15 +118,15 @@ func TestLoad(t *testing.T) {
 			extra:   []string{"c"},
 			says:    "ambiguous",
 		},
-		"a missing layer is told": {
+		"a missing layer is reported": {
 			archive: tarOf(t, entry{name: "c.json", content: "{}"}, manifest(`[{"Config":"c.json","RepoTags":["a"],"Layers":["gone.tar"]}]`)),
 			says:    "gone.tar",
 		},
-		"a tar without images is told":   {archive: tarOf(t, entry{name: "hello", content: "x"}), says: "docker save"},
-		"a file that is no tar is told":  {archive: []byte(strings.Repeat("no tar ", 200)), says: "no tar archive"},
-		"a name that cannot be is told":  {archive: tarOf(t, entry{name: "c.json", content: "{}"}, manifest(`[{"Config":"c.json","RepoTags":["UPPER"],"Layers":[]}]`)), says: "UPPER"},
-		"an empty file holds no image":   {archive: nil, says: "no image"},
-		"manifest.json must be readable": {archive: tarOf(t, manifest(`{`)), says: "manifest.json"},
+		"a tar without images is reported":   {archive: tarOf(t, entry{name: "hello", content: "x"}), says: "docker save"},
+		"a file of another type is reported": {archive: []byte(strings.Repeat("no tar ", 200)), says: "not a tar archive"},
+		"an invalid name is reported":        {archive: tarOf(t, entry{name: "c.json", content: "{}"}, manifest(`[{"Config":"c.json","RepoTags":["UPPER"],"Layers":[]}]`)), says: "UPPER"},
+		"an empty file holds no image":       {archive: nil, says: "no image"},
+		"manifest.json must be readable":     {archive: tarOf(t, manifest(`{`)), says: "manifest.json"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +182,7 @@ func layersOf(t *testing.T, s *Store, ref string) []string {
 	return layers
 }
 
-// An image loaded again under its name takes the place of the old one, whose
-// blobs go.
+// An image that is loaded again replaces the old one of the same name, whose blobs are removed.
 func TestLoadReplacesAndPrunes(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -202,7 +201,7 @@ func TestLoadReplacesAndPrunes(t *testing.T) {
 	}
 }
 
-// "docker save A B" writes one archive. Naming the first image must not take the second one's blobs for litter.
+// "docker save A B" writes one archive. When the first image gets its name, the blobs of the second one must not be removed.
 func TestLoadKeepsEveryImageOfAnArchive(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -221,7 +220,7 @@ func TestLoadKeepsEveryImageOfAnArchive(t *testing.T) {
 	}
 }
 
-// Two people load images at once; each may find the other's blobs before they have a name.
+// Two users load images at the same time. Each load may find the other's blobs before these have a name.
 func TestLoadsAtOnceDoNotHarmEachOther(t *testing.T) {
 	t.Parallel()
 	dir := newStore(t).dir
@@ -249,7 +248,7 @@ func TestLoadsAtOnceDoNotHarmEachOther(t *testing.T) {
 	}
 }
 
-// A load that was interrupted leaves a file without a name; the next one clears it away.
+// An interrupted load leaves a file without a name. The next load removes it.
 func TestLoadClearsAwayWhatAnInterruptedOneLeft(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -302,7 +301,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// What containerd asks when it pulls through a mirror.
+// These are containerd's requests when it pulls through a mirror.
 func TestRegistry(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)
@@ -332,11 +331,11 @@ func TestRegistry(t *testing.T) {
 		"another registry's image":                {path: "/v2/a/b/manifests/1?ns=ghcr.io", status: 200},
 		"by digest":                               {path: "/v2/a/b/manifests/" + manifest.Digest.String() + "?ns=ghcr.io", status: 200},
 		"the same digest in a foreign repository": {path: "/v2/c/d/manifests/" + manifest.Digest.String() + "?ns=ghcr.io", status: 404, body: "MANIFEST_UNKNOWN"},
-		"a tag nobody loaded":                     {path: "/v2/library/mysql/manifests/5.7?ns=docker.io", status: 404, body: "docker.io/library/mysql:5.7"},
+		"a tag that was not loaded":               {path: "/v2/library/mysql/manifests/5.7?ns=docker.io", status: 404, body: "docker.io/library/mysql:5.7"},
 		"the same name at another registry":       {path: "/v2/library/mysql/manifests/latest?ns=quay.io", status: 404},
 		"a layer":                                 {path: "/v2/a/b/blobs/" + layer + "?ns=ghcr.io", status: 200, body: "layer"},
-		"a layer that is not there":               {path: "/v2/a/b/blobs/sha256:" + strings.Repeat("0", 64), status: 404, body: "BLOB_UNKNOWN"},
-		"a digest that is none":                   {path: "/v2/a/b/blobs/latest", status: 400, body: "DIGEST_INVALID"},
+		"a missing layer":                         {path: "/v2/a/b/blobs/sha256:" + strings.Repeat("0", 64), status: 404, body: "BLOB_UNKNOWN"},
+		"an invalid digest":                       {path: "/v2/a/b/blobs/latest", status: 400, body: "DIGEST_INVALID"},
 		"anything else":                           {path: "/v2/_catalog", status: 404},
 		"nothing can be pushed":                   {path: "/v2/a/b/blobs/uploads/", method: http.MethodPost, status: 405},
 	}

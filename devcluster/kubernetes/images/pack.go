@@ -13,8 +13,7 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Pack stores an image made of one static binary and nothing else, which is
-// also its entry point, under the name.
+// Pack stores an image under the name. Its only file is a static binary, which is also its entry point.
 func (s *Store) Pack(binary, name string) error {
 	ref, err := Normalize(name)
 	if err != nil {
@@ -48,8 +47,7 @@ func (s *Store) Pack(binary, name string) error {
 	return s.tag([]named{{manifest: manifest, refs: []string{ref}}})
 }
 
-// layerOf is a layer with the binary at its root. Times are left out: the same
-// binary makes the same layer.
+// layerOf returns a layer with the binary at its root. It sets no times, so that the same binary always gives the same layer.
 func layerOf(binary string) ([]byte, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {

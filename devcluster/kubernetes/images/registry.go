@@ -14,10 +14,8 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Handler serves the pull half of the OCI distribution protocol (OCI
-// distribution-spec, section "Pull"). A mirrored registry is named by the
-// query parameter ns, as containerd sends it; without one the request's host
-// is the registry.
+// Handler serves the pull part of the OCI distribution protocol (OCI distribution-spec, section "Pull"). The query parameter ns names the
+// mirrored registry, as containerd sends it. Without it, the request's host is the registry.
 func (s *Store) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/", s.serve)
@@ -37,7 +35,7 @@ func (s *Store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	name, ref, ok := cutLast(rest, "/manifests/")
 	if !ok {
-		refuse(w, http.StatusNotFound, "UNSUPPORTED", "only manifests and blobs are served")
+		refuse(w, http.StatusNotFound, "UNSUPPORTED", "this registry serves only manifests and blobs")
 		return
 	}
 	s.serveManifest(w, r, name, ref)
@@ -64,7 +62,7 @@ func (s *Store) serveManifest(w http.ResponseWriter, r *http.Request, name, ref 
 	if r.Method == http.MethodHead {
 		return
 	}
-	// A reader that went away is all that can fail here; it notices by itself.
+	// This fails only if the client closes the connection.
 	_, _ = w.Write(content)
 }
 

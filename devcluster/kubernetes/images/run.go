@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// RunRegistry serves a store until it is told to stop.
+// RunRegistry serves a store until it is stopped by a signal.
 func RunRegistry(args []string) error {
 	flags := flag.NewFlagSet("registry", flag.ExitOnError)
 	dir := flags.String("store", "", "folder of the image store")
@@ -34,8 +34,7 @@ func RunRegistry(args []string) error {
 	return nil
 }
 
-// RunLoad brings a docker-archive into a store and prints the full names of
-// what it held, one a line.
+// RunLoad loads a docker-archive into a store and prints the full names of its images, one a line.
 func RunLoad(args []string) error {
 	flags := flag.NewFlagSet("image-load", flag.ExitOnError)
 	dir := flags.String("store", "", "folder of the image store")
@@ -43,7 +42,7 @@ func RunLoad(args []string) error {
 		return err
 	}
 	if flags.NArg() < 1 {
-		return errors.New("no archive given: image-load --store DIR IMAGE.tar [NAME…]")
+		return errors.New("no archive given: use image-load --store DIR IMAGE.tar [NAME…]")
 	}
 	store, err := OpenStore(*dir)
 	if err != nil {
@@ -59,7 +58,7 @@ func RunLoad(args []string) error {
 	return nil
 }
 
-// RunPack stores an image made of one static binary.
+// RunPack stores an image that consists of one static binary.
 func RunPack(args []string) error {
 	flags := flag.NewFlagSet("image-pack", flag.ExitOnError)
 	dir := flags.String("store", "", "folder of the image store")

@@ -1,11 +1,8 @@
-// Package images keeps container images on disk in the OCI image layout and
-// serves them to the nodes over the registry protocol.
+// Package images stores container images on disk in the OCI image layout and serves them to the nodes over the registry protocol.
 //
-// A dev cluster pulls from nowhere. Yet kubelet asks the registry whenever a
-// pod says imagePullPolicy Always, which is also the default of every image
-// tagged latest, so having an image on the node is not enough. Each node's
-// containerd therefore has this registry as the mirror of every other, and
-// pulling succeeds or fails as it does against a real one.
+// A dev cluster pulls from no real registry. But it is not enough to have an image on the node: kubelet asks the registry for each pod with
+// imagePullPolicy Always, which is also the default of every image tagged latest. Each node's containerd therefore uses this registry as
+// the mirror of every other, and pulls succeed or fail as with a real one.
 package images
 
 import (
@@ -26,14 +23,13 @@ import (
 	v1 "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Store is an OCI image layout in a folder. Several processes may use it at
-// once: whoever writes holds its lock from the first blob until the names are
-// given, and readers see the index replaced whole.
+// Store is an OCI image layout in a folder. Several processes may use it at the same time: a writer holds its lock from the first blob
+// until the images have names, and the index is replaced atomically for readers.
 type Store struct {
 	dir string
 }
 
-// OpenStore makes the folder a store if it is not one yet.
+// OpenStore opens the store in a folder, and creates it if needed.
 func OpenStore(dir string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, v1.ImageBlobsDir, string(digest.SHA256)), 0o755); err != nil {
 		return nil, fmt.Errorf("open image store: %w", err)
@@ -58,7 +54,7 @@ func Normalize(name string) (string, error) {
 	return ref.String(), nil
 }
 
-// Manifest finds an image by its full name.
+// Manifest returns the manifest of the image with this full name, and whether there is one.
 func (s *Store) Manifest(ref string) (v1.Descriptor, bool, error) {
 	index, err := s.index()
 	if err != nil {
@@ -72,19 +68,19 @@ func (s *Store) Manifest(ref string) (v1.Descriptor, bool, error) {
 	return v1.Descriptor{}, false, nil
 }
 
-// BlobPath is where the blob of that digest is, or would be.
+// BlobPath returns the path for the blob with this digest.
 func (s *Store) BlobPath(d digest.Digest) string {
 	return filepath.Join(s.dir, v1.ImageBlobsDir, string(d.Algorithm()), d.Encoded())
 }
 
-// named is an image and the full names it is to be known by.
+// named is an image and its future full names.
 type named struct {
 	manifest v1.Descriptor
 	refs     []string
 }
 
-// tag gives the images their names, taking those from whatever had them, and
-// removes what no name reaches any more. The caller holds the lock.
+// tag gives the images their names, removes these names from other images, and then removes blobs that no name reaches. The caller must
+// hold the lock.
 func (s *Store) tag(images []named) error {
 	index, err := s.index()
 	if err != nil {
@@ -110,8 +106,7 @@ func (s *Store) tag(images []named) error {
 	return s.prune(index)
 }
 
-// prune removes the blobs that no manifest of the index needs, and the files
-// of writers that were interrupted: there is no other writer now.
+// prune removes the blobs that no manifest of the index needs, and the files of interrupted writers: there is no other writer now.
 func (s *Store) prune(index v1.Index) error {
 	needed := map[string]bool{}
 	for _, m := range index.Manifests {
@@ -141,7 +136,7 @@ func (s *Store) prune(index v1.Index) error {
 	return s.removeUnfinished()
 }
 
-// unfinished is what the file of a blob is called until its digest is known.
+// unfinished is the prefix of a blob's file until its digest is known.
 const unfinished = "blob-"
 
 func (s *Store) removeUnfinished() error {
@@ -187,8 +182,7 @@ func (s *Store) index() (v1.Index, error) {
 	return index, nil
 }
 
-// writeBlob keeps what the reader gives under its digest. The caller holds the
-// lock until something names it.
+// writeBlob stores the content under its digest. The caller must hold the lock until a name refers to the blob.
 func (s *Store) writeBlob(content io.Reader) (digest.Digest, int64, error) {
 	file, err := os.CreateTemp(s.dir, unfinished+"*")
 	if err != nil {
@@ -218,7 +212,7 @@ func (s *Store) writeJSON(value any) (digest.Digest, int64, error) {
 	return s.writeBlob(strings.NewReader(string(content)))
 }
 
-// lock keeps a second writer waiting. The kernel lets go of it if we die.
+// lock makes a second writer wait. The kernel releases the lock if the process dies.
 func (s *Store) lock() (func(), error) {
 	file, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -231,7 +225,7 @@ func (s *Store) lock() (func(), error) {
 	return func() { file.Close() }, nil
 }
 
-// replaceFile never shows a half-written file to a reader.
+// replaceFile replaces a file atomically: readers never see a part of it.
 func replaceFile(path string, content []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {

@@ -1,10 +1,7 @@
-// Package node is the first process of a node: process 1 in namespaces of its
-// own, as the init of a machine is.
+// Package node is the first process of a node: process 1 in its own namespaces, like the init of a machine.
 //
-// A node's mounts, network, host name and processes all live in namespaces that
-// end with this process, so killing it is pulling the plug: the kernel kills
-// everything the node runs, at once, and nothing of it stays behind on the
-// machine.
+// A node's mounts, network, host name and processes are in namespaces that end with this process. So killing it is like a power failure:
+// the kernel kills all processes of the node at once, and nothing of the node is left on the machine.
 package node
 
 import (
@@ -18,28 +15,25 @@ import (
 	"syscall"
 )
 
-// Config is what a node runs. The launcher writes it.
+// Config has the processes and settings of a node. The launcher writes it.
 type Config struct {
 	Hostname string `json:"hostname"`
-	// Temporary are folders that get an empty memory filesystem of the node's own.
+	// Temporary are folders on which an empty memory filesystem is mounted inside the node.
 	Temporary []string `json:"temporary"`
-	// Binds are folders replaced, inside the node, by others: target → source. The
-	// targets may lie in temporary folders.
+	// Binds are bind mounts inside the node: target → source. The targets may be in temporary folders.
 	Binds map[string]string `json:"binds"`
-	// Sysctls are written once the node's network exists: path under /proc/sys → value.
+	// Sysctls are set after the node's network exists: path under /proc/sys → value.
 	Sysctls   map[string]string `json:"sysctls"`
 	Processes []Process         `json:"processes"`
 }
 
-// Run prepares the node and keeps its processes running. It never returns by
-// itself unless the preparation fails.
+// Run prepares the node and keeps its processes running. It returns only on an error or a signal.
 //
-// The launcher, which made the namespaces, still has to plug the network in
-// from outside; it says so by writing a line to standard input. If it dies
-// before, the node ends too.
+// The launcher, which created the namespaces, connects the network from outside, and then writes a line to standard input. If it dies
+// before that, the node ends, too.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("node", flag.ExitOnError)
-	file := flags.String("config", "", "JSON file with what the node runs")
+	file := flags.String("config", "", "JSON file with the processes and settings of the node")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -48,13 +42,13 @@ func Run(args []string) error {
 		return err
 	}
 	if os.Getpid() != 1 {
-		return errors.New("start node: it must be process 1 of its own PID namespace: start it through the dev cluster's launcher")
+		return errors.New("start node: it must be process 1 of its own PID namespace: start it with the dev cluster's launcher")
 	}
 	if err := prepare(config); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
-		return fmt.Errorf("start node: the launcher ended before the network was there: %w", err)
+		return fmt.Errorf("start node: the launcher ended before it connected the network: %w", err)
 	}
 	if err := setSysctls(config.Sysctls); err != nil {
 		return err
@@ -74,10 +68,9 @@ func readConfig(file string) (Config, error) {
 	return config, nil
 }
 
-// prepare arranges the node's own view of the filesystem and its name.
+// prepare sets up the node's filesystem and its host name.
 func prepare(config Config) error {
-	// What the machine mounts still appears here, never the other way round;
-	// inside the node mounts spread, as mountPropagation needs.
+	// Mounts of the machine appear in the node, but not the other way round. Inside the node mounts propagate, as mountPropagation needs.
 	if err := mount("", "/", "", syscall.MS_REC|syscall.MS_SLAVE, ""); err != nil {
 		return err
 	}
@@ -103,7 +96,7 @@ func prepare(config Config) error {
 			return err
 		}
 	}
-	// Programs keep their locks in /run/lock; a tmpfs on /run hides the machine's.
+	// Programs keep their locks in /run/lock; a tmpfs on /run hides the machine's folder.
 	if err := os.MkdirAll("/run/lock", 0o755); err != nil {
 		return fmt.Errorf("prepare node: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The launcher, in another module, writes these words; its test reads them back.
+// The launcher, in another module, writes these keys; its test reads them back.
 func TestReadConfig(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "node.json")
@@ -39,7 +39,7 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// Outside a namespace of its own it would mount over the machine's folders.
+// Outside its own namespaces it would mount over the machine's folders.
 func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "node.json")

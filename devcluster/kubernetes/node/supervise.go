@@ -13,8 +13,7 @@ import (
 
 const (
 	restartDelay = time.Second
-	// needWait bounds the wait for a socket a process needs; after it the
-	// process is started anyway and tells by itself what is wrong.
+	// needWait bounds the wait for a socket that a process needs. After it the process is started anyway, and reports the problem itself.
 	needWait = 30 * time.Second
 )
 
@@ -28,9 +27,8 @@ type Process struct {
 	Needs string `json:"needs,omitempty"`
 }
 
-// supervise starts the processes and starts again what ends. Process 1 also
-// inherits every orphan of the node and must collect it, so one loop waits for
-// all children, known or not.
+// supervise starts the processes and restarts those that end. Process 1 also inherits every orphan of the node and must reap it, so one
+// loop waits for all children, known or not.
 func supervise(processes []Process) error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -60,8 +58,7 @@ func supervise(processes []Process) error {
 	}
 }
 
-// startWhenReady hands the process to the loop once what it needs answers, or
-// when the wait for that is over.
+// startWhenReady passes the process to the loop when the socket it needs answers, or when the wait is over.
 func startWhenReady(p Process, due chan<- Process) {
 	defer func() { due <- p }()
 	if p.Needs == "" {
@@ -108,7 +105,7 @@ func start(p Process) (int, error) {
 	return pid, nil
 }
 
-// reap collects all children that have ended and returns those to start again.
+// reap reaps all children that have ended and returns the processes to restart.
 func reap(running map[int]Process) []Process {
 	var again []Process
 	for {
@@ -125,7 +122,7 @@ func reap(running map[int]Process) []Process {
 			continue
 		}
 		delete(running, pid)
-		fmt.Fprintf(os.Stderr, "%s: %s ended (exit code %d, signal %d), starting it again in %s\n",
+		fmt.Fprintf(os.Stderr, "%s: %s ended (exit code %d, signal %d), restarting it in %s\n",
 			time.Now().UTC().Format(time.RFC3339), p.Name, status.ExitStatus(), status.Signal(), restartDelay)
 		again = append(again, p)
 	}

@@ -1,6 +1,5 @@
-// Command pause is the process that holds a pod's namespaces open: it waits to
-// be told to end and, where containers share its process namespace, reaps the
-// processes they leave behind.
+// Command pause is the process that holds a pod's namespaces open. It waits for a signal to end. If containers share its process namespace,
+// it reaps their orphaned processes.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended. One signal may stand for several.
+// reap reaps every child that has ended. One signal may stand for several.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

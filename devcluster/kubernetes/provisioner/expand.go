@@ -19,11 +19,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// annProvisionedBy marks a volume with the provisioner that made it.
+// annProvisionedBy is the annotation that names the provisioner of a volume.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// expander grows volumes to what their claims ask for, as the external-resizer
-// does for CSI drivers: first the volume's capacity, then the claim's status.
+// expander grows volumes to the size that their claims request, as the external-resizer does for CSI drivers: first the volume's capacity,
+// then the claim's status.
 type expander struct {
 	client kubernetes.Interface
 	claims corelisters.PersistentVolumeClaimLister
@@ -95,7 +95,7 @@ func (e *expander) expand(ctx context.Context, name cache.ObjectName) error {
 	return e.patchClaim(ctx, claim, capacity)
 }
 
-// growth is the size a bound claim asks for, if that is more than it has.
+// growth returns the size that a claim requests, and whether the claim is bound and this is more than it has.
 func growth(claim *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 	asked := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := claim.Status.Capacity[corev1.ResourceStorage]

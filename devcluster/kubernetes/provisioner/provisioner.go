@@ -1,10 +1,8 @@
-// Package provisioner makes persistent volumes out of folders of the nodes.
+// Package provisioner creates persistent volumes from folders of the nodes.
 //
-// The volumes are of the type "local": unlike hostPath volumes they honour
-// fsGroup, so a process that is not root can write, and they carry the node
-// they live on, so the scheduler treats them as it treats a real node's disk.
-// Their size is a promise and not a limit, as nothing measures a folder; that
-// is also why expanding one needs no more than agreeing to the new size.
+// The volumes are of the type "local". Unlike hostPath volumes they support fsGroup, so a process that is not root can write. They name
+// their node, so the scheduler treats them like a real node's disk. Their size is not enforced, because nothing measures a folder. So to
+// expand a volume means only to record the new size.
 package provisioner
 
 import (
@@ -21,7 +19,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// Name is what StorageClasses call this provisioner.
+// Name is the name of this provisioner in StorageClasses.
 const Name = "devcluster.local/folder"
 
 // folders provisions volumes under root: root/NODE/VOLUME.
@@ -29,21 +27,20 @@ type folders struct {
 	root string
 }
 
-// Provision makes an empty folder on the node the scheduler chose.
+// Provision creates an empty folder on the node that the scheduler chose.
 func (f folders) Provision(_ context.Context, options controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	if err := supported(options); err != nil {
 		return nil, controller.ProvisioningFinished, err
 	}
 	path := filepath.Join(f.root, options.SelectedNodeName, options.PVName)
-	// Owned by root and closed to others, as a freshly made filesystem is:
-	// pods that are not root ask for access with fsGroup.
+	// The folder is owned by root and closed to others, like a new filesystem: pods that are not root get access with fsGroup.
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return nil, controller.ProvisioningFinished, fmt.Errorf("make volume %s: %w", options.PVName, err)
 	}
 	return volume(options, path), controller.ProvisioningFinished, nil
 }
 
-// supported tells why a claim cannot be served, in words for its events.
+// supported returns the reason why a claim cannot be served, for its events.
 func supported(options controller.ProvisionOptions) error {
 	claim := options.PVC.Spec
 	if options.SelectedNodeName == "" {
@@ -53,7 +50,7 @@ func supported(options controller.ProvisionOptions) error {
 		return errors.New("provision volume: volumeMode Block is not supported by folder volumes, use Filesystem")
 	}
 	if slices.Contains(claim.AccessModes, corev1.ReadWriteMany) || slices.Contains(claim.AccessModes, corev1.ReadOnlyMany) {
-		return errors.New("provision volume: a folder lives on one node, use access mode ReadWriteOnce or ReadWriteOncePod")
+		return errors.New("provision volume: a folder is on one node only, use access mode ReadWriteOnce or ReadWriteOncePod")
 	}
 	return nil
 }
@@ -77,15 +74,14 @@ func volume(options controller.ProvisionOptions, path string) *corev1.Persistent
 	}
 }
 
-// Delete removes the folder of a volume it made, and nothing else: a volume
-// whose path is not exactly where its name says is left alone.
+// Delete removes the folder of a volume that this provisioner created, and nothing else. It refuses a volume whose path does not match its
+// name.
 func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
 	node, err := f.nodeOf(pv)
 	if err != nil {
 		return err
 	}
-	// The folder is opened as a root of its own, so that no link in the data
-	// can lead the removal outside.
+	// The folder is opened as an os.Root, so that a link in the data cannot lead the removal outside.
 	dir, err := os.OpenRoot(filepath.Join(f.root, node))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -102,12 +98,12 @@ func (f folders) Delete(_ context.Context, pv *corev1.PersistentVolume) error {
 
 func (f folders) nodeOf(pv *corev1.PersistentVolume) (string, error) {
 	if pv.Spec.Local == nil {
-		return "", fmt.Errorf("remove volume %s: it is no local volume", pv.Name)
+		return "", fmt.Errorf("remove volume %s: it is not a local volume", pv.Name)
 	}
 	dir := filepath.Dir(pv.Spec.Local.Path)
 	node := filepath.Base(dir)
 	if pv.Spec.Local.Path != filepath.Join(f.root, node, pv.Name) {
-		return "", fmt.Errorf("remove volume %s: its path %q is none of this cluster's volumes", pv.Name, pv.Spec.Local.Path)
+		return "", fmt.Errorf("remove volume %s: its path %q is not that of one of this cluster's volumes", pv.Name, pv.Spec.Local.Path)
 	}
 	return node, nil
 }

@@ -99,14 +99,14 @@ func TestDelete(t *testing.T) {
 		gone       bool
 		refused    bool
 	}{
-		"its own folder goes":                        {name: "pvc-1", path: "node-1/pvc-1", gone: true},
-		"one that is gone already is fine":           {name: "pvc-9", path: "node-1/pvc-9"},
-		"a node that is gone already is fine":        {name: "pvc-9", path: "node-9/pvc-9"},
-		"another volume's folder stays":              {name: "pvc-2", path: "node-1/pvc-1", refused: true},
-		"a folder above stays":                       {name: "node-1", path: "node-1", refused: true},
-		"a path that climbs out is not followed":     {name: "pvc-1", path: "node-1/../node-1/pvc-1/../../..", refused: true},
-		"a path outside the cluster's root is not":   {name: "pvc-1", path: "../pvc-1", refused: true},
-		"nor one deeper than volumes of ours can be": {name: "pvc-1", path: "a/node-1/pvc-1", refused: true},
+		"its own folder goes":                      {name: "pvc-1", path: "node-1/pvc-1", gone: true},
+		"one that is gone already is fine":         {name: "pvc-9", path: "node-1/pvc-9"},
+		"a node that is gone already is fine":      {name: "pvc-9", path: "node-9/pvc-9"},
+		"another volume's folder stays":            {name: "pvc-2", path: "node-1/pvc-1", refused: true},
+		"a folder above stays":                     {name: "node-1", path: "node-1", refused: true},
+		"a path that climbs out is not followed":   {name: "pvc-1", path: "node-1/../node-1/pvc-1/../../..", refused: true},
+		"a path outside the cluster's root is not": {name: "pvc-1", path: "../pvc-1", refused: true},
+		"nor one deeper than volumes can be":       {name: "pvc-1", path: "a/node-1/pvc-1", refused: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// Data may hold links to anywhere; removing it must not follow them.
+// Data may contain links to anywhere; the removal must not follow them.
 func TestDeleteFollowsNoLinks(t *testing.T) {
 	t.Parallel()
 	f := folders{root: t.TempDir()}
@@ -160,11 +160,11 @@ func TestGrowth(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"more than it has":            {claim: claim("2Gi", "1Gi"), want: true},
-		"what it has":                 {claim: claim("1Gi", "1Gi")},
-		"the same in other words":     {claim: claim("1Gi", "1024Mi")},
-		"less than it has":            {claim: claim("1Gi", "2Gi")},
-		"not bound yet: not our turn": {claim: pending},
+		"more than it has":         {claim: claim("2Gi", "1Gi"), want: true},
+		"what it has":              {claim: claim("1Gi", "1Gi")},
+		"the same in another unit": {claim: claim("1Gi", "1024Mi")},
+		"less than it has":         {claim: claim("1Gi", "2Gi")},
+		"not bound yet":            {claim: pending},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -182,8 +182,8 @@ func TestExpand(t *testing.T) {
 		madeBy string
 		want   string
 	}{
-		"our volume grows, and the claim says so": {madeBy: Name, want: "3Gi"},
-		"another provisioner's is left to it":     {madeBy: "ebs.csi.aws.com", want: "1Gi"},
+		"our volume grows, and so does the claim": {madeBy: Name, want: "3Gi"},
+		"another provisioner's does not change":   {madeBy: "ebs.csi.aws.com", want: "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
 )
 
-// Run provisions, expands and removes volumes until it is told to stop.
+// Run provisions, expands and removes volumes until it is stopped by a signal.
 func Run(args []string) error {
 	flags := flag.NewFlagSet("local-provisioner", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "kubeconfig file")
@@ -29,7 +29,7 @@ func Run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("start provisioner: %w", err)
 	}
-	config.QPS = -1 // one cluster on one machine: nobody needs to be spared
+	config.QPS = -1 // one cluster on one machine needs no rate limit
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("start provisioner: %w", err)

@@ -1,5 +1,4 @@
-// Command probe is the pod of the dev cluster's own tests: a web server that
-// tells who it is and keeps a file, and the client to ask another one.
+// Command probe is the pod of the dev cluster's own tests: a web server that returns its name and a file, and a client for it.
 //
 //	probe serve FOLDER    writes a line into FOLDER/starts, serves on :8080
 //	probe get URL         prints the answer; fails after 2 seconds
