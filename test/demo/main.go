@@ -1,6 +1,6 @@
-// Command demo shows the whole path on a cluster: the operator started with kubectl run under its service account, its definitions
-// registered by itself, the founding my-cluster applied, real MySQL replicating in real Pods, rows written and read through the Services.
-// Every command is one that a person could type, and is shown. It is safe to repeat.
+// Command demo shows every step on a cluster. kubectl run starts the operator under its service account, and the operator registers its
+// definitions. Then the demo applies the original my-cluster, waits until real MySQL replicates in real Pods, and writes and reads rows
+// through the Services. It prints every command, and a user could type each of them. It can be repeated.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 
 const (
 	namespace = "default"
-	// mark tells the demo's own Secret, and by that its cluster, from somebody's.
+	// mark is the label of the demo's own Secret. It distinguishes the Secret, and so the demo's cluster, from those of a user.
 	mark     = "mysql-operator-demo"
 	password = "demo-Passw0rd"
 	secret   = `apiVersion: v1
@@ -56,12 +56,12 @@ func run(ctx context.Context) error {
 		title string
 		show  func(context.Context) error
 	}{
-		{"Start the operator: one image, under a service account with just the rights it needs", d.operator},
-		{"Kubernetes understands MySQL now", d.definitions},
-		{"The founding document's my-cluster, unchanged: its backup does not exist, so it waits and says so", d.waits},
+		{"Start the operator: one image, under a service account with only the permissions it needs", d.operator},
+		{"Kubernetes now has the MySQL kinds", d.definitions},
+		{"The founding document's my-cluster, unchanged: its backup does not exist, so it waits and reports this", d.waits},
 		{"The same without fromBackup: an empty cluster of two", d.ready},
 		{"Write through the Service my-cluster, read through my-cluster-read", d.rows},
-		{"What there is now", d.look},
+		{"The objects that now exist", d.look},
 	} {
 		fmt.Printf("\n=== %s\n", part.title)
 		if err := part.show(ctx); err != nil {
@@ -74,7 +74,7 @@ func run(ctx context.Context) error {
 
 type demo struct {
 	kubectl, quiet kube.Kubectl
-	// disposable clusters hold nothing that anybody would miss.
+	// disposable: it is a dev cluster, which holds no data that a user needs.
 	disposable bool
 }
 
@@ -118,8 +118,8 @@ func (d demo) waits(ctx context.Context) error {
 	return err
 }
 
-// clear removes what an earlier demo left, with its data: it would hide what is to be shown. On a cluster that is not the dev cluster it
-// removes nothing that somebody else may have made.
+// clear removes the cluster of an earlier demo and its data, which would hide what the demo shows. On a cluster that is not the dev cluster
+// it removes nothing that a user may have created.
 func (d demo) clear(ctx context.Context) error {
 	const volumes = "app.kubernetes.io/instance=my-cluster"
 	if !d.disposable {
@@ -128,7 +128,7 @@ func (d demo) clear(ctx context.Context) error {
 			return err
 		}
 		if foreign != "" {
-			return fmt.Errorf("namespace %s has what this demo did not make and would delete, data included: %s: delete it, or use another cluster", namespace, foreign)
+			return fmt.Errorf("namespace %s has objects that this demo did not create and would delete, with their data: %s: delete them, or use another cluster", namespace, foreign)
 		}
 	}
 	if _, err := d.quiet.Run(ctx, "delete", "mysqlcluster", "my-cluster", "-n", namespace, "--ignore-not-found", "--wait"); err != nil {
@@ -138,7 +138,7 @@ func (d demo) clear(ctx context.Context) error {
 	return err
 }
 
-// foreign names what is in the demo's way and is not its own; empty if nothing is.
+// foreign returns the names of objects that the demo would delete and did not create; empty if there are none.
 func (d demo) foreign(ctx context.Context, volumes string) (string, error) {
 	own, err := d.quiet.Run(ctx, "get", "secret", "-n", namespace, "--field-selector", "metadata.name=my-secret", "-l", mark, "-o", "name")
 	if err != nil || own != "" {
@@ -174,7 +174,7 @@ func (d demo) ready(ctx context.Context) error {
 	return err
 }
 
-// condition waits until the Ready condition has this status and reason, showing each state on the way once.
+// condition waits until the Ready condition has this status and reason. It prints each state on the way once.
 func (d demo) condition(ctx context.Context, want string, limit time.Duration) error {
 	last := ""
 	return kube.Wait(ctx, "my-cluster to be "+want, limit, func(ctx context.Context) (bool, string) {
@@ -213,7 +213,7 @@ func (d demo) rows(ctx context.Context) error {
 	return nil
 }
 
-// client starts a Pod with a mysql client, the way a person would.
+// client starts a Pod with a mysql client, as a user would.
 func (d demo) client(ctx context.Context) error {
 	if _, err := d.quiet.Run(ctx, "get", "pod", "mysql-client", "-n", namespace); err != nil {
 		if _, err := d.kubectl.Run(ctx, "run", "mysql-client", "-n", namespace, "--image=mysql:latest", "--env=MYSQL_PWD="+password, "--command", "--", "tail", "-f", "/dev/null"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/devcluster/cluster"
 )
 
-// IsDevCluster tells whether a kubeconfig is that of a dev cluster, which holds nothing that anybody would miss.
+// IsDevCluster reports whether a kubeconfig is that of a dev cluster, which holds no data that a user needs.
 func IsDevCluster(kubeconfig string) bool {
 	absolute, err := filepath.Abs(kubeconfig)
 	if err != nil {
@@ -19,8 +19,8 @@ func IsDevCluster(kubeconfig string) bool {
 	return err == nil && own == absolute
 }
 
-// MakeRoom sees to it that no operator runs as a Deployment, as two would reconcile the same resources. On a dev cluster one that was
-// deployed for playing is deleted; anywhere else that is for people to decide, and the error says what to do.
+// MakeRoom makes sure that no operator runs as a Deployment, because two operators would reconcile the same resources. On a dev cluster it
+// deletes such a Deployment. On any other cluster a user must decide, and the error says what to do.
 func MakeRoom(ctx context.Context, kubectl Kubectl) error {
 	deployed, err := Deployed(ctx, kubectl)
 	if err != nil {
@@ -29,10 +29,10 @@ func MakeRoom(ctx context.Context, kubectl Kubectl) error {
 	for _, other := range deployed {
 		namespace, name, _ := strings.Cut(other, "/")
 		if !IsDevCluster(kubectl.Config) {
-			return fmt.Errorf("an operator runs as Deployment %s: two would reconcile the same resources: kubectl -n %s delete deployment %s, or use another cluster", other, namespace, name)
+			return fmt.Errorf("an operator runs as Deployment %s: two would reconcile the same resources: run kubectl -n %s delete deployment %s, or use another cluster", other, namespace, name)
 		}
 		if kubectl.Echo != nil {
-			fmt.Fprintln(kubectl.Echo, "The operator that make dev-up deployed makes room: two would reconcile the same resources")
+			fmt.Fprintln(kubectl.Echo, "Deleting the operator that make dev-up deployed: two would reconcile the same resources")
 		}
 		if _, err := kubectl.Run(ctx, "delete", "deployment", name, "-n", namespace, "--cascade=foreground"); err != nil {
 			return err

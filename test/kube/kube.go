@@ -1,5 +1,5 @@
-// Package kube is how the demo, the end-to-end tests and the benchmarks use a cluster: as a person does, through kubectl, with every
-// wait bounded and naming what it waits for.
+// Package kube lets the demo, the end-to-end tests and the benchmarks use a cluster as a user does, with kubectl. Every wait is bounded,
+// and its error says what it waited for.
 package kube
 
 import (
@@ -21,23 +21,23 @@ import (
 type Kubectl struct {
 	// Program is the path of kubectl, Config that of the kubeconfig.
 	Program, Config string
-	// Echo shows every command and its output, as on a terminal; nil keeps quiet.
+	// Echo receives every command and its output, as on a terminal; nil turns this off.
 	Echo io.Writer
 }
 
-// FromEnvironment uses the kubectl and the cluster that make names in KUBECTL and KUBECONFIG.
+// FromEnvironment returns the kubectl and the cluster that make passes in KUBECTL and KUBECONFIG.
 func FromEnvironment() (Kubectl, error) {
 	program, config := os.Getenv("KUBECTL"), os.Getenv("KUBECONFIG")
 	if program == "" {
 		program = "kubectl"
 	}
 	if config == "" {
-		return Kubectl{}, errors.New("KUBECONFIG is not set: run this through make, which uses the dev cluster, or name a cluster")
+		return Kubectl{}, errors.New("KUBECONFIG is not set: run this with make, which uses the dev cluster, or set it to a cluster's kubeconfig")
 	}
 	return Kubectl{Program: program, Config: config}, nil
 }
 
-// Rest is the client configuration of the same cluster.
+// Rest returns the client configuration of the same cluster.
 func (k Kubectl) Rest() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", k.Config)
 	if err != nil {
@@ -47,7 +47,7 @@ func (k Kubectl) Rest() (*rest.Config, error) {
 	return config, nil
 }
 
-// Run runs kubectl and returns what it printed, errors included.
+// Run runs kubectl and returns its output, errors included.
 func (k Kubectl) Run(ctx context.Context, arguments ...string) (string, error) {
 	return k.run(ctx, nil, arguments)
 }
@@ -57,7 +57,7 @@ func (k Kubectl) Apply(ctx context.Context, manifest string, arguments ...string
 	return k.run(ctx, strings.NewReader(manifest), append([]string{"apply", "-f", "-"}, arguments...))
 }
 
-// commandLimit bounds a command whose caller does not: one that waits may wait for ever.
+// commandLimit bounds a command whose caller sets no deadline: a command that waits could wait indefinitely.
 const commandLimit = 5 * time.Minute
 
 func (k Kubectl) run(ctx context.Context, input io.Reader, arguments []string) (string, error) {
@@ -77,7 +77,7 @@ func (k Kubectl) run(ctx context.Context, input io.Reader, arguments []string) (
 	if k.Echo != nil {
 		fmt.Fprint(k.Echo, text)
 	}
-	if err != nil && ctx.Err() != nil { // it was killed, which says nothing
+	if err != nil && ctx.Err() != nil { // it was killed: return the reason
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func (k Kubectl) run(ctx context.Context, input io.Reader, arguments []string) (
 	return text, nil
 }
 
-// shown is a command line as a person would type it.
+// shown returns a command line as a user would type it.
 func shown(arguments []string) string {
 	quoted := make([]string, len(arguments))
 	for i, argument := range arguments {
@@ -98,14 +98,14 @@ func shown(arguments []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// pauseAfter is how long Wait pauses before it asks again, by how long it has waited: a tenth of that, within bounds. Asking mostly means
-// to start kubectl, which takes processor time from what is waited for.
+// pauseAfter returns the pause of Wait between two checks: a tenth of the time it has waited, within bounds. Most checks start kubectl,
+// which takes processor time from the program that is waited for.
 func pauseAfter(waited time.Duration) time.Duration {
 	return min(max(waited/10, 250*time.Millisecond), time.Second)
 }
 
-// Wait asks again and again until check is content, the time is up, or the context ends. The error says what was waited for and what was
-// seen last.
+// Wait calls check until it reports done, the limit is over, or the context ends. The error says what was waited for and what was seen
+// last.
 func Wait(ctx context.Context, what string, limit time.Duration, check func(context.Context) (done bool, seen string)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()

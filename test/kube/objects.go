@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Objects reads objects without kubectl: tests ask often while they wait, and each start of kubectl takes a third of a second of processor
+// Objects reads objects without kubectl: tests read often while they wait, and each start of kubectl takes a third of a second of processor
 // time.
 type Objects struct{ client dynamic.Interface }
 
-// Objects is the reader of the same cluster.
+// Objects returns a reader of the same cluster.
 func (k Kubectl) Objects() (Objects, error) {
 	config, err := k.Rest()
 	if err != nil {
@@ -28,7 +28,7 @@ func (k Kubectl) Objects() (Objects, error) {
 	return Objects{client}, nil
 }
 
-// Field returns what `kubectl get NAME -o jsonpath=TEMPLATE` prints.
+// Field returns the output of `kubectl get NAME -o jsonpath=TEMPLATE`.
 func (o Objects) Field(ctx context.Context, of schema.GroupVersionResource, namespace, name, template string) (string, error) {
 	object, err := o.client.Resource(of).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -37,7 +37,7 @@ func (o Objects) Field(ctx context.Context, of schema.GroupVersionResource, name
 	return printed(object.Object, template)
 }
 
-// Fields returns what `kubectl get -o jsonpath=TEMPLATE` prints of all objects that the options select.
+// Fields returns the output of `kubectl get -o jsonpath=TEMPLATE` for all objects that the options select.
 func (o Objects) Fields(ctx context.Context, of schema.GroupVersionResource, namespace string, options metav1.ListOptions, template string) (string, error) {
 	list, err := o.client.Resource(of).Namespace(namespace).List(ctx, options)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// Operator is how to start the operator the way the README says.
+// Operator starts the operator as the README says.
 type Operator struct {
-	// Image is the operator's image, Namespace where it runs, Kinds its --kinds; empty takes the default.
+	// Image is the operator's image, Namespace its namespace, Kinds its --kinds; empty means the default.
 	Image, Namespace, Kinds string
-	// Binary is the same operator as a program on this machine, for its manifests.
+	// Binary is the same operator as a program on this machine, which prints its manifests.
 	Binary string
 }
 
-// OperatorFromEnvironment takes the image that make names in IMG and the binary that it built.
+// OperatorFromEnvironment returns an Operator with the image that make passes in IMG and the binary that make built.
 func OperatorFromEnvironment(namespace string) Operator {
 	image := os.Getenv("IMG")
 	if image == "" {
@@ -27,7 +27,8 @@ func OperatorFromEnvironment(namespace string) Operator {
 	return Operator{Image: image, Namespace: namespace, Binary: "bin/mysql-operator"}
 }
 
-// Manifests are what an administrator applies before: the service account, its rights, and the policies that hold it.
+// Manifests returns the manifests that an administrator applies first: the service account, its permissions, or the policies that restrict
+// it.
 func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
 	arguments := []string{"manifests", what, "--namespace", o.Namespace, "--image", o.Image}
 	if o.Kinds != "" {
@@ -40,8 +41,8 @@ func (o Operator) Manifests(ctx context.Context, what string) (string, error) {
 	return string(output), nil
 }
 
-// Run starts the operator with kubectl run under its service account, and waits until it is ready. An operator that runs already is
-// replaced, so that the image of now is what runs.
+// Run starts the operator with kubectl run under its service account, and waits until it is ready. It replaces an operator that already
+// runs, so that the current image runs.
 func (o Operator) Run(ctx context.Context, kubectl Kubectl) error {
 	for _, part := range []string{"rbac", "policy"} {
 		manifest, err := o.Manifests(ctx, part)
@@ -65,13 +66,14 @@ func (o Operator) Run(ctx context.Context, kubectl Kubectl) error {
 	return o.waitReady(ctx, kubectl)
 }
 
-// overrides names the service account, which kubectl run has no flag for.
+// overrides sets the service account, for which kubectl run has no flag.
 func (o Operator) overrides() string {
 	content, _ := json.Marshal(map[string]any{"spec": map[string]any{"serviceAccountName": "mysql-operator"}})
 	return string(content)
 }
 
-// waitReady asks the Pod itself, through the API server: definitions that an earlier operator registered are served without this one.
+// waitReady asks the Pod itself, through the API server: definitions that an earlier operator registered are served even if this one does
+// not run.
 func (o Operator) waitReady(ctx context.Context, kubectl Kubectl) error {
 	quiet := kubectl
 	quiet.Echo = nil
@@ -81,13 +83,13 @@ func (o Operator) waitReady(ctx context.Context, kubectl Kubectl) error {
 	})
 	if err != nil {
 		logs, _ := quiet.Run(ctx, "logs", "mysql-operator", "--namespace", o.Namespace, "--tail=20")
-		return fmt.Errorf("%w\nthe operator says:\n%s", err, logs)
+		return fmt.Errorf("%w\nlogs of the operator:\n%s", err, logs)
 	}
 	return nil
 }
 
-// Deployed are the operators that run as a Deployment, as NAMESPACE/NAME. Beside them no other may be started: the Lease that keeps two
-// apart is one per namespace.
+// Deployed returns the operators that run as a Deployment, as NAMESPACE/NAME. No other operator may be started in addition to them: the
+// Lease that keeps two operators apart exists once per namespace.
 func Deployed(ctx context.Context, kubectl Kubectl) ([]string, error) {
 	kubectl.Echo = nil
 	seen, err := kubectl.Run(ctx, "get", "deployments", "--all-namespaces", "--selector=app.kubernetes.io/name=mysql-operator",

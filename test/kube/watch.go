@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Watch follows what kubectl prints of an object, line by line, until one is what was waited for: one process all the time, which costs the
-// machine next to nothing where one after the other would be seen in what is measured. The arguments are those of kubectl get, with an
-// output that ends each line. The error says what was waited for and what was seen last.
+// Watch reads the output of kubectl for an object, line by line, until done accepts a line. It runs one kubectl all the time, which takes
+// almost no processor time; many short runs would distort measurements. The arguments are those of kubectl get, with an output that ends
+// each line. The error says what was waited for and what was seen last.
 func (k Kubectl) Watch(ctx context.Context, what string, limit time.Duration, done func(line string) bool, arguments ...string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
@@ -28,14 +28,14 @@ func (k Kubectl) Watch(ctx context.Context, what string, limit time.Duration, do
 		if err != nil {
 			last = err.Error()
 		}
-		select { // API servers end watches now and then
+		select { // API servers end watches from time to time
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
 	}
 }
 
-// follow is one watch.
+// follow runs one watch.
 func (k Kubectl) follow(ctx context.Context, last *string, done func(string) bool, arguments []string) (found bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package program is what benchmarks and demonstrations have in common as programs.
+// Package program has the common code of the benchmarks and demonstrations as programs.
 package program
 
 import (
@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// Run does a program's work, the context of which ends when somebody interrupts it, so that it can clear up, and returns the exit status.
-// name is said before an error.
+// Run calls work and returns the exit status. A signal ends the context, so that work can clean up. An error is printed after the name.
 func Run(ctx context.Context, name string, work func(context.Context) error) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

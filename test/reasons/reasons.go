@@ -1,4 +1,4 @@
-// Package reasons reads the words for what is wrong out of the code, so that tests can hold the documents against them.
+// Package reasons reads the reasons of conditions and events from the code, so that tests can compare them with the documents.
 package reasons
 
 import (
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Constants are the text constants of a package's files whose names begin so, by name. Those of tests are none.
+// Constants returns the string constants of a package whose names begin with the prefix, by name. Test files are left out.
 func Constants(t *testing.T, folder, prefix string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -37,7 +37,7 @@ func Constants(t *testing.T, folder, prefix string) map[string]string {
 	return found
 }
 
-// Uses counts how often a name occurs in a package's own files.
+// Uses counts how often a name occurs in a package's files. Test files are left out.
 func Uses(t *testing.T, folder, name string) int {
 	t.Helper()
 	word := regexp.MustCompile(`\b` + name + `\b`)
@@ -52,7 +52,7 @@ func Uses(t *testing.T, folder, name string) int {
 	return count
 }
 
-// Section is what stands in a document below a heading, up to the next one of its rank.
+// Section returns the text of a document below a heading, up to the next heading of the same rank.
 func Section(t *testing.T, document, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -68,7 +68,8 @@ func Section(t *testing.T, document, heading string) string {
 	return section
 }
 
-// Documented tells which words a document does not mark as code: what people meet in a status or an event, they are to find there.
+// Documented fails the test for each word that a document does not mark as code: users see these words in a status or an event, and must
+// find them there.
 func Documented(t *testing.T, document string, words map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(document)
@@ -76,17 +77,17 @@ func Documented(t *testing.T, document string, words map[string]string) {
 		t.Fatal(err)
 	}
 	if len(words) == 0 {
-		t.Fatal("there are no words to look for")
+		t.Fatal("there are no words to search for")
 	}
 	marked := Marked(string(text))
 	for name, word := range words {
 		if !slices.Contains(marked, word) {
-			t.Errorf("%s does not say what %s (%s) means", document, word, name)
+			t.Errorf("%s does not explain %s (%s)", document, word, name)
 		}
 	}
 }
 
-// Marked are the words of a text that are marked as code and written as reasons are.
+// Marked returns the words of a text that are marked as code and written like reasons.
 func Marked(text string) []string {
 	found := regexp.MustCompile("`([A-Z][A-Za-z]+)`").FindAllStringSubmatch(text, -1)
 	words := make([]string, 0, len(found))

@@ -27,7 +27,7 @@ func Need(tb testing.TB) string {
 	return folder
 }
 
-// Mysqld is a command with the image's own loader and libraries. defaults is --no-defaults or --defaults-file=FILE.
+// Mysqld returns a command that runs mysqld with the image's own loader and libraries. defaults is --no-defaults or --defaults-file=FILE.
 func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *exec.Cmd {
 	libraries := rootfs + "/usr/lib/x86_64-linux-gnu:" + rootfs + "/usr/lib/mysql/private:" + rootfs + "/usr/lib64"
 	all := append([]string{
@@ -38,25 +38,25 @@ func Mysqld(ctx context.Context, rootfs, defaults string, arguments ...string) *
 	return exec.CommandContext(ctx, rootfs+"/usr/lib64/ld-linux-x86-64.so.2", all...)
 }
 
-// NewData makes a data directory as mysqld --initialize-insecure does, with a server of its own. It is a copy: to initialize one takes
-// several seconds of processor time, so that is done once for each image.
+// NewData creates a data directory like that of mysqld --initialize-insecure, with its own server UUID. It copies a template, because an
+// initialization takes several seconds of processor time. The template is created once for each image.
 func NewData(tb testing.TB, rootfs, data string) {
 	tb.Helper()
 	template, err := template(tb.Context(), rootfs)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	// Without holes: a mysqld that fills one on a full volume dies, where it waits for room to make a file larger.
+	// Copy without holes: a mysqld that fills a hole on a full volume dies, but it waits for space to extend a file.
 	if output, err := exec.CommandContext(tb.Context(), "cp", "-aT", "--sparse=never", template, data).CombinedOutput(); err != nil {
 		tb.Fatalf("copy %s: %v\n%s", template, err, output)
 	}
-	// The next start makes another UUID.
+	// The next start creates another UUID.
 	if err := os.Remove(filepath.Join(data, "auto.cnf")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		tb.Fatal(err)
 	}
 }
 
-// template returns an initialized data directory. It is beside the root file system, named by the mysqld that made it.
+// template returns an initialized data directory. It is next to the root file system, and its name depends on the mysqld that created it.
 func template(ctx context.Context, rootfs string) (string, error) {
 	program, err := os.Stat(rootfs + "/usr/sbin/mysqld")
 	if err != nil {

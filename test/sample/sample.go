@@ -1,6 +1,6 @@
-// Package sample picks the cases of exhaustive tests that run. SAMPLE_STRIDE is the stride of samples: 4 unless set. 1 takes all cases, as
-// make test-long does. SAMPLE_SEED determines which cases a sample has: hack/run-tests derives it from the commit, and without it they are
-// others in each run.
+// Package sample chooses the cases of exhaustive tests that run. SAMPLE_STRIDE is the stride of samples, 4 by default; 1 takes all cases,
+// as make test-long does. SAMPLE_SEED determines the cases of a sample. hack/run-tests derives it from the commit; without it, it is random
+// in each run.
 package sample
 
 import (
@@ -10,24 +10,24 @@ import (
 	"testing"
 )
 
-// Sample has every stride-th case of a test.
+// Sample is every stride-th case of a test.
 type Sample struct{ stride, first int }
 
-// New returns the sample of a test, and logs how to run the same one. As many successive seeds as the stride take all cases.
+// New returns the sample of a test, and logs how to repeat it. As many successive seeds as the stride take all cases.
 func New(t *testing.T) Sample {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("SAMPLE_SEED"), 10, 31)
 	if err != nil {
 		seed = uint64(rand.Uint32() >> 1)
 	}
-	t.Logf("to run the same sample: SAMPLE_STRIDE=%d SAMPLE_SEED=%d", stride(), seed)
+	t.Logf("to repeat this sample: SAMPLE_STRIDE=%d SAMPLE_SEED=%d", stride(), seed)
 	return Sample{stride(), int(seed) % stride()}
 }
 
 // Takes reports whether the case with this number runs.
 func (s Sample) Takes(number int) bool { return number%s.stride == s.first }
 
-// Rotate skips a test unless the sample takes its number: of tests that are numbered from 0, each run has some.
+// Rotate skips a test unless the sample takes its number. Each run takes some of the tests that are numbered from 0.
 func Rotate(t *testing.T, number int) {
 	t.Helper()
 	if !New(t).Takes(number % stride()) {
