@@ -19,7 +19,7 @@ func sqlOf(t *testing.T, b Bootstrap) string {
 	return text
 }
 
-// A password policy comes with the data: its component is registered in a table, so that backups and copies have it, too.
+// A password policy comes with the data: its component is registered in a table, so backups and copies have it, too.
 func TestAccountsUnderAPasswordPolicyMysqld(t *testing.T) {
 	t.Parallel()
 	server := newMysqld(t, writeCertificates(t))
@@ -32,10 +32,10 @@ func TestAccountsUnderAPasswordPolicyMysqld(t *testing.T) {
 	b.Agent.Password, b.Replication.Password, b.Clone.Password = "weak", "weak", "weak"
 	own := server.start(t, sqlOf(t, b), b.Agent, "--validate-password.policy=STRONG")
 	if err := server.connect(t, Account{User: "root", Password: b.Root}).exec(t.Context(), "act", "CREATE DATABASE roots"); err != nil {
-		t.Errorf("root has not its rights: %v", err)
+		t.Errorf("root does not have its privileges: %v", err)
 	}
 	if err := own.SetPassword(t.Context(), "root", "%", "weak"); !hasNumber(err, 1819) {
-		t.Errorf("no policy is in force, so that this test shows nothing: %v", err)
+		t.Errorf("no policy is active, so this test proves nothing: %v", err)
 	}
 	for _, user := range []string{ReplicationUser, CloneUser, AgentUser} {
 		if err := own.SetOwnPassword(t.Context(), user, "weaker"); err != nil {
@@ -45,7 +45,7 @@ func TestAccountsUnderAPasswordPolicyMysqld(t *testing.T) {
 	server.connect(t, Account{User: AgentUser, Password: "weaker"})
 }
 
-// Passwords of every kind and length that a Secret may hold open the account.
+// Every password that a Secret may hold opens the account.
 func TestHashesOpenAccountsMysqld(t *testing.T) {
 	t.Parallel()
 	passwords := map[string]string{
@@ -71,7 +71,7 @@ func TestHashesOpenAccountsMysqld(t *testing.T) {
 	}
 }
 
-// The password of replication opens nothing by itself, but whoever reads a backup or a volume shall not find it.
+// The replication password opens nothing by itself, but it must not be readable in a backup or on a volume.
 func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	t.Parallel()
 	certificates := writeCertificates(t)
@@ -94,16 +94,16 @@ func TestReplicationPasswordIsNotStoredMysqld(t *testing.T) {
 	}
 	start(startBoth)
 	start(func() error { return follower.RestartReceiver(t.Context(), b.Replication) })
-	// The applier alone has stopped.
+	// Only the applier has stopped.
 	if err := follower.exec(t.Context(), "stop applier", "STOP REPLICA SQL_THREAD"); err != nil {
 		t.Fatal(err)
 	}
 	start(startBoth)
-	// The receiver connects again by itself with what it has in memory.
+	// The receiver reconnects by itself with the password in its memory.
 	primary.stop(t)
 	own := primary.start(t, sqlOf(t, b), b.Agent)
 	awaitReplication(t, follower, replica)
-	// A replica that starts anew has nothing in memory.
+	// A replica that has restarted has no password in memory.
 	replica.stop(t)
 	follower = replica.start(t, sqlOf(t, b), b.Agent)
 	start(startBoth)
@@ -134,14 +134,14 @@ func TestStoredReplicationPasswordIsRemovedMysqld(t *testing.T) {
 	}
 }
 
-// sourceAt is how a replica reaches a mysqld.
+// sourceAt returns how a replica connects to a mysqld.
 func sourceAt(primary *mysqld, certificates string, account Account) Source {
 	return Source{Host: "127.0.0.1", Port: primary.port, Account: account, Certificates: Certificates{
 		CA: filepath.Join(certificates, "ca.pem"), Certificate: filepath.Join(certificates, "cert.pem"), Key: filepath.Join(certificates, "key.pem"),
 	}}
 }
 
-// awaitReplication waits until both threads run and the source's connection stands.
+// awaitReplication waits until both threads run and the connection to the source is established.
 func awaitReplication(t *testing.T, follower *Server, replica *mysqld) {
 	t.Helper()
 	eventually(t, "replication runs", func() error {
@@ -156,7 +156,7 @@ func awaitReplication(t *testing.T, follower *Server, replica *mysqld) {
 	}, replica.messages)
 }
 
-// wantNowhere looks for a text in all files below a folder.
+// wantNowhere fails the test if a file below a folder has a text.
 func wantNowhere(t *testing.T, folder, text string) {
 	t.Helper()
 	files := 0

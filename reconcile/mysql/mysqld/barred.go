@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// barredColumns are all that the agent may read of mysql.user.
+	// barredColumns are the only columns of mysql.user that the agent may read.
 	barredColumns = "Host, User, plugin, account_locked"
-	// barredAccounts are accounts whose authentication plugin is not active: not loaded, switched off or gone from this release. Left out are
-	// the operator's own, which a start of mysqld sets up, MySQL's own (manual, "Reserved Accounts"), locked ones, among them roles, and those
-	// of mysql_no_login, to which nobody logs in anyway. mysqld itself ends the statement: it waits while another one about accounts holds the
-	// table.
+	// barredAccounts selects the accounts whose authentication plugin is not active: not loaded, disabled, or removed from this release. It
+	// leaves out the operator's own accounts, which each start of mysqld sets up, MySQL's own (manual, "Reserved Accounts"), locked
+	// accounts and thus roles, and those of mysql_no_login, to which no client logs in. mysqld itself ends the statement, which waits while
+	// another statement about accounts holds the table.
 	barredAccounts = `SELECT /*+ MAX_EXECUTION_TIME(2000) */ User, Host, plugin, COUNT(*) OVER () FROM mysql.user
 		WHERE account_locked <> 'Y' AND plugin <> 'mysql_no_login'
 		AND User NOT IN (?, ?, ?, 'mysql.sys', 'mysql.session', 'mysql.infoschema')
@@ -22,8 +22,8 @@ const (
 		ORDER BY User, Host LIMIT ?`
 )
 
-// BarredAccounts finds the accounts that nobody can log in to as long as this mysqld runs as it does, and names at most so many. It takes a
-// connection of its own: the one that is logged in must not be lost to a lock of the privilege tables.
+// BarredAccounts finds the accounts to which no client can log in while this mysqld runs, and names at most most of them. It uses a
+// separate connection: a lock of the privilege tables must not cost the agent the connection that is logged in.
 func (s *Server) BarredAccounts(ctx context.Context, most int) (replication.Accounts, error) {
 	found, count := replication.Accounts{}, 0
 	err := s.readApart(ctx, barredAccounts, []any{AgentUser, ReplicationUser, CloneUser, most}, func(rows *sql.Rows) error {
@@ -35,7 +35,7 @@ func (s *Server) BarredAccounts(ctx context.Context, most int) (replication.Acco
 		return nil
 	})
 	if err != nil {
-		return replication.Accounts{}, fmt.Errorf("look for accounts that nobody can log in to: %w", err)
+		return replication.Accounts{}, fmt.Errorf("find accounts that cannot log in: %w", err)
 	}
 	found.More = max(0, count-len(found.Named))
 	return found, nil

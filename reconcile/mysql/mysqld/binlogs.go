@@ -12,13 +12,13 @@ type BinaryLog struct {
 	Size int64
 }
 
-// BinaryLogs lists the files of the binary log, oldest first. It uses a connection of its own, because it may wait for a write to a full
-// disk.
+// BinaryLogs lists the files of the binary log, oldest first. It uses a separate connection, because the statement may wait for a write to
+// a full disk.
 func (s *Server) BinaryLogs(ctx context.Context) ([]BinaryLog, error) {
 	var files []BinaryLog
 	err := s.bounded(ctx, "SHOW BINARY LOGS", func(rows *sql.Rows) error {
 		var file BinaryLog
-		// Its third column, Encrypted, is of 8.0.14.
+		// The third column, Encrypted, exists since 8.0.14.
 		if err := rows.Scan(&file.Name, &file.Size, new(string)); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (s *Server) BinaryLogs(ctx context.Context) ([]BinaryLog, error) {
 	return files, err
 }
 
-// Receivers is how many receivers of members are connected and read the binary log, whether they acknowledge or not.
+// Receivers counts the receivers of members that are connected and read the binary log. They need not acknowledge.
 func (s *Server) Receivers(ctx context.Context) (int, error) {
 	var count int
 	row := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM performance_schema.processlist WHERE user = ? AND command LIKE 'Binlog Dump%'", ReplicationUser)
@@ -38,8 +38,8 @@ func (s *Server) Receivers(ctx context.Context) (int, error) {
 	return count, nil
 }
 
-// PurgeBinaryLogs removes the files before the named one. mysqld keeps those that it or a connected replica still reads, and all later ones
-// (manual, "PURGE BINARY LOGS Statement").
+// PurgeBinaryLogs removes the files before the given file. mysqld keeps the first file that it or a connected replica still reads, and all
+// later files (manual, "PURGE BINARY LOGS Statement").
 func (s *Server) PurgeBinaryLogs(ctx context.Context, before string) error {
 	if err := s.execApart(ctx, "PURGE BINARY LOGS TO ?", before); err != nil {
 		return fmt.Errorf("purge binary logs before %s: %w", before, err)

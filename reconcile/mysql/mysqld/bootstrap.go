@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// Bootstrap is what init_file brings about at every start of mysqld, before anybody can connect: the operator's own accounts with
-// the passwords that are in force now. It runs on every member, also on a read-only one, and leaves the binary log alone, so
-// that members stay free of transactions of their own.
+// Bootstrap describes the init_file that mysqld runs at every start, before any client can connect. It sets up the operator's own accounts
+// with the current passwords. It runs on every member, also on a read-only one, and does not write to the binary log, so that members have
+// no errant transactions.
 type Bootstrap struct {
 	Agent, Replication, Clone Account
-	// Root is the user's password for root; it is set only on a data directory that mysqld --initialize has just made, and on one that was
-	// just restored and has no root@'%'. Later changes go through the primary and replicate.
+	// Root is the user's password for root. It is set only for a data directory that mysqld --initialize has just made, and for restored
+	// data that has no root@'%'. The primary makes later changes, which replicate.
 	Root string
-	// NewData says that the data directory has just been made, RestoredData that it was restored and no member has used it.
+	// NewData reports whether the data directory has just been made, RestoredData whether it was restored and no member has used it.
 	NewData, RestoredData bool
 }
 
-// ownAccount is what an init_file says of one of the operator's accounts; grants are the least that its verbs need (manual, "Privileges
-// Provided by MySQL").
+// ownAccount is one of the operator's accounts as an init_file sets it up. Its grants are the least that its verbs need (manual,
+// "Privileges Provided by MySQL").
 type ownAccount struct{ user, host, require, grants string }
 
 func (a ownAccount) name() string { return fmt.Sprintf("'%s'@'%s'", a.user, a.host) }
 
 func ownAccounts() []ownAccount {
 	return []ownAccount{
-		// SYSTEM_USER keeps the account itself from those who may do less (manual, "Account Categories"): a role that has it would not.
+		// SYSTEM_USER protects the account from users with fewer privileges (manual, "Account Categories"). A role with SYSTEM_USER would
+		// not.
 		{AgentUser, "localhost", "NONE", agentGrants},
 		{ReplicationUser, "%", "X509", "REPLICATION SLAVE ON *.*"},
 		{CloneUser, "%", "X509", "BACKUP_ADMIN ON *.*"},
@@ -33,23 +34,24 @@ func ownAccounts() []ownAccount {
 }
 
 const (
-	// agentRole has the agent's privileges once more. A session keeps those of its active roles; others are looked up in mysqld's privilege
-	// tables (MySQL source, Security_context::has_global_grant, check_access), which are locked while a statement about accounts waits for an
-	// acknowledgement. So an agent that is logged in can look and stop the waiting.
+	// agentRole has the same privileges as the agent's account. A session keeps the privileges of its active roles. mysqld looks up other
+	// privileges in its privilege tables (MySQL source, Security_context::has_global_grant, check_access), which are locked while a
+	// statement about accounts waits for an acknowledgement. With the role, an agent that is logged in can observe and end that wait.
 	agentRole = "'mysql_operator_agent_role'@'localhost'"
-	// agentGrants: settings, replication, copies, TLS reload, reading (REPLICATION SLAVE) and purging binary logs, looking at transactions,
-	// and the root password: SYSTEM_USER is what altering root takes. REFERENCES shows all tables with their engines in information_schema,
-	// and no row of them.
+	// agentGrants are for settings, replication, copies, TLS reload, reading (REPLICATION SLAVE) and purging binary logs, looking at
+	// transactions, and the root password: altering root requires SYSTEM_USER. REFERENCES shows all tables with their engines in
+	// information_schema, and none of their rows.
 	agentGrants = "RELOAD, PROCESS, REFERENCES, REPLICATION CLIENT, REPLICATION SLAVE, CREATE USER, SYSTEM_USER, SYSTEM_VARIABLES_ADMIN, REPLICATION_SLAVE_ADMIN, CLONE_ADMIN, CONNECTION_ADMIN, BINLOG_ADMIN, XA_RECOVER_ADMIN ON *.*"
 )
 
-// lasting keeps what is set for people's accounts (max_user_connections, default_password_lifetime, password_history,
-// password_reuse_interval) away from the operator's own: replication would end when its password expires, and a restart could not set the
-// password that is in force. It comes before the password, which it is a condition for. Zero would have max_user_connections count.
+// lasting exempts the operator's accounts from what users set for other accounts (max_user_connections, default_password_lifetime,
+// password_history, password_reuse_interval). Otherwise replication would end when its password expires, and a restart could not set the
+// current password again. It must come before the password, because it decides whether mysqld accepts the password. A MAX_USER_CONNECTIONS
+// of 0 would apply the global max_user_connections.
 const lasting = "WITH MAX_QUERIES_PER_HOUR 0 MAX_UPDATES_PER_HOUR 0 MAX_CONNECTIONS_PER_HOUR 0 MAX_USER_CONNECTIONS 10000 PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 PASSWORD REUSE INTERVAL 0 DAY PASSWORD REQUIRE CURRENT OPTIONAL ACCOUNT UNLOCK"
 
-// SQL renders the file: one statement a line, as init_file demands (manual, "init_file"). It holds hashes instead of passwords: init_file
-// ends at the first statement that fails, and a password policy in the data must not be a reason.
+// SQL renders the file with one statement a line, as init_file requires (manual, "init_file"). It has hashes instead of passwords:
+// init_file ends at the first statement that fails, and a password policy in the data must not make one fail.
 func (b Bootstrap) SQL() (string, error) {
 	passwords := map[string]string{AgentUser: b.Agent.Password, ReplicationUser: b.Replication.Password, CloneUser: b.Clone.Password}
 	lines := []string{"SET SESSION sql_log_bin = 0", "SET SESSION sql_mode = ''", "SET NAMES utf8mb4"}
@@ -75,7 +77,7 @@ func (b Bootstrap) SQL() (string, error) {
 		return "", fmt.Errorf("root: %w", err)
 	}
 	lines = append(lines, root...)
-	// At the end, and made anew: whatever was done to the role costs no more than what it is for.
+	// The role comes last and is created again: if a user changed it, only the role's own purpose can fail.
 	lines = append(lines,
 		"DROP ROLE IF EXISTS "+agentRole,
 		"CREATE ROLE "+agentRole,
@@ -87,7 +89,7 @@ func (b Bootstrap) SQL() (string, error) {
 	return strings.Join(lines, ";\n") + ";\n", nil
 }
 
-// root makes root@'%'. In restored data an account of that name keeps its rights.
+// root creates root@'%'. If restored data has an account of that name, it keeps its privileges.
 func (b Bootstrap) root() ([]string, error) {
 	if !b.NewData && !b.RestoredData {
 		return nil, nil
@@ -103,8 +105,8 @@ func (b Bootstrap) root() ([]string, error) {
 			"DROP USER IF EXISTS 'root'@'localhost'",
 		}, nil
 	}
-	// The account gets its name last: one that a crash left without rights would be taken for the data's own. PREPARE fails where people's
-	// settings allow no prepared statements: that is lifted while nobody can connect yet.
+	// The account gets its name last: after a crash, an account without privileges would look like one that came with the data. PREPARE
+	// fails where the user's settings allow no prepared statements, so that limit is lifted while no client can connect yet.
 	return []string{
 		"SET @most_prepared = @@GLOBAL.max_prepared_stmt_count",
 		"SET GLOBAL max_prepared_stmt_count = DEFAULT",
@@ -120,8 +122,8 @@ func (b Bootstrap) root() ([]string, error) {
 	}, nil
 }
 
-// newRoot is root@'%' while it is being made.
+// newRoot is the temporary name of root@'%' until it is complete.
 const newRoot = "'mysql_operator_new_root'@'localhost'"
 
-// identifiedAs comes before the hash of a password.
+// identifiedAs precedes the hash of a password.
 const identifiedAs = "IDENTIFIED WITH caching_sha2_password AS "

@@ -12,7 +12,7 @@ func bootstrap(root string) Bootstrap {
 	}
 }
 
-// bootstrap.sql lies in a folder that the MySQL image can read.
+// bootstrap.sql is in a folder that the MySQL image can read.
 func TestBootstrapHoldsNoPassword(t *testing.T) {
 	t.Parallel()
 	text, err := bootstrap("root-secret").SQL()
@@ -20,7 +20,7 @@ func TestBootstrapHoldsNoPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(text, "secret") || strings.Contains(text, " BY ") {
-		t.Errorf("a password is there in clear:\n%s", text)
+		t.Errorf("the file has a password in clear text:\n%s", text)
 	}
 	for _, account := range []string{"'root'@'%'", "'" + AgentUser + "'@'localhost'", "'" + ReplicationUser + "'@'%'", "'" + CloneUser + "'@'%'"} {
 		created := "CREATE USER IF NOT EXISTS " + account + " IDENTIFIED WITH caching_sha2_password AS 0x24412430303524"
@@ -40,12 +40,12 @@ func TestBootstrapRefusesPasswordsThatOpenNothing(t *testing.T) {
 			t.Fatalf("%s: an unusable password was written: %q", name, text)
 		}
 		if !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "a\x00b") {
-			t.Errorf("the error shall name %s and not tell the password: %v", name, err)
+			t.Errorf("the error must name %s and must not contain the password: %v", name, err)
 		}
 	}
 }
 
-// TestRootIsMadeWhereRestoredDataLacksIt: an account of that name keeps its rights, and data that is in use is left alone.
+// TestRootIsMadeWhereRestoredDataLacksIt: an existing account of that name keeps its privileges, and data in use is not changed.
 func TestRootIsMadeWhereRestoredDataLacksIt(t *testing.T) {
 	t.Parallel()
 	restored, used := bootstrap("root-secret"), bootstrap("root-secret")
@@ -72,7 +72,7 @@ func TestRootIsMadeWhereRestoredDataLacksIt(t *testing.T) {
 	}
 }
 
-// init_file takes one statement a line (manual, "init_file"), and every one of them must be harmless on a member that holds data.
+// init_file takes one statement a line (manual, "init_file"), and every statement must be harmless on a member with data.
 func TestBootstrapIsOneStatementALine(t *testing.T) {
 	t.Parallel()
 	text, err := bootstrap("two\nlines;").SQL()
@@ -86,7 +86,7 @@ func TestBootstrapIsOneStatementALine(t *testing.T) {
 		}
 	}
 	if lines[0] != "SET SESSION sql_log_bin = 0;" || lines[1] != "SET SESSION sql_mode = '';" {
-		t.Errorf("it begins with %q and %q: it must stay out of the binary log, and depend on no sql_mode", lines[0], lines[1])
+		t.Errorf("the file begins with %q and %q: it must not write to the binary log or depend on sql_mode", lines[0], lines[1])
 	}
 }
 
@@ -99,16 +99,16 @@ func TestBootstrapLeavesRootAloneOnceThereIsData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(text, "root") || strings.Contains(text, "'secret'") {
-		t.Errorf("root is touched on a member that has data:\n%s", text)
+		t.Errorf("the file changes root on a member that has data:\n%s", text)
 	}
 	for _, user := range []string{AgentUser, ReplicationUser, CloneUser} {
 		altered := strings.Index(text, "ALTER USER '"+user+"'@")
 		if altered < 0 || !strings.Contains(text[altered:], "IDENTIFIED") {
-			t.Errorf("%s does not get the password that is in force:\n%s", user, text)
+			t.Errorf("%s does not get the current password:\n%s", user, text)
 			continue
 		}
 		if first, _, _ := strings.Cut(text[altered:], ";"); !strings.Contains(first, "PASSWORD EXPIRE NEVER PASSWORD HISTORY 0 ") {
-			t.Errorf("%s is subject to rules for people's passwords: %s", user, first)
+			t.Errorf("%s is subject to the rules for users' passwords: %s", user, first)
 		}
 	}
 }
@@ -122,13 +122,13 @@ func TestBootstrapGrantsTheLeast(t *testing.T) {
 	for line := range strings.Lines(text) {
 		own := strings.Contains(line, "mysql_operator_")
 		if own && strings.HasPrefix(line, "GRANT") && (strings.Contains(line, "ALL") || strings.Contains(line, "GRANT OPTION") || strings.Contains(line, " SUPER")) {
-			t.Errorf("more than an account of the operator needs: %s", line)
+			t.Errorf("more privileges than an account of the operator needs: %s", line)
 		}
 		if own && strings.Contains(line, "'@'%'") && strings.Contains(line, "IDENTIFIED") && !strings.Contains(line, "REQUIRE X509") {
-			t.Errorf("reached from other machines without a client certificate: %s", line)
+			t.Errorf("other machines can log in without a client certificate: %s", line)
 		}
 	}
 	if strings.Contains(text, "'"+AgentUser+"'@'%'") {
-		t.Error("the agent's account can be reached from other machines")
+		t.Error("other machines can log in to the agent's account")
 	}
 }

@@ -14,11 +14,12 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// errTooMuch is an answer of more than pageBytes.
+// errTooMuch reports an answer of more than pageBytes.
 var errTooMuch = errors.New("mysqld's answer is too large")
 
-// bounded asks over a connection of its own that ends before it brings too much. read is called for every row. Where mysqld has no place
-// for another connection, it asks over the one that looks, under the same bound: only the goroutine that looks may call it.
+// bounded runs a statement over a separate connection, which ends before the answer exceeds pageBytes. It calls read for every row. If
+// mysqld accepts no further connection, bounded uses the observing connection with the same limit. Only the goroutine that observes mysqld
+// may call it.
 func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.Rows) error, arguments ...any) error {
 	config, own := s.config.Clone(), newAllowance()
 	config.DialFunc = own.dial
@@ -55,8 +56,8 @@ func (s *Server) bounded(ctx context.Context, statement string, read func(*sql.R
 	return nil
 }
 
-// takePlace connects the one that looks anew. mysqld takes a moment to see that the former one is gone, and then its place is free, or the
-// one that it keeps for accounts with CONNECTION_ADMIN.
+// takePlace reconnects the observing connection. mysqld takes a moment to see that the former connection is closed. Then its place is free,
+// or the place that mysqld reserves for accounts with CONNECTION_ADMIN.
 func (s *Server) takePlace(ctx context.Context) {
 	for hasNumber(s.db.PingContext(ctx), errTooManyConnections) {
 		select {
@@ -98,7 +99,7 @@ func (a *allowance) dial(ctx context.Context, network, address string) (net.Conn
 	return &boundedConn{Conn: open, left: a}, nil
 }
 
-// boundedConn reads as much as its allowance and no more.
+// boundedConn reads no more bytes than its allowance.
 type boundedConn struct {
 	net.Conn
 	left *allowance
@@ -113,7 +114,7 @@ func (c *boundedConn) Read(into []byte) (int, error) {
 	return count, err
 }
 
-// SyscallConn lets the driver see that mysqld has closed a connection before it uses that again.
+// SyscallConn lets the driver see that mysqld has closed a connection before the driver uses it again.
 func (c *boundedConn) SyscallConn() (syscall.RawConn, error) {
 	open, isOpen := c.Conn.(syscall.Conn)
 	if !isOpen {

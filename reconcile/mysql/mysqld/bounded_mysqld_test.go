@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld: what a replica did by itself must not make it Errant because clients have taken
-// all connections. An answer that is too large costs the connection that looks, and the next one has its place.
+// TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld: a replica must not become Errant by its own statements because clients use all
+// connections. An answer that is too large costs the observing connection, and the next connection gets its place.
 func TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
@@ -41,7 +41,7 @@ func TestTransactionsAreJudgedWhileNoConnectionIsFreeMysqld(t *testing.T) {
 	}
 	large := f.executed().Subtract(before)
 	if got := f.judged(book, large); large.Empty() || !got.Empty() {
-		t.Errorf("of %s it read %s, which is more than it may", large, got)
+		t.Errorf("of %s the logbook judged %s, whose answer is larger than allowed", large, got)
 	}
 	f.executed()
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Donor is what taking a copy needs to know of the member it is taken of.
+// Donor is what a program must know of a member to copy its data.
 type Donor struct {
-	// Host is the name that the member goes by (report_host): behind a Service, who has answered.
+	// Host is the member's name (report_host). It shows which member answered behind a Service.
 	Host string
 	// ServerUUID and Version are the member's.
 	ServerUUID, Version string
-	// Primary says that it takes writes.
+	// Primary reports whether the member takes writes.
 	Primary bool
-	// Executed are the transactions that are committed, Pending those that may be about to be.
+	// Executed are the committed transactions, Pending those that may be about to commit.
 	Executed, Pending replication.GTIDSet
 }
 
-// ObserveDonor looks at a member as one who copies it. Any account may do that.
+// ObserveDonor reads the state of a member for a program that copies its data. Any account may do that.
 func (s *Server) ObserveDonor(ctx context.Context) (Donor, error) {
 	donor := Donor{}
 	var executed, owned string
@@ -39,13 +39,13 @@ func (s *Server) ObserveDonor(ctx context.Context) (Donor, error) {
 		return donor, fmt.Errorf("gtid_owned: %w", err)
 	}
 	if donor.Host == "" {
-		return donor, errors.New("the member to copy has no report_host: it is not one of the operator's")
+		return donor, errors.New("the member to copy has no report_host: it is not a member of a MySQLCluster")
 	}
 	return donor, nil
 }
 
-// ObserveActivity counts what a member has done since it was started: the statements that clients sent it, and its commits, those that
-// it replicates included. What the operator asks is in it, about twenty a second. Any account may ask (manual, "SHOW STATUS Statement").
+// ObserveActivity counts the statements that clients sent to a member and its commits since it started. Replicated commits count. It
+// includes the operator's own statements, about twenty a second. Any account may ask (manual, "SHOW STATUS Statement").
 func (s *Server) ObserveActivity(ctx context.Context) (int64, error) {
 	rows, err := s.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Handler_commit')")
 	if err != nil {

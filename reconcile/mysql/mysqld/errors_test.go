@@ -17,13 +17,13 @@ func TestErrorsThatAreTold(t *testing.T) {
 		err          error
 		busy, denied bool
 	}{
-		"all is well":                         {nil, false, false},
-		"the donor serves somebody else":      {wrapped(errTooManyClones, "Too many concurrent clone operations"), true, false},
-		"told by the recipient":               {wrapped(errCloneDonor, "Clone Donor Error: 3634 : Too many concurrent clone operations. Maximum allowed - 1."), true, false},
-		"the donor has another fault":         {wrapped(errCloneDonor, "Clone Donor Error: 1045 : Access denied"), false, false},
-		"access denied":                       {wrapped(errAccessDenied, "Access denied for user"), false, true},
-		"words about it from somewhere else":  {errors.New("Error 1045: Access denied"), false, false},
-		"a connection that broke in the copy": {driver.ErrInvalidConn, false, false},
+		"all is well":                          {nil, false, false},
+		"the donor serves another clone":       {wrapped(errTooManyClones, "Too many concurrent clone operations"), true, false},
+		"reported by the recipient":            {wrapped(errCloneDonor, "Clone Donor Error: 3634 : Too many concurrent clone operations. Maximum allowed - 1."), true, false},
+		"the donor reports another error":      {wrapped(errCloneDonor, "Clone Donor Error: 1045 : Access denied"), false, false},
+		"access denied":                        {wrapped(errAccessDenied, "Access denied for user"), false, true},
+		"the same words without a MySQL error": {errors.New("Error 1045: Access denied"), false, false},
+		"the connection broke during the copy": {driver.ErrInvalidConn, false, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

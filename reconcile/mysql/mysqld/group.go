@@ -6,10 +6,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// logEvent is an event of the binary log as SHOW BINLOG EVENTS tells it. Only Gtid and Query events have an info.
+// logEvent is an event of the binary log as SHOW BINLOG EVENTS prints it. Only Gtid and Query events have an info.
 type logEvent struct {
 	kind, info string
-	// from is where it begins in its file, next where the following one does.
+	// from is its position in its file, next the position of the following event.
 	from, next int64
 }
 
@@ -20,20 +20,20 @@ const (
 	kindPrevious  = "Previous_gtids"
 )
 
-// group are the events of one transaction.
+// group is the events of one transaction.
 type group struct {
-	// gtid is its GTID, empty where nobody asks for it.
+	// gtid is its GTID, empty if the caller does not ask for it.
 	gtid string
 	from int64
-	// texts are its statements. strange says that there is something else in it, or more of them than a hollow transaction has.
+	// texts are its statements. strange reports whether it has other events, or more statements than a hollow transaction.
 	texts   []string
 	strange bool
 }
 
-// mostStatements is how many statements a hollow transaction has: BEGIN and COMMIT.
+// mostStatements is the largest number of statements in a hollow transaction: BEGIN and COMMIT.
 const mostStatements = 2
 
-// groupsOf puts a page of events together to transactions. Whatever stands before the first GTID belongs to one that was judged before.
+// groupsOf groups a page of events by transaction. Events before the first GTID belong to a transaction that was judged before.
 func groupsOf(events []logEvent, asked func(gtid string) bool) []group {
 	var groups []group
 	for _, event := range events {
@@ -46,7 +46,7 @@ func groupsOf(events []logEvent, asked func(gtid string) bool) []group {
 			groups = append(groups, next)
 		case len(groups) == 0, groups[len(groups)-1].gtid == "":
 		case isBetween(event.kind):
-			groups = append(groups, group{from: event.from}) // it ends the one before
+			groups = append(groups, group{from: event.from}) // the event ends the transaction before it
 		default:
 			groups[len(groups)-1].add(event)
 		}
@@ -54,7 +54,7 @@ func groupsOf(events []logEvent, asked func(gtid string) bool) []group {
 	return groups
 }
 
-// isBetween says whether an event stands between transactions.
+// isBetween reports whether an event stands between transactions.
 func isBetween(kind string) bool {
 	switch kind {
 	case "Rotate", "Stop", "Format_desc", kindPrevious, "Heartbeat":
@@ -71,7 +71,7 @@ func (g *group) add(event logEvent) {
 	g.texts = append(g.texts, event.info)
 }
 
-// gtidOf reads the GTID in "SET @@SESSION.GTID_NEXT= 'UUID:NUMBER'"; empty where there is none.
+// gtidOf reads the GTID in "SET @@SESSION.GTID_NEXT= 'UUID:NUMBER'". It returns "" if there is no GTID.
 func gtidOf(event logEvent) string {
 	_, rest, found := strings.Cut(event.info, "'")
 	gtid, _, closed := strings.Cut(rest, "'")
@@ -81,8 +81,8 @@ func gtidOf(event logEvent) string {
 	return gtid
 }
 
-// hollow says whether a transaction changes no row: one statement of upkeep, or none at all. table is the one that has to be of engine
-// MEMORY for that, if any.
+// hollow reports whether a transaction changes no row: it has one maintenance statement, or none. If it returns a table, the transaction is
+// hollow only if the table's engine is MEMORY.
 func (g group) hollow() (isHollow bool, table tableName) {
 	if g.strange || len(g.texts) == 0 {
 		return false, tableName{}
@@ -95,19 +95,19 @@ func (g group) hollow() (isHollow bool, table tableName) {
 	return first == meansBegin && last == meansCommit, tableName{}
 }
 
-// page is what was learnt of a part of a binary log.
+// page is the result of reading a part of a binary log.
 type page struct {
 	groups []group
-	// next is where to read on.
+	// next is the position to continue from.
 	next int64
 }
 
-// pageOf judges which of the transactions in a page are there as a whole. isLast says that the page ends where the log does at present;
-// executed transactions are whole then, another may be about to be written.
+// pageOf returns the transactions of a page that are complete. isLast reports whether the page ends at the current end of the log. There,
+// an executed transaction is complete, and another one may still be being written.
 func pageOf(events []logEvent, isLast bool, of map[string]bool, executed replication.GTIDSet) page {
 	asked := func(gtid string) bool {
 		uuid, number, _ := strings.Cut(gtid, ":")
-		// Transactions with a tag are nobody's upkeep: a tag has to be asked for.
+		// A transaction with a tag is not maintenance: MySQL sets tags only for clients that ask for them.
 		return of[strings.ToLower(uuid)] && strings.Trim(number, "0123456789") == "" && !setOf(gtid).Empty()
 	}
 	read := page{groups: groupsOf(events, asked)}
@@ -127,7 +127,7 @@ func pageOf(events []logEvent, isLast bool, of map[string]bool, executed replica
 	return read
 }
 
-// setOf is the set of some GTIDs; empty if one is none.
+// setOf parses GTIDs into a set. It returns the empty set if one of them is not valid.
 func setOf(gtids ...string) replication.GTIDSet {
 	set, err := replication.ParseGTIDSet(strings.Join(gtids, ","))
 	if err != nil {

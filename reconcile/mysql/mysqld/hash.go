@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// saltLength is how many characters of salt caching_sha2_password uses. Libraries for SHA-crypt stop at 16, which is why this
-	// file exists.
+	// saltLength is how many characters of salt caching_sha2_password uses. Libraries for SHA-crypt accept at most 16, so this file
+	// implements it.
 	saltLength = 20
 	// hashRounds is MySQL's default for caching_sha2_password_digest_rounds.
 	hashRounds = 5000
-	// cryptAlphabet is crypt(3)'s own form of base64.
+	// cryptAlphabet is the base64 alphabet of crypt(3).
 	cryptAlphabet = "./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// hashed returns a password as mysql.user keeps it, in a literal for IDENTIFIED WITH caching_sha2_password AS. A statement with it
-// holds no cleartext, and no password policy applies to it (manual, "The Password Validation Component").
+// hashed returns the hash of a password as mysql.user stores it, as a literal for IDENTIFIED WITH caching_sha2_password AS. A statement
+// with it has no cleartext, and no password policy applies to it (manual, "The Password Validation Component").
 func hashed(password string) (string, error) {
 	switch {
 	case password == "":
-		return "", errors.New("the password is empty; give the account one")
+		return "", errors.New("the password is empty; set a password for the account")
 	case strings.ContainsRune(password, 0):
 		return "", errors.New("a password may not contain a NUL character")
 	}
 	salt := make([]byte, saltLength)
 	if _, err := rand.Read(salt); err != nil {
-		return "", fmt.Errorf("make a salt: %w", err)
+		return "", fmt.Errorf("generate a salt: %w", err)
 	}
 	for i := range salt {
 		salt[i] = cryptAlphabet[salt[i]%byte(len(cryptAlphabet))]
@@ -38,14 +38,14 @@ func hashed(password string) (string, error) {
 	return "0x" + hex.EncodeToString(cachingSHA2([]byte(password), salt)), nil
 }
 
-// cachingSHA2 is the value of mysql.user.authentication_string for a password: the number of rounds in thousands, in hexadecimal, the
+// cachingSHA2 returns the value of mysql.user.authentication_string for a password: the number of rounds in thousands, in hexadecimal, the
 // salt, and the digest (mysql-server, sql/auth/sha2_password.cc, serialize).
 func cachingSHA2(password, salt []byte) []byte {
 	digest := shaCrypt(password, salt, hashRounds)
 	return fmt.Appendf(nil, "$A$%03X$%s%s", hashRounds/1000, salt, cryptEncode(digest))
 }
 
-// shaCrypt is SHA-crypt with SHA-256 (Ulrich Drepper, "Unix crypt using SHA-256 and SHA-512", version 0.4).
+// shaCrypt implements SHA-crypt with SHA-256 (Ulrich Drepper, "Unix crypt using SHA-256 and SHA-512", version 0.4).
 func shaCrypt(password, salt []byte, rounds int) [sha256.Size]byte {
 	digest := firstDigest(password, salt)
 	passwords, salts := sha256.New(), sha256.New()
@@ -72,7 +72,7 @@ func shaCrypt(password, salt []byte, rounds int) [sha256.Size]byte {
 	return digest
 }
 
-// firstDigest is what the rounds begin with.
+// firstDigest returns the digest that the rounds begin with.
 func firstDigest(password, salt []byte) (digest [sha256.Size]byte) {
 	inner := sha256.New()
 	inner.Write(password)
@@ -106,7 +106,7 @@ func either(first bool, one, other []byte) []byte {
 	return other
 }
 
-// cryptEncode writes a digest as crypt(3) does: three bytes in four characters, in the algorithm's own order of bytes.
+// cryptEncode encodes a digest as crypt(3) does: three bytes in four characters, in the algorithm's order of bytes.
 func cryptEncode(digest [sha256.Size]byte) string {
 	var text strings.Builder
 	group := func(value, characters int) {

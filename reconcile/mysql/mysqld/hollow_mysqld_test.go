@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// flushed is a mysqld that is read-only as a replica, with a table of every kind.
+// flushed is a read-only mysqld, as a replica is, with tables of several kinds.
 type flushed struct {
 	*mysqld
 	t           *testing.T
@@ -33,7 +33,7 @@ func newFlushed(t *testing.T) *flushed {
 	return f
 }
 
-// as runs statements over one connection of its own.
+// as runs statements over one separate connection.
 func (f *flushed) as(who *Server, statements ...string) {
 	f.t.Helper()
 	apart := sql.OpenDB(who.connector)
@@ -66,12 +66,12 @@ func (f *flushed) makes(who *Server, statements ...string) replication.GTIDSet {
 	f.as(who, statements...)
 	made := f.executed().Subtract(before)
 	if made.Empty() {
-		f.t.Errorf("%q makes no transaction, so that this test shows nothing", statements)
+		f.t.Errorf("%q makes no transaction, so this test proves nothing", statements)
 	}
 	return made
 }
 
-// judged reads the binary log as the agent does, look after look, until all that is wanted is judged.
+// judged reads the binary log as the agent does, call after call, until all wanted transactions are judged.
 func (f *flushed) judged(book *Logbook, wanted replication.GTIDSet) replication.GTIDSet {
 	f.t.Helper()
 	for range 100 {
@@ -89,7 +89,8 @@ func (f *flushed) judged(book *Logbook, wanted replication.GTIDSet) replication.
 	return replication.GTIDSet{}
 }
 
-// TestHollowTransactionsAreRecognisedMysqld makes what a replica makes without anybody writing there, and what looks like it.
+// TestHollowTransactionsAreRecognisedMysqld makes the transactions that a replica makes without a client's write, and others that look
+// similar.
 func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
@@ -118,12 +119,12 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 	hollow["one of another name"] = f.makes(f.root, "SELECT * FROM `a``b`.`c``; d`")
 	goes := f.makes(f.root, "SELECT * FROM shop.gone")
 	if got := f.judged(book, goes); !got.Equal(goes) {
-		t.Errorf("a table that is there is emptied: %q of %s is hollow", got, goes)
+		t.Errorf("the emptied table exists: %q of %s is hollow", got, goes)
 	}
 	hollow["an empty transaction"] = f.makes(f.root, "SET gtid_next = '"+otherUUID+":7'", "BEGIN", "COMMIT")
 
 	f.as(f.root, "SET GLOBAL super_read_only = OFF")
-	written["a table goes"] = f.makes(f.root, "DROP TABLE shop.gone")
+	written["a dropped table"] = f.makes(f.root, "DROP TABLE shop.gone")
 	written["a row"] = f.makes(f.root, "INSERT INTO shop.orders VALUES (2)")
 	written["a row of a MEMORY table"] = f.makes(f.root, "INSERT INTO shop.first VALUES (2)")
 	written["a forged comment"] = f.makes(f.root, "TRUNCATE TABLE `shop`.`orders`"+generated)
@@ -133,10 +134,10 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 	written["a comment that is executed"] = f.makes(f.root, "/*! FLUSH */ STATUS")
 	hollow["after all that"] = f.makes(f.root, "FLUSH STATUS")
 
-	for name, one := range map[string]*Logbook{"anew": {}, "read on": book} {
+	for name, one := range map[string]*Logbook{"a new logbook": {}, "the same logbook": book} {
 		got := f.judged(one, f.executed())
 		if isKnown := one == book; got.Contains(goes) != isKnown {
-			t.Errorf("%s: a table is gone, and whether %s is hollow is no matter of what was judged before", name, goes)
+			t.Errorf("%s: a table is gone, so whether %s is hollow must follow from an earlier judgement only", name, goes)
 		}
 		for what, set := range hollow {
 			if !got.Contains(set) {
@@ -155,14 +156,14 @@ func TestHollowTransactionsAreRecognisedMysqld(t *testing.T) {
 	}
 	f.as(f.root, "PURGE BINARY LOGS TO '"+last[len(last)-1].Name+"'")
 	if got := f.judged(&Logbook{}, behind); !got.Empty() {
-		t.Errorf("what is purged is hollow: %s", got)
+		t.Errorf("purged transactions are hollow: %s", got)
 	}
 	if t.Failed() {
 		t.Log(f.logged())
 	}
 }
 
-// logged is the binary log for people.
+// logged returns the binary log in readable form.
 func (f *flushed) logged() string {
 	files, _ := f.agent.BinaryLogs(f.t.Context())
 	var text strings.Builder
@@ -176,7 +177,7 @@ func (f *flushed) logged() string {
 	return text.String()
 }
 
-// TestManyTransactionsAreReadInPagesMysqld: one page is not enough, and a file that is begun is gone on with.
+// TestManyTransactionsAreReadInPagesMysqld: one page is not enough, and the logbook continues in a file that it has begun.
 func TestManyTransactionsAreReadInPagesMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
@@ -192,7 +193,7 @@ func TestManyTransactionsAreReadInPagesMysqld(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNewIsReadMysqld: what was logged before the last mark but one is read only for what is not found behind it.
+// TestOnlyWhatIsNewIsReadMysqld: events before the last mark but one are read only if a transaction is not found after that mark.
 func TestOnlyWhatIsNewIsReadMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
@@ -213,14 +214,14 @@ func TestOnlyWhatIsNewIsReadMysqld(t *testing.T) {
 		t.Errorf("%s is hollow, want %s", got, late)
 	}
 	if known := book.Hollow(f.executed()); book.since.Size != first || !known.Equal(late.Union(between)) {
-		t.Errorf("%s was read, from %d on; want all behind the first mark, %d", known, book.since.Size, first)
+		t.Errorf("%s was read from position %d; want everything after the first mark, %d", known, book.since.Size, first)
 	}
 	if got := f.judged(book, early); !got.Equal(early) {
 		t.Errorf("%s is hollow, want %s", got, early)
 	}
 }
 
-// TestAPositionWhereNoEventBeginsMysqld: a file is read anew then, once.
+// TestAPositionWhereNoEventBeginsMysqld: the file is then read again from its beginning, once.
 func TestAPositionWhereNoEventBeginsMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
@@ -248,13 +249,13 @@ func repeated(statement string, times int) []string {
 	return all
 }
 
-// TestAnEventThatIsTooLargeMysqld: what a client wrote may not fill the agent's memory. What follows in that file stays without judgement,
-// another file does not.
+// TestAnEventThatIsTooLargeMysqld: a client's statement must not fill the agent's memory. The events after it in that file are not judged,
+// those of other files are.
 func TestAnEventThatIsTooLargeMysqld(t *testing.T) {
 	t.Parallel()
 	f := newFlushed(t)
 	before := f.makes(f.root, "FLUSH STATUS")
-	f.as(f.root, repeated("FLUSH STATUS", leastEvents)...) // those close to it are not judged either
+	f.as(f.root, repeated("FLUSH STATUS", leastEvents)...) // events close to the large one are not judged either
 	large := f.makes(f.root, "FLUSH STATUS /* "+strings.Repeat("x", 2*pageBytes)+" */")
 	after := f.makes(f.root, "FLUSH STATUS")
 	f.as(f.root, "FLUSH BINARY LOGS")
@@ -264,11 +265,11 @@ func TestAnEventThatIsTooLargeMysqld(t *testing.T) {
 		t.Errorf("hollow are %s; want %s and %s among them", got, before, another)
 	}
 	if !got.Both(large.Union(after)).Empty() {
-		t.Errorf("%s is hollow, which cannot be known", got.Both(large.Union(after)))
+		t.Errorf("%s is hollow, but the logbook cannot know that", got.Both(large.Union(after)))
 	}
 }
 
-// TestHollowTransactionsAreMatchedMysqld: empty ones on the primary make both sets equal, also where commits wait for the replica.
+// TestHollowTransactionsAreMatchedMysqld: empty transactions on the primary make both sets equal, also if commits wait for the replica.
 func TestHollowTransactionsAreMatchedMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")
@@ -294,7 +295,7 @@ func TestHollowTransactionsAreMatchedMysqld(t *testing.T) {
 		}
 		return nil
 	}, primary.messages)
-	for range 2 { // the second time all is there already
+	for range 2 { // the second time, all are executed already
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		count, err := agent.CommitEmpty(ctx, made.All())
 		cancel()
@@ -306,7 +307,7 @@ func TestHollowTransactionsAreMatchedMysqld(t *testing.T) {
 		t.Errorf("the primary has %s, the replica %s", got, f.executed())
 	}
 
-	t.Log("a commit that waits is left alone, and waited for by its GTID")
+	t.Log("a waiting commit is not disturbed, and is seen by its GTID")
 	if err := follower.StopReceiver(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -314,10 +315,10 @@ func TestHollowTransactionsAreMatchedMysqld(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := agent.CommitEmpty(brief, more.All()); err == nil {
-		t.Error("nobody acknowledged, so that this test shows nothing")
+		t.Error("the commit did not wait, so this test proves nothing")
 	}
 	if pending := briefly(t, agent).Server.Pending; !pending.Contains(more) {
-		t.Errorf("under way is %q, want %s", pending, more)
+		t.Errorf("pending is %q, want %s", pending, more)
 	}
 	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // keysOn gives new tables without a primary key an invisible one. It is the default of new clusters.
 const keysOn = "--loose-sql-generate-invisible-primary-key=ON"
 
-// definitions are the statements that would make a server's tables, with invisible columns, and the rows in them.
+// definitions returns the statements that create a server's tables, with invisible columns, and the rows in them.
 func definitions(t *testing.T, server *Server, schema string) map[string]string {
 	t.Helper()
 	one, err := server.db.Conn(t.Context())
@@ -32,7 +32,7 @@ func definitions(t *testing.T, server *Server, schema string) map[string]string 
 		if strings.Contains(made, "`my_row_id`") {
 			rows = column(t, one, "SELECT CONCAT_WS(' ', my_row_id, a) FROM "+quoted+" ORDER BY my_row_id")
 		}
-		// Of numbers that are not taken yet a primary may have left some out.
+		// A primary may have skipped numbers that are not used yet.
 		found[table] = regexp.MustCompile(` AUTO_INCREMENT=\d+`).ReplaceAllString(made, "") + "\n" + strings.Join(rows, "\n")
 	}
 	return found
@@ -59,7 +59,7 @@ func column(t *testing.T, one *sql.Conn, statement string, arguments ...any) []s
 	return found
 }
 
-// replicated waits until a replica has all that its primary has, and no more.
+// replicated waits until a replica has the same transactions as its primary.
 func replicated(t *testing.T, primary, follower *Server, replica *mysqld) {
 	t.Helper()
 	executed := func(of *Server) string {
@@ -71,14 +71,14 @@ func replicated(t *testing.T, primary, follower *Server, replica *mysqld) {
 	}
 	eventually(t, "the replica has what the primary has", func() error {
 		if has, want := executed(follower), executed(primary); has != want {
-			return fmt.Errorf("it has %s, the primary %s", has, want)
+			return fmt.Errorf("the replica has %s, the primary %s", has, want)
 		}
 		return nil
 	}, replica.messages)
 }
 
-// TestTablesGetTheSameKeysMysqld: on the primary and on its replicas, whatever these are set to. MySQL's own tables get none, also when
-// they are upgraded.
+// TestTablesGetTheSameKeysMysqld: on the primary and on its replicas, independent of the replicas' settings. MySQL's own tables get no such
+// key, also not in an upgrade.
 func TestTablesGetTheSameKeysMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")
@@ -118,7 +118,7 @@ func TestTablesGetTheSameKeysMysqld(t *testing.T) {
 	}
 }
 
-// makesTables makes tables of many kinds in a schema of their own, and changes rows of them.
+// makesTables creates tables of many kinds in a new schema, and changes their rows.
 func makesTables(t *testing.T, root *Server, schema string) {
 	t.Helper()
 	one, err := root.db.Conn(t.Context())
@@ -147,7 +147,7 @@ func makesTables(t *testing.T, root *Server, schema string) {
 	refuses(t, one, 1235, "CREATE TABLE parted (a INT) PARTITION BY HASH (a) PARTITIONS 2")
 }
 
-// refuses is what docs/clusters.md says of tables that get no key.
+// refuses checks what docs/clusters.md says about tables that get no key.
 func refuses(t *testing.T, one *sql.Conn, number uint16, statement string) {
 	t.Helper()
 	if _, err := one.ExecContext(t.Context(), statement); !hasNumber(err, number) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// waitingForAnAcknowledgement is a mysqld on which a new password for root waits, and the connection of its agent.
+// waitingForAnAcknowledgement returns a mysqld on which a statement with a new password for root waits, and its agent's connection.
 func waitingForAnAcknowledgement(t *testing.T) (*mysqld, *Server) {
 	t.Helper()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -17,15 +17,15 @@ func waitingForAnAcknowledgement(t *testing.T) (*mysqld, *Server) {
 		t.Fatal(err)
 	}
 	if observed := briefly(t, agent); observed.LockedOut || observed.EnoughAcknowledge() {
-		t.Errorf("no replica is there, and nothing keeps anybody out: %+v", observed)
+		t.Errorf("there is no replica, and no statement waits: %+v", observed)
 	}
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {
-		t.Fatal("the statement was acknowledged, so that this test shows nothing")
+		t.Fatal("the statement was acknowledged, so this test proves nothing")
 	}
 	if !briefly(t, agent).LockedOut {
-		t.Error("it does not see that nobody can log in")
+		t.Error("the agent does not see that no client can log in")
 	}
 	return server, agent
 }
@@ -34,19 +34,19 @@ func withSemiSync() []string {
 	return []string{"--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so", "--rpl-semi-sync-source-timeout=4233600000"}
 }
 
-// briefly looks as long as an agent does.
+// briefly observes with the time limit of an agent.
 func briefly(t *testing.T, agent *Server) Observed {
 	t.Helper()
 	bounded, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	observed, err := agent.Observe(bounded)
 	if err != nil {
-		t.Fatalf("the agent cannot look any more: %v", err)
+		t.Fatalf("the agent cannot observe mysqld any more: %v", err)
 	}
 	return observed
 }
 
-// TestAnAgentEndsWhatKeepsEverybodyOutMysqld: whoever is logged in as the agent can look and stop the waiting.
+// TestAnAgentEndsWhatKeepsEverybodyOutMysqld: an agent that is logged in can observe and end the wait.
 func TestAnAgentEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	t.Parallel()
 	server, agent := waitingForAnAcknowledgement(t)
@@ -55,11 +55,11 @@ func TestAnAgentEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	}
 	server.connect(t, Account{User: "root", Password: "another"})
 	if briefly(t, agent).LockedOut {
-		t.Error("everybody can log in")
+		t.Error("the agent reports that no client can log in, but root can")
 	}
 }
 
-// TestARestartEndsWhatKeepsEverybodyOutMysqld: what waited is in force then.
+// TestARestartEndsWhatKeepsEverybodyOutMysqld: the statement that waited takes effect with the restart.
 func TestARestartEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	t.Parallel()
 	server, _ := waitingForAnAcknowledgement(t)
@@ -74,24 +74,25 @@ func TestARestartEndsWhatKeepsEverybodyOutMysqld(t *testing.T) {
 	server.start(t, sqlOf(t, again), Account{User: "root", Password: "another"}, withSemiSync()...)
 }
 
-// TestADemotionLeavesTheAgentItsEyesMysqld: to become read-only waits for commits under way, longer than anybody waits.
+// TestADemotionLeavesTheAgentItsEyesMysqld: a switch to read-only waits for commits in progress, longer than the agent's time limit. The
+// agent can still observe mysqld.
 func TestADemotionLeavesTheAgentItsEyesMysqld(t *testing.T) {
 	t.Parallel()
 	_, agent := waitingForAnAcknowledgement(t)
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := agent.SetReadOnly(brief); err == nil {
-		t.Fatal("nothing was under way, so that this test shows nothing")
+		t.Fatal("no commit was in progress, so this test proves nothing")
 	}
 	if !briefly(t, agent).LockedOut {
-		t.Error("it does not see that nobody can log in")
+		t.Error("the agent does not see that no client can log in")
 	}
 	if err := agent.StopEnforcingAcks(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAReplicaThatHangsAcknowledgesNothingMysqld: it counts as one that acknowledges all the same.
+// TestAReplicaThatHangsAcknowledgesNothingMysqld: mysqld still counts it as an acknowledging replica.
 func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, b := writeCertificates(t), bootstrap("root's")
@@ -121,9 +122,9 @@ func TestAReplicaThatHangsAcknowledgesNothingMysqld(t *testing.T) {
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := agent.SetPassword(brief, "root", "%", "another"); err == nil {
-		t.Fatal("the replica acknowledged, so that this test shows nothing")
+		t.Fatal("the replica acknowledged, so this test proves nothing")
 	}
 	if observed := briefly(t, agent); !observed.EnoughAcknowledge() || !observed.LockedOut {
-		t.Errorf("nobody can log in, and it sees %+v", observed)
+		t.Errorf("no client can log in, but the agent sees %+v", observed)
 	}
 }

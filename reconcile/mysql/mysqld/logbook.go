@@ -11,58 +11,60 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Logbook judges transactions by what is in a mysqld's own binary log, read by SQL, so that MySQL's own parser reads it. It remembers what
-// it has judged and how far it has read, for one start of mysqld; the zero value knows nothing. It may be used by one goroutine at a time.
+// Logbook judges whether transactions are hollow. It reads a mysqld's own binary log by SQL, so that MySQL's own parser reads it. It
+// remembers what it has judged and how far it has read, for one start of mysqld. The zero value is empty. Only one goroutine at a time may
+// use it.
 type Logbook struct {
-	// of are the servers whose transactions were noted on the way, by UUID.
+	// of are the UUIDs of the servers whose transactions the logbook records while it reads.
 	of map[string]bool
-	// hollow and others are what was judged. The first judgement stays.
+	// hollow and others are the judged transactions. The first judgement is final.
 	hollow, others replication.GTIDSet
-	// executed is the last look at what is executed. The log may be ahead of it.
+	// executed is gtid_executed at the last call of Hollow. The log may have later transactions.
 	executed replication.GTIDSet
-	// files are how far each file was read, previous what was logged before it was begun.
+	// files records how far each file was read, previous the transactions that were logged before each file began.
 	files    map[string]reading
 	previous map[string]replication.GTIDSet
-	// answers counts what mysqld has answered.
+	// answers counts the answers of mysqld.
 	answers int
-	// mark is where the log ended a while ago, since where it ended when nothing was asked for and all that had been logged at the mark was
-	// known.
+	// mark is where the log ended at the last call of Mark, since where it ended at the call before. At such a call the caller has nothing
+	// to judge, so all that had been logged at the earlier mark was known.
 	mark, since BinaryLog
 }
 
-// reading is how far a file was read. Nothing more is read of one that holds an event which is too large, or in which reading leads
-// nowhere: what else is in it is not judged. wasLost says that it is read anew, since mysqld found no event at the position.
+// reading records how far a file was read. Reading of a file stops for good at an event that is too large, or if it makes no progress
+// (tooMuch): later transactions in it are not judged. wasLost reports whether the file is read again from its beginning, because mysqld
+// found no event at the position.
 type reading struct {
 	next             int64
 	tooMuch, wasLost bool
 }
 
-// to goes on behind a page. isLast says that the log ends there at present.
+// to advances to the end of a page. isLast reports whether the page ends at the current end of the log.
 func (r reading) to(next int64, isLast bool) reading {
 	r.tooMuch = r.tooMuch || next <= r.next && !isLast
 	r.next = max(r.next, next)
 	return r
 }
 
-// lost begins anew, once.
+// lost starts the file again, once.
 func (r reading) lost() reading { return reading{wasLost: true, tooMuch: r.wasLost} }
 
 const (
-	// pagesALook bounds what one look reads, beside its time, and filesALook how far it goes back. A page has mostEvents, or fewer where they
-	// are large.
+	// pagesALook limits how many pages one look reads, in addition to its time limit. filesALook limits how many files it goes back. A page
+	// has mostEvents, or fewer where events are large.
 	pagesALook  = 256
 	filesALook  = 64
 	mostEvents  = 2000
 	leastEvents = 8
-	// pageBytes is how much mysqld may answer to one question, in bytes. An event repeats a statement, which may have a gigabyte, and the
-	// driver holds all of it in memory.
+	// pageBytes is the largest answer to one statement, in bytes. An event repeats a statement, which may have a gigabyte, and the driver
+	// holds all of it in memory.
 	pageBytes = 4 << 20
-	// logHeader is where the first event of a file begins.
+	// logHeader is the position of the first event of a file.
 	logHeader = 4
 )
 
-// Hollow is what was judged to be hollow, of what the server has by a look. What is executed only grows: where it does not, its
-// transactions were reset, or its data replaced.
+// Hollow returns the transactions of executed that were judged hollow. gtid_executed only grows: if it did not, a user reset it or replaced
+// the data, and the logbook starts again.
 func (l *Logbook) Hollow(executed replication.GTIDSet) replication.GTIDSet {
 	if !executed.Contains(l.executed) {
 		*l = Logbook{}
@@ -71,11 +73,11 @@ func (l *Logbook) Hollow(executed replication.GTIDSet) replication.GTIDSet {
 	return l.hollow.Both(executed)
 }
 
-// Answers counts what mysqld has answered. Where it stands still, mysqld hangs.
+// Answers counts the answers of mysqld. If the number does not change, mysqld hangs.
 func (l *Logbook) Answers() int { return l.answers }
 
-// Mark notes that nothing is asked for at present. What is asked for later is looked for behind the last mark first, since a file may have
-// a gigabyte. A transaction can be in the log before it counts as executed, so a mark is good from the next one on.
+// Mark records the end of the log while there is nothing to judge. Judge later starts at the mark before the last one, because a file may
+// have a gigabyte. A transaction can be in the log before it counts as executed, so a mark becomes valid at the next call.
 func (l *Logbook) Mark(ctx context.Context, server *Server) error {
 	files, err := server.BinaryLogs(ctx)
 	if err != nil || len(files) == 0 {
@@ -86,8 +88,8 @@ func (l *Logbook) Mark(ctx context.Context, server *Server) error {
 	return nil
 }
 
-// Judge looks for transactions that were not judged yet, newest file first. It ends when it has them all, has read much, or the context
-// ends; another call goes on.
+// Judge looks for the wanted transactions that are not yet judged, newest file first. It returns when it has found all, has read its limit
+// of pages, or the context ends. Another call continues.
 func (l *Logbook) Judge(ctx context.Context, server *Server, wanted, executed replication.GTIDSet) error {
 	l.noteServers(wanted)
 	missing := l.unjudged(wanted)
@@ -124,7 +126,7 @@ func (l *Logbook) Judge(ctx context.Context, server *Server, wanted, executed re
 			break
 		}
 	}
-	// What is purged, far back, or cannot be found is not understood.
+	// Transactions that are purged, too far back or not found count as not hollow.
 	l.others = l.others.Union(l.unjudged(wanted))
 	return nil
 }
@@ -133,7 +135,7 @@ func (l *Logbook) unjudged(wanted replication.GTIDSet) replication.GTIDSet {
 	return wanted.Subtract(l.hollow).Subtract(l.others)
 }
 
-// noteServers sees to it that the transactions of all servers that are asked for are noted; with another one all is read again.
+// noteServers makes the logbook record the transactions of all servers in wanted. For a new server it reads all files again.
 func (l *Logbook) noteServers(wanted replication.GTIDSet) {
 	if l.of == nil {
 		l.of, l.files, l.previous = map[string]bool{}, map[string]reading{}, map[string]replication.GTIDSet{}
@@ -145,7 +147,7 @@ func (l *Logbook) noteServers(wanted replication.GTIDSet) {
 	}
 }
 
-// keepUp forgets the files that are gone, or everything where the log begins anew.
+// keepUp forgets the files that are gone. If the log was reset, it forgets everything.
 func (l *Logbook) keepUp(files []BinaryLog, wanted replication.GTIDSet) {
 	if l.hasShrunk(files) {
 		*l = Logbook{executed: l.executed}
@@ -159,7 +161,8 @@ func (l *Logbook) keepUp(files []BinaryLog, wanted replication.GTIDSet) {
 	maps.DeleteFunc(l.previous, func(name string, _ replication.GTIDSet) bool { return !isThere[name] })
 }
 
-// hasShrunk says whether a file is shorter than what was read of it: RESET BINARY LOGS AND GTIDS begins with the same names.
+// hasShrunk reports whether a file is shorter than the part of it that was read: RESET BINARY LOGS AND GTIDS starts with the same file
+// names.
 func (l *Logbook) hasShrunk(files []BinaryLog) bool {
 	for _, file := range files {
 		isMarked := file.Name == l.since.Name && file.Size < l.since.Size
@@ -170,7 +173,7 @@ func (l *Logbook) hasShrunk(files []BinaryLog) bool {
 	return false
 }
 
-// readFile reads on in a file to its end, or so many pages; it returns how many are left.
+// readFile continues to read a file to its end, or at most pages pages. It returns how many pages are left.
 func (l *Logbook) readFile(ctx context.Context, server *Server, file string, executed replication.GTIDSet, pages int) (left int, err error) {
 	at, events := l.files[file], mostEvents
 	at.next = max(at.next, logHeader)
@@ -186,7 +189,7 @@ func (l *Logbook) readFile(ctx context.Context, server *Server, file string, exe
 		case errors.Is(err, errTooMuch):
 			at.tooMuch = true
 			l.files[file] = at
-			return pages, fmt.Errorf("read %s from %d: %w; what follows in it is not judged", file, at.next, err)
+			return pages, fmt.Errorf("read %s from position %d: %w; later transactions in this file are not judged", file, at.next, err)
 		case hasNumber(err, errNoSuchEvent):
 			l.files[file] = at.lost()
 			l.since = BinaryLog{}
@@ -236,8 +239,8 @@ func (l *Logbook) note(ctx context.Context, server *Server, groups []group) erro
 	return nil
 }
 
-// isMemory says whether a table is there and of engine MEMORY. One that is gone may have been of any: a transaction that emptied it is
-// judged while it is there, or not at all.
+// isMemory reports whether a table exists and its engine is MEMORY. A table that is gone may have had any engine: the logbook can judge a
+// transaction that emptied a table only while the table exists.
 func (s *Server) isMemory(ctx context.Context, table tableName) (bool, error) {
 	isThere, isMemory := false, true
 	err := s.bounded(ctx, "SELECT COALESCE(ENGINE, '') FROM information_schema.TABLES WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ?", func(rows *sql.Rows) error {
@@ -251,7 +254,7 @@ func (s *Server) isMemory(ctx context.Context, table tableName) (bool, error) {
 	return isThere && isMemory, err
 }
 
-// previousGTIDs asks for what was logged before a file was begun, once.
+// previousGTIDs returns the transactions that were logged before a file began. It asks mysqld once for each file.
 func (l *Logbook) previousGTIDs(ctx context.Context, server *Server, file string) (replication.GTIDSet, error) {
 	if known, found := l.previous[file]; found {
 		return known, nil
@@ -265,7 +268,7 @@ func (l *Logbook) previousGTIDs(ctx context.Context, server *Server, file string
 	return previous, nil
 }
 
-// previousGTIDs is what was logged before a file was begun.
+// previousGTIDs reads the transactions that were logged before a file began.
 func (s *Server) previousGTIDs(ctx context.Context, file string) (replication.GTIDSet, error) {
 	events, err := s.binlogEvents(ctx, file, logHeader, 2)
 	if err != nil {
@@ -276,10 +279,10 @@ func (s *Server) previousGTIDs(ctx context.Context, file string) (replication.GT
 			return replication.ParseGTIDSet(event.info)
 		}
 	}
-	return replication.GTIDSet{}, fmt.Errorf("the binary log %.100q does not say which transactions came before it", file)
+	return replication.GTIDSet{}, fmt.Errorf("the binary log %.100q has no event Previous_gtids, which lists the transactions before it", file)
 }
 
-// binlogEvents reads events from a position on, where one begins.
+// binlogEvents reads events from a position, at which an event must begin.
 func (s *Server) binlogEvents(ctx context.Context, file string, from int64, most int) ([]logEvent, error) {
 	var events []logEvent
 	var kind, info sql.RawBytes
@@ -301,8 +304,8 @@ func (s *Server) binlogEvents(ctx context.Context, file string, from int64, most
 	return events, err
 }
 
-// endOf is where an event ends that mysqld tells to end somewhere. The log has that in 32 bits, and one transaction can make a file of more
-// than 4 GiB. Where no event can end, it is left as it is.
+// endOf returns the position where an event ends, from the position that mysqld prints. The log has that position in 32 bits, but one
+// transaction can make a file larger than 4 GiB. If no event can end at the result, endOf returns the printed position.
 func endOf(from, told int64) int64 {
 	const turn, largest = 1 << 32, 2 << 30
 	end := told
@@ -315,5 +318,5 @@ func endOf(from, told int64) int64 {
 	return end
 }
 
-// longestGTID is longer than what tells of a GTID, in bytes.
+// longestGTID is longer than the info of any Gtid event, in bytes.
 const longestGTID = 256

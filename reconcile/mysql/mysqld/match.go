@@ -7,10 +7,11 @@ import (
 	"iter"
 )
 
-// CommitEmpty commits an empty transaction with each GTID, until the context ends; it returns how many it has tried. One that is executed
-// already is skipped by MySQL. It needs SYSTEM_VARIABLES_ADMIN (manual, "gtid_next").
+// CommitEmpty commits an empty transaction with each GTID until the context ends. It returns how many it has tried. MySQL skips a GTID that
+// is already executed. The account needs SYSTEM_VARIABLES_ADMIN (manual, "gtid_next").
 //
-// A commit may wait for acknowledgements longer than anybody asks for, so the connection is one of its own, as that of execApart.
+// A commit may wait for acknowledgements longer than the caller's context allows, so CommitEmpty uses a separate connection, as execApart
+// does.
 func (s *Server) CommitEmpty(ctx context.Context, gtids iter.Seq[string]) (count int, err error) {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// Measured is what mysqld says of its own size. Nothing is decided by it.
+// Measured is mysqld's own account of its size. No decision depends on it.
 type Measured struct {
-	// Memory is how many bytes mysqld has allocated, as far as its instruments count; 0 where performance_schema is off. The buffer pool
-	// counts whole from the start, and some allocations have no instrument.
+	// Memory is how many bytes mysqld has allocated, as far as its instruments count; 0 if performance_schema is off. The whole buffer pool
+	// counts from the start, and some allocations have no instrument.
 	Memory int64
-	// OpenFiles is how many files mysqld may have open: open_files_limit as it came out.
+	// OpenFiles is how many files mysqld may have open: the effective open_files_limit.
 	OpenFiles int64
 }
 
-// Measure reads a thousand rows of counters that are in memory anyway (manual, "Memory Summary Tables"): what sys.memory_global_total adds
-// up, with nothing but the right to read performance_schema.
+// Measure reads a thousand rows of counters that are in memory (manual, "Memory Summary Tables"). sys.memory_global_total adds up the same
+// rows, but Measure needs only the privilege to read performance_schema.
 func (s *Server) Measure(ctx context.Context) (Measured, error) {
 	var found Measured
 	row := s.db.QueryRowContext(ctx, `SELECT COALESCE((SELECT CAST(SUM(CURRENT_NUMBER_OF_BYTES_USED) AS SIGNED) FROM performance_schema.memory_summary_global_by_event_name), 0),

@@ -2,8 +2,8 @@ package mysqld
 
 import "testing"
 
-// TestTheAgentMeasuresMysqld: with its own rights. A key that MySQL made counts as one, also where people have it hidden, and so does a
-// unique one without NULL.
+// TestTheAgentMeasuresMysqld: the agent's own privileges suffice. A key that MySQL generated counts as one, even if users hide it, and so
+// does a unique key without NULL.
 func TestTheAgentMeasuresMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -13,7 +13,7 @@ func TestTheAgentMeasuresMysqld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pool := int64(128 << 20); found.Memory < pool || found.Memory > 8*pool || found.OpenFiles < 1000 {
-		t.Errorf("it has %d bytes of memory, of which the buffer pool alone has %d, and may open %d files", found.Memory, pool, found.OpenFiles)
+		t.Errorf("mysqld uses %d bytes of memory, the buffer pool alone has %d, and mysqld may open %d files", found.Memory, pool, found.OpenFiles)
 	}
 	keyless := func(want int64) {
 		t.Helper()

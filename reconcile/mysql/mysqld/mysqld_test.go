@@ -49,7 +49,7 @@ func (m *mysqld) file(name string) string { return filepath.Join(m.folder, name)
 func (m *mysqld) data() string            { return m.file("data") }
 func (m *mysqld) socket() string          { return m.file("s") }
 
-// command is mysqld of the root file system.
+// command returns a command that runs mysqld of the root file system.
 func (m *mysqld) command(ctx context.Context, arguments ...string) *exec.Cmd {
 	made := rootfs.Mysqld(ctx, m.rootfs, "--no-defaults", arguments...)
 	made.Env = append(os.Environ(), m.environment...)
@@ -73,7 +73,7 @@ func (m *mysqld) start(t *testing.T, initFile string, account Account, settings 
 	return m.connect(t, account)
 }
 
-// connect waits until mysqld answers an account.
+// connect waits until mysqld accepts the account, and returns a connection.
 func (m *mysqld) connect(t *testing.T, account Account) *Server {
 	t.Helper()
 	server, err := Local(m.socket(), account)
@@ -85,7 +85,7 @@ func (m *mysqld) connect(t *testing.T, account Account) *Server {
 	return server
 }
 
-// messages is what stands in the error log.
+// messages returns the error log.
 func (m *mysqld) messages() string {
 	text, err := os.ReadFile(m.file("error.log"))
 	if err != nil {
@@ -125,7 +125,7 @@ func eventually(t *testing.T, what string, holds func() error, explain func() st
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("a minute passed before this was so: %s: %v\n%s", what, err, explain())
+			t.Fatalf("timed out after a minute: %s: %v\n%s", what, err, explain())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

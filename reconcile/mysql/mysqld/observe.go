@@ -11,24 +11,26 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Observed is what one look at a mysqld tells.
+// Observed is the state of a mysqld that one call of Observe reads.
 type Observed struct {
 	Server  replication.Server
 	Version string
-	// AckClients is how many replicas that acknowledge are connected.
+	// AckClients is how many acknowledging replicas are connected.
 	AckClients int
-	// LockedOut says that nobody can log in: a statement about accounts waits for an acknowledgement and holds the lock of the privilege
-	// tables. No replica that would acknowledge it can connect then. It ends when acknowledgements are no longer enforced, or with a restart.
+	// LockedOut reports whether no client can log in: a statement about accounts waits for an acknowledgement and holds the lock of the
+	// privilege tables. A replica that would acknowledge it cannot connect either. This ends when acknowledgements are no longer enforced,
+	// or with a restart.
 	LockedOut bool
 }
 
-// EnoughAcknowledge says whether a commit of now would be acknowledged by as many replicas as it waits for.
+// EnoughAcknowledge reports whether enough acknowledging replicas are connected for a commit to return.
 func (o Observed) EnoughAcknowledge() bool { return o.AckClients >= o.Server.SourceAcks }
 
-// loginTimeout bounds the login that shows whether anybody can log in, which takes some milliseconds. It is less than what a look may take.
+// loginTimeout bounds the login that shows whether clients can log in, which takes some milliseconds. It is shorter than the time for one
+// look.
 const loginTimeout = 2 * time.Second
 
-// Observe looks at everything that decisions about a member depend on.
+// Observe reads everything that decisions about a member depend on.
 func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	seen := Observed{}
 	if err := s.observeVariables(ctx, &seen); err != nil {
@@ -45,7 +47,7 @@ func (s *Server) Observe(ctx context.Context) (Observed, error) {
 	channel.AckActive = status["Rpl_semi_sync_replica_status"] == "ON"
 	seen.AckClients, _ = strconv.Atoi(status["Rpl_semi_sync_source_clients"])
 	seen.Server.Channel = channel
-	// A replica that hangs counts as one that acknowledges, so that their number tells nothing.
+	// A replica that hangs still counts as acknowledging, so the number of clients does not show whether commits wait.
 	isWaiting := seen.Server.SourceAcks > 0 && status["Rpl_semi_sync_source_wait_sessions"] != "0"
 	seen.LockedOut = isWaiting && s.lockedOut(ctx)
 	return seen, nil
@@ -116,13 +118,13 @@ func (s *Server) observeChannel(ctx context.Context) (replication.Channel, error
 	return channel, err
 }
 
-// waitsForRoom understands what all releases call it when the relay log has reached relay_log_space_limit: "Waiting for the replica SQL
-// thread to free relay log space", or "slave" and "enough" in older ones.
+// waitsForRoom reports whether the receiver waits because the relay log has reached relay_log_space_limit. All releases' texts match:
+// "Waiting for the replica SQL thread to free relay log space", or "slave" and "enough" in older ones.
 func waitsForRoom(state string) bool {
 	return strings.Contains(state, "SQL thread to free") && strings.Contains(state, "relay log space")
 }
 
-// oneRow reads the first row of a statement whose columns differ between releases; nil when there is none.
+// oneRow reads the first row of a statement whose columns differ between releases; nil if there is no row.
 func (s *Server) oneRow(ctx context.Context, statement string) (map[string]string, error) {
 	rows, err := s.db.QueryContext(ctx, statement)
 	if err != nil {
@@ -139,7 +141,7 @@ func (s *Server) oneRow(ctx context.Context, statement string) (map[string]strin
 	return row, rows.Err()
 }
 
-// scanRow reads a row by the names of its columns; NULL is empty.
+// scanRow reads a row by the names of its columns. NULL becomes "".
 func scanRow(rows *sql.Rows) (map[string]string, error) {
 	names, err := rows.Columns()
 	if err != nil {
@@ -177,7 +179,7 @@ func (s *Server) semiSyncStatus(ctx context.Context) (map[string]string, error) 
 	return status, rows.Err()
 }
 
-// ObserveSource looks at a primary as its replica does.
+// ObserveSource reads the state of a primary for one of its replicas.
 func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) {
 	var owned, executed, purged string
 	source := replication.Source{}
@@ -192,7 +194,7 @@ func (s *Server) ObserveSource(ctx context.Context) (replication.Source, error) 
 	return source, parseSets(executed, purged, &source.Executed, &source.Purged)
 }
 
-// CloneProgress is how much of a running copy has arrived, in percent; nil when none runs.
+// CloneProgress returns how much of a running copy has arrived, in percent; nil if no copy runs.
 func (s *Server) CloneProgress(ctx context.Context) (*int, error) {
 	var estimate, data sql.NullInt64
 	row := s.db.QueryRowContext(ctx, "SELECT SUM(ESTIMATE), SUM(DATA) FROM performance_schema.clone_progress WHERE STATE <> 'Not Started'")
@@ -206,7 +208,7 @@ func (s *Server) CloneProgress(ctx context.Context) (*int, error) {
 	return &percent, nil
 }
 
-// CopyCompleted says whether this data directory is the result of a CLONE that went through; MySQL keeps that beside the data
+// CopyCompleted reports whether this data directory is the result of a successful CLONE. MySQL keeps that information in the data directory
 // (manual, "Monitoring Cloning Operations").
 func (s *Server) CopyCompleted(ctx context.Context) (bool, error) {
 	var completed int

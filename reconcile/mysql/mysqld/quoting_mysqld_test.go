@@ -3,7 +3,8 @@ package mysqld
 import "testing"
 
 // A server may put its clients into a character set in which a byte of a letter looks like a backslash: by
-// skip_character_set_client_handshake until MySQL 8.4, by init_connect in all. What is quoted for another one ends too early there.
+// skip_character_set_client_handshake before MySQL 8.4, by init_connect in all releases. Text that is quoted for another character set ends
+// too early there.
 func TestQuotingUnderAForcedCharacterSetMysqld(t *testing.T) {
 	t.Parallel()
 	server := newMysqld(t, writeCertificates(t))

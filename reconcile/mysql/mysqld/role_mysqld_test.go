@@ -8,7 +8,7 @@ const (
 	errNoPrivilege = 1227
 )
 
-// TestNobodyBecomesTheAgentMysqld: whoever may make accounts, or give roles away, becomes root by neither.
+// TestNobodyBecomesTheAgentMysqld: users who may create accounts or grant roles cannot become root through the agent's account or role.
 func TestNobodyBecomesTheAgentMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -37,18 +37,18 @@ func TestNobodyBecomesTheAgentMysqld(t *testing.T) {
 	}
 }
 
-// TestTheAgentWorksWhateverBecameOfItsRoleMysqld: root may do what it likes to the role. After the next start the agent can do its work.
+// TestTheAgentWorksWhateverBecameOfItsRoleMysqld: root may change the role in any way. After the next start the agent works.
 func TestTheAgentWorksWhateverBecameOfItsRoleMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
 	root := server.start(t, sqlOf(t, b), Account{User: "root", Password: "root's"}, withSemiSync()...)
 	b.NewData = false
 	for what, statements := range map[string][]string{
-		"it is in a circle":     {"REVOKE " + agentRole + " FROM " + theAgent, "GRANT " + theAgent + " TO " + agentRole},
-		"it is gone":            {"DROP ROLE " + agentRole},
-		"it has a password":     {"ALTER USER " + agentRole + " IDENTIFIED BY 'known' ACCOUNT UNLOCK"},
-		"it is not the agent's": {"ALTER USER " + theAgent + " DEFAULT ROLE NONE"},
-		"the agent is locked":   {"ALTER USER " + theAgent + " ACCOUNT LOCK"},
+		"it is granted in a circle": {"REVOKE " + agentRole + " FROM " + theAgent, "GRANT " + theAgent + " TO " + agentRole},
+		"it is gone":                {"DROP ROLE " + agentRole},
+		"it has a password":         {"ALTER USER " + agentRole + " IDENTIFIED BY 'known' ACCOUNT UNLOCK"},
+		"it is not the agent's":     {"ALTER USER " + theAgent + " DEFAULT ROLE NONE"},
+		"the agent is locked":       {"ALTER USER " + theAgent + " ACCOUNT LOCK"},
 	} {
 		for _, statement := range statements {
 			if err := root.exec(t.Context(), "spoil", statement); err != nil {
@@ -59,7 +59,7 @@ func TestTheAgentWorksWhateverBecameOfItsRoleMysqld(t *testing.T) {
 		root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "root's"}, withSemiSync()...)
 		agent := server.connect(t, b.Agent)
 		if _, err := agent.Observe(t.Context()); err != nil {
-			t.Errorf("%s: the agent cannot look: %v", what, err)
+			t.Errorf("%s: the agent cannot observe mysqld: %v", what, err)
 		}
 		if err := agent.StopEnforcingAcks(t.Context()); err != nil {
 			t.Errorf("%s: the agent cannot act: %v", what, err)
@@ -69,7 +69,7 @@ func TestTheAgentWorksWhateverBecameOfItsRoleMysqld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if known.Ping(t.Context()) == nil {
-			t.Errorf("%s: somebody can log in as the role", what)
+			t.Errorf("%s: a client can log in as the role", what)
 		}
 		_ = known.Close()
 	}

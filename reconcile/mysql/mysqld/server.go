@@ -20,37 +20,37 @@ import (
 // Account is a user name with its password.
 type Account struct{ User, Password string }
 
-// The accounts that the operator makes on every member. Their passwords are generated for each cluster; what each may do stands
-// in bootstrap.go.
+// The accounts that the operator creates on every member. Their passwords are generated for each cluster. bootstrap.go has their
+// privileges.
 const (
-	// AgentUser is the agent's own account, for its socket only.
+	// AgentUser is the agent's own account. It can log in only through the socket.
 	AgentUser = "mysql_operator_agent"
-	// ReplicationUser follows the primary's binary log.
+	// ReplicationUser reads the primary's binary log.
 	ReplicationUser = "mysql_operator_replication"
-	// CloneUser takes a copy of a member's data.
+	// CloneUser copies a member's data.
 	CloneUser = "mysql_operator_clone"
 )
 
 // Server is a connection to one mysqld.
 type Server struct {
-	// db looks, within allowance; connector is for connections apart.
+	// db observes mysqld, within allowance; connector makes separate connections.
 	db        *sql.DB
 	allowance *allowance
 	connector sqldriver.Connector
 	config    *driver.Config
 }
 
-// connectTimeout bounds one attempt to connect; statements are bounded by their context.
+// connectTimeout bounds one attempt to connect. Contexts bound statements.
 const connectTimeout = 2 * time.Second
 
-// Local reaches the mysqld beside the agent through its socket.
+// Local connects to the mysqld in the agent's Pod through its socket.
 func Local(socket string, account Account) (*Server, error) {
 	config := newConfig(account)
 	config.Net, config.Addr = "unix", socket
 	return open(config)
 }
 
-// Remote reaches another member over TLS.
+// Remote connects to another member over TLS.
 func Remote(host string, port int, account Account, security *tls.Config) (*Server, error) {
 	config := newConfig(account)
 	config.Net, config.Addr = "tcp", net.JoinHostPort(host, strconv.Itoa(port))
@@ -59,12 +59,12 @@ func Remote(host string, port int, account Account, security *tls.Config) (*Serv
 	return open(config)
 }
 
-// quotedFor is the character set of every connection. The driver asks for it once more after the handshake (SET NAMES): what it quotes ends
-// too early for a server that puts its clients into another one.
+// quotedFor is the character set of every connection. The driver sets it again after the handshake (SET NAMES): some servers put their
+// clients into another character set, in which the driver's quoting could end too early.
 const quotedFor = "utf8mb4"
 
-// sessionSettings keep what people set for their clients (sql_mode, time zone, autocommit, what COMMIT begins, whether names are quoted)
-// from changing what the operator's statements, and mysqld's answers, mean.
+// sessionSettings protect the meaning of the operator's statements, and of mysqld's answers, from what users set for their clients:
+// sql_mode, time zone, autocommit, what COMMIT begins, and whether names are quoted.
 func sessionSettings() map[string]string {
 	return map[string]string{"sql_mode": "''", "time_zone": "'+00:00'", "autocommit": "1", "completion_type": "'NO_CHAIN'", "sql_quote_show_create": "1"}
 }
@@ -102,7 +102,7 @@ func open(config *driver.Config) (*Server, error) {
 // Close ends the connection.
 func (s *Server) Close() error { return s.db.Close() }
 
-// exec runs statements one after the other and stops at the first that fails.
+// exec runs statements in order and stops at the first that fails.
 func (s *Server) exec(ctx context.Context, what string, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := s.db.ExecContext(ctx, statement); err != nil {
@@ -112,8 +112,8 @@ func (s *Server) exec(ctx context.Context, what string, statements ...string) er
 	return nil
 }
 
-// execApart runs one statement that may wait over a connection of its own. database/sql closes a connection whose statement outlasts its
-// context, and the one that looks at mysqld has to outlive that: it may be the last for which there is room, or which can be made.
+// execApart runs one statement that may wait over a separate connection. database/sql closes a connection whose statement outlasts its
+// context. The observing connection must survive that: mysqld may not accept another one.
 func (s *Server) execApart(ctx context.Context, statement string, arguments ...any) error {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
@@ -124,8 +124,8 @@ func (s *Server) execApart(ctx context.Context, statement string, arguments ...a
 	return err
 }
 
-// isTurnedAway says whether mysqld let no other connection in: clients have taken all places (manual, "Too many connections"), or the
-// password is no longer in force.
+// isTurnedAway reports whether mysqld refused another connection: clients use all connections (manual, "Too many connections"), or the
+// password is no longer valid.
 func isTurnedAway(err error) bool {
 	return IsAccessDenied(err) || hasNumber(err, errTooManyConnections)
 }
@@ -135,16 +135,16 @@ func hasNumber(err error, number uint16) bool {
 	return errors.As(err, &reply) && reply.Number == number
 }
 
-// IsDonorBusy says whether a clone failed because the donor serves another one; trying again later helps.
+// IsDonorBusy reports whether a clone failed because the donor serves another one. The caller should retry later.
 func IsDonorBusy(err error) bool {
 	return hasNumber(err, errTooManyClones) ||
 		hasNumber(err, errCloneDonor) && strings.Contains(err.Error(), fmt.Sprintf(": %d :", errTooManyClones))
 }
 
-// IsNotListening says whether no mysqld accepts connections: it has not started, recovers, or has stopped.
+// IsNotListening reports whether no mysqld accepts connections: it has not started, is recovering, or has stopped.
 func IsNotListening(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist)
 }
 
-// IsAccessDenied says whether mysqld refused the account or its password.
+// IsAccessDenied reports whether mysqld refused the account or its password.
 func IsAccessDenied(err error) bool { return hasNumber(err, errAccessDenied) }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestNobodyAppliesItsOwnServerIDMysqld is why no two members of any clusters share a server_id: what was written under a server's own
-// number, and comes back as relay logs, is applied by none of it, without a word. A server of another number applies it.
+// TestNobodyAppliesItsOwnServerIDMysqld shows why no two members of any clusters may share a server_id. A server does not apply
+// transactions with its own server_id that come back as relay logs, and reports no error. A server with another server_id applies them.
 func TestNobodyAppliesItsOwnServerIDMysqld(t *testing.T) {
 	t.Parallel()
 	certificates, root := writeCertificates(t), Account{User: "root"}
@@ -33,13 +33,13 @@ func TestNobodyAppliesItsOwnServerIDMysqld(t *testing.T) {
 		}, reader.messages)
 		var databases int
 		if err := server.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'shop'").Scan(&databases); err != nil || databases != want {
-			t.Errorf("the server %d has %d databases of what 100 wrote, %v; want %d", id, databases, err, want)
+			t.Errorf("server %d has %d of the databases that server 100 created, %v; want %d", id, databases, err, want)
 		}
 		reader.stop(t)
 	}
 }
 
-// layDown makes one server's binary logs another one's relay logs.
+// layDown copies one server's binary logs to another server as its relay logs.
 func layDown(t *testing.T, from, to *mysqld) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(from.data(), "binlog.0*"))

@@ -6,7 +6,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestTheAgentDependsOnNoSettingOfPeopleMysqld: settings that people make for their clients, and limits of accounts, leave it as it is.
+// TestTheAgentDependsOnNoSettingOfPeopleMysqld: settings that users make for their clients, and limits of accounts, do not affect the
+// agent.
 func TestTheAgentDependsOnNoSettingOfPeopleMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -26,7 +27,7 @@ func TestTheAgentDependsOnNoSettingOfPeopleMysqld(t *testing.T) {
 	}
 	status, err := agent.semiSyncStatus(t.Context())
 	if err != nil || status["Rpl_semi_sync_source_clients"] != "0" || status["Rpl_semi_sync_replica_status"] != "OFF" {
-		t.Errorf("it sees %v (%v)", status, err)
+		t.Errorf("the agent sees %v (%v)", status, err)
 	}
 	if err := agent.SetPassword(t.Context(), "root", "%", `back\slash's`); err != nil {
 		t.Fatal(err)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// series is the one of the mysqld that is tried.
+	// series is the release series of the mysqld under test.
 	series = "9.7"
-	// readOnlyVariable is MySQL's error for SET GLOBAL of what only a start can change (ER_INCORRECT_GLOBAL_LOCAL_VAR).
+	// readOnlyVariable is MySQL's error for SET GLOBAL of a variable that only a restart can change (ER_INCORRECT_GLOBAL_LOCAL_VAR).
 	readOnlyVariable = 1238
 )
 
@@ -31,12 +31,12 @@ func tableOfSettings(t *testing.T) settings.Table {
 	return table
 }
 
-// isElsewhere tells settings of what these tests do not load: a cluster engine, and a plugin of the user's.
+// isElsewhere reports whether a setting belongs to a component that these tests do not load: a cluster engine, or a plugin of the user's.
 func isElsewhere(name string) bool {
 	return strings.HasPrefix(name, "ndb") || strings.HasPrefix(name, "thread_pool_")
 }
 
-// variablesOf asks mysqld for its variables: type, least, most.
+// variablesOf reads mysqld's variables: type, least and largest value.
 func variablesOf(t *testing.T, server *Server) map[string][3]string {
 	t.Helper()
 	rows, err := server.db.QueryContext(t.Context(), "SELECT VARIABLE_NAME, DATA_TYPE, MIN_VALUE, MAX_VALUE FROM performance_schema.variables_metadata")
@@ -60,7 +60,7 @@ func variablesOf(t *testing.T, server *Server) map[string][3]string {
 	return found
 }
 
-// TestTheTableOfSettingsMysqld holds the table of settings against mysqld: names, types, ranges, what SET GLOBAL changes, and values.
+// TestTheTableOfSettingsMysqld compares the table of settings with mysqld: names, types, ranges, whether SET GLOBAL works, and values.
 func TestTheTableOfSettingsMysqld(t *testing.T) {
 	t.Parallel()
 	m, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -87,7 +87,7 @@ func TestTheTableOfSettingsMysqld(t *testing.T) {
 func holdAgainst(t *testing.T, root *Server, variable settings.Variable, name string, of [3]string) {
 	t.Helper()
 	if variable.Name == "" {
-		t.Errorf("the table lacks %s", name)
+		t.Errorf("%s is missing in the table", name)
 		return
 	}
 	kind := map[string]settings.Type{
@@ -106,7 +106,7 @@ func holdAgainst(t *testing.T, root *Server, variable settings.Variable, name st
 	}
 }
 
-// takes asks a mysqld that has not been started whether it takes settings.
+// takes reports whether a mysqld that is not started accepts settings.
 func (m *mysqld) takes(t *testing.T, text string) (bool, string) {
 	t.Helper()
 	file := m.file("judged.cnf")
@@ -138,7 +138,7 @@ func TestValuesOfSettingsMysqld(t *testing.T) {
 			fmt.Fprintf(&text, "%s = %s\n", name, variable.Values[min(at, len(variable.Values)-1)])
 		}
 		if ok, said := m.takes(t, text.String()); !ok {
-			t.Errorf("mysqld does not take\n%s%s", text.String(), said)
+			t.Errorf("mysqld does not accept\n%s%s", text.String(), said)
 		}
 	}
 	if longest < 3 {
@@ -146,7 +146,8 @@ func TestValuesOfSettingsMysqld(t *testing.T) {
 	}
 }
 
-// TestJudgementsOfSettingsMysqld: what the table vouches for mysqld takes, and what it calls a fault keeps mysqld from starting.
+// TestJudgementsOfSettingsMysqld: mysqld accepts the settings that the table vouches for, and does not start with those that the table
+// calls faults.
 func TestJudgementsOfSettingsMysqld(t *testing.T) {
 	t.Parallel()
 	m, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -165,7 +166,7 @@ func TestJudgementsOfSettingsMysqld(t *testing.T) {
 		switch {
 		case isFault && table[name].Refused == settings.Runtime:
 			if ok, _ := m.takes(t, name+" = "+config[name]+"\n"); ok {
-				t.Errorf("mysqld takes %s at a start", name)
+				t.Errorf("mysqld accepts %s at a start", name)
 			}
 		case isFault:
 			t.Errorf("%s = %s, which mysqld has, is called a fault", name, config[name])
@@ -174,12 +175,12 @@ func TestJudgementsOfSettingsMysqld(t *testing.T) {
 		}
 	}
 	if ok, said := m.takes(t, vouched.String()); !ok {
-		t.Errorf("mysqld does not take what it has itself:\n%s", said)
+		t.Errorf("mysqld does not accept its own values:\n%s", said)
 	}
 	for _, wrong := range []string{"max_connections = five", "transaction_isolation = no", "innodb_flush_neighbors = x", "innodb_log_file_size = 48M"} {
 		name, value, _ := strings.Cut(wrong, " = ")
 		if ok, _ := m.takes(t, wrong+"\n"); ok || len(table.Judge(map[string]string{name: value}, "9.7.4").Faults) != 1 {
-			t.Errorf("%s is taken, or no fault", wrong)
+			t.Errorf("mysqld accepts %s, or the table does not call it a fault", wrong)
 		}
 	}
 }

@@ -84,16 +84,16 @@ func TestTheGeneratedTruncate(t *testing.T) {
 	}
 }
 
-// TestNamesInTheClientsCharacterSetAreNotRecognised: the bytes are another name there, or the end of one.
+// TestNamesInTheClientsCharacterSetAreNotRecognised: in the client's character set the bytes may be another name, or the end of one.
 func TestNamesInTheClientsCharacterSetAreNotRecognised(t *testing.T) {
 	t.Parallel()
 	for what, statement := range map[string]string{
 		"latin1: the table Ã©, which is é in UTF-8":                                  "TRUNCATE TABLE `shop`.`\xc3\xa9`" + generated,
 		"latin1, without quotes":                                                     "TRUNCATE TABLE shop.\xc3\xa9" + generated,
 		"gbk: a character whose second byte is a quote, so that the name ends later": "ANALYZE TABLE `\xe4\xbd\xa0`.`UPDATE HISTOGRAM ON c -- `\n",
-		"gbk, in a list":                      "ANALYZE TABLE t, `\xe4\xbd\xa0`",
-		"UTF-8, as nobody can know":           "FLUSH TABLES `größe`",
-		"a default database that is no UTF-8": "use `\xe9`; FLUSH STATUS",
+		"gbk, in a list":                       "ANALYZE TABLE t, `\xe4\xbd\xa0`",
+		"UTF-8, which cannot be known here":    "FLUSH TABLES `größe`",
+		"a default database that is not UTF-8": "use `\xe9`; FLUSH STATUS",
 	} {
 		if got, table := recognise(statement); got != meansOther {
 			t.Errorf("%s: %q is taken for %d of %+v", what, statement, got, table)
@@ -101,8 +101,8 @@ func TestNamesInTheClientsCharacterSetAreNotRecognised(t *testing.T) {
 	}
 }
 
-// FuzzRecognise holds what is recognised against the simplest test there is: it begins with one of few words, behind a default database and
-// comments that are none of MySQL's own.
+// FuzzRecognise compares recognise with a simple rule: a recognized statement begins with one of few words, after a default database and
+// comments that MySQL does not interpret.
 func FuzzRecognise(f *testing.F) {
 	for _, seed := range []string{"FLUSH STATUS", "use `a``b`; /* x */ ANALYZE TABLE `c`.d, e", "TRUNCATE TABLE `a`.`b`" + generated, "/*! x */ FLUSH a", "use `", "COMMIT /* xid=1 */"} {
 		f.Add(seed)

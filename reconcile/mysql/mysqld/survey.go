@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// maxPrepared bounds how many prepared transactions are read.
+// maxPrepared limits how many prepared transactions are read.
 const maxPrepared = 1000
 
-// Survey is what is looked at seldom.
+// Survey is what the agent reads about transactions once a minute.
 type Survey struct {
 	// Prepared are the identifiers of transactions in the state of XA PREPARE: at most maxPrepared, in hexadecimal.
 	Prepared []string
-	// Oldest is for how long the oldest transaction has been open.
+	// Oldest is how long the oldest transaction has been open.
 	Oldest time.Duration
-	// History is the length of InnoDB's history list: how many undo logs wait to be purged.
+	// History is the length of InnoDB's history list: the number of undo logs that wait for the purge.
 	History int64
 }
 
-// Survey looks at transactions.
+// Survey reads the state of transactions.
 func (s *Server) Survey(ctx context.Context) (Survey, error) {
 	var seen Survey
 	var err error
@@ -27,7 +27,7 @@ func (s *Server) Survey(ctx context.Context) (Survey, error) {
 		return seen, err
 	}
 	var open int64
-	// trx_started is in the system's time zone, whatever the session's is.
+	// trx_started is in the system's time zone, independent of the session's.
 	row := s.db.QueryRowContext(ctx, `SELECT /*+ SET_VAR(time_zone = 'SYSTEM') */ COALESCE((SELECT MAX(TIMESTAMPDIFF(SECOND, trx_started, NOW())) FROM information_schema.innodb_trx), 0),
 		COALESCE((SELECT MAX(count) FROM information_schema.innodb_metrics WHERE name = 'trx_rseg_history_len'), 0)`)
 	if err := row.Scan(&open, &seen.History); err != nil {
@@ -37,13 +37,13 @@ func (s *Server) Survey(ctx context.Context) (Survey, error) {
 	return seen, nil
 }
 
-// DumpBufferPool has mysqld write down which pages it caches, so that its next start reads them again, also after a crash (manual, "Saving
-// and Restoring the Buffer Pool State").
+// DumpBufferPool makes mysqld store which pages it caches, so that its next start reads them again, also after a crash (manual, "Saving and
+// Restoring the Buffer Pool State").
 func (s *Server) DumpBufferPool(ctx context.Context) error {
 	return s.exec(ctx, "dump the buffer pool", "SET GLOBAL innodb_buffer_pool_dump_now = ON")
 }
 
-// prepared lists what XA RECOVER shows (manual, "XA Transaction SQL Statements").
+// prepared lists the transactions that XA RECOVER shows (manual, "XA Transaction SQL Statements").
 func (s *Server) prepared(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, "XA RECOVER CONVERT XID")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestTheAgentSeesTransactionsMysqld: those of others, with its own rights, on a machine whose time is not UTC.
+// TestTheAgentSeesTransactionsMysqld: the agent sees other users' transactions with its own privileges, on a machine whose time zone is not
+// UTC.
 func TestTheAgentSeesTransactionsMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -16,7 +17,7 @@ func TestTheAgentSeesTransactionsMysqld(t *testing.T) {
 	agent := server.connect(t, b.Agent)
 	seen, err := agent.Survey(t.Context())
 	if err != nil || len(seen.Prepared) != 0 || seen.Oldest != 0 {
-		t.Fatalf("nobody works, and it sees %+v (%v)", seen, err)
+		t.Fatalf("no transaction is open, but the agent sees %+v (%v)", seen, err)
 	}
 	one, err := root.db.Conn(t.Context())
 	if err != nil {
@@ -39,13 +40,13 @@ func TestTheAgentSeesTransactionsMysqld(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(time.Minute); seen.Oldest < time.Second && time.Now().Before(deadline); {
-		<-time.After(200 * time.Millisecond) // who asks within 100 ms gets the former answer (MySQL source, trx_i_s_possibly_fetch_data_into_cache)
+		<-time.After(200 * time.Millisecond) // within 100 ms mysqld repeats its former answer (MySQL source, trx_i_s_possibly_fetch_data_into_cache)
 		if seen, err = agent.Survey(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(seen.Prepared) != 1 || seen.Prepared[0] != "1:5:0x7061792D3162" || seen.Oldest < time.Second || seen.Oldest > time.Minute {
-		t.Errorf("it sees %+v", seen)
+		t.Errorf("the agent sees %+v", seen)
 	}
 	if err := open.Rollback(); err != nil {
 		t.Error(err)
@@ -55,8 +56,8 @@ func TestTheAgentSeesTransactionsMysqld(t *testing.T) {
 	}
 }
 
-// TestRestoredDataGetsRootMysqld: with all rights where it had none, also if mysqld was killed before it was through, and with its own
-// where it had some. What is in the file does no harm twice.
+// TestRestoredDataGetsRootMysqld: restored data without root gets one with all privileges, also if mysqld was killed while it ran the file.
+// An existing root keeps its privileges. The file can run twice without harm.
 func TestRestoredDataGetsRootMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -73,11 +74,11 @@ func TestRestoredDataGetsRootMysqld(t *testing.T) {
 		if !strings.Contains(statement, "_root") || !slices.Contains([]string{"CREATE", "GRANT", "EXECUTE"}, kind) {
 			continue
 		}
-		halved := strings.Join(all[:i+1], "") // its end is as a crash there would be
+		halved := strings.Join(all[:i+1], "") // mysqld ends there, as in a crash
 		dba := server.start(t, halved, Account{User: "dba", Password: "dba"}, settings...)
 		var made, rights int
 		if err := dba.db.QueryRowContext(t.Context(), "SELECT COUNT(*), COALESCE(SUM(Super_priv = 'Y'), 0) FROM mysql.user WHERE user = 'root'").Scan(&made, &rights); err != nil || made != rights {
-			t.Errorf("after %q there are %d, %d of them with rights: %v", statement, made, rights, err)
+			t.Errorf("after %q there are %d accounts named root, %d of them with privileges: %v", statement, made, rights, err)
 		}
 		server.stop(t)
 	}
@@ -88,13 +89,13 @@ func TestRestoredDataGetsRootMysqld(t *testing.T) {
 	server.stop(t)
 	root = server.start(t, sqlOf(t, b), Account{User: "root", Password: "another"}, settings...)
 	if err := root.exec(t.Context(), "write", "CREATE TABLE shop.orders (id INT PRIMARY KEY)", "INSERT INTO shop.orders VALUES (1)"); err == nil {
-		t.Error("root has a right again that was taken from it")
+		t.Error("root has a privilege again that was revoked")
 	}
 	var strangers, mostPrepared int
 	if err := root.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM mysql.user WHERE user LIKE '%new_root'").Scan(&strangers); err != nil || strangers != 0 {
 		t.Errorf("%d accounts are left over: %v", strangers, err)
 	}
 	if err := root.db.QueryRowContext(t.Context(), "SELECT @@GLOBAL.max_prepared_stmt_count").Scan(&mostPrepared); err != nil || mostPrepared != 0 {
-		t.Errorf("people may prepare %d statements, and want 0: %v", mostPrepared, err)
+		t.Errorf("clients may prepare %d statements, want 0: %v", mostPrepared, err)
 	}
 }

@@ -8,46 +8,46 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// UnsafeEngines is a value of disabled_storage_engines: engines whose tables have no rows in a copy that CLONE makes and survive no crash,
-// or that keep no rows at all. MEMORY is none of them, since it would be refused to temporary tables as well. MySQL's own tables of CSV are
-// needed.
+// UnsafeEngines is a value of disabled_storage_engines. It lists the engines whose tables have no rows in a copy that CLONE makes and do
+// not survive a crash, and those that store no rows at all. MEMORY is not in the list, because mysqld would refuse it to temporary tables
+// as well. CSV is not, because MySQL's own tables need it.
 const UnsafeEngines = "MyISAM,MRG_MYISAM,BLACKHOLE,FEDERATED,ARCHIVE"
 
 const (
 	allTables = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ TABLE_SCHEMA, TABLE_NAME, COALESCE(ENGINE, ''), COALESCE(CAST(CREATE_TIME AS CHAR), '')
 		FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
-	// otherEngines are people's tables of other engines than InnoDB. Views have no engine, and temporary tables are not listed. mysqld itself
-	// ends the statement after some seconds, which with a million tables it takes.
+	// otherEngines selects users' tables of other engines than InnoDB. Views have no engine, and temporary tables are not listed. mysqld
+	// itself ends the statement after 20 seconds; with a million tables it takes some seconds.
 	otherEngines = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ TABLE_SCHEMA, TABLE_NAME, ENGINE, COUNT(*) OVER () FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
-	// withoutKey counts people's tables that have neither a primary key nor a unique one without NULL, which MySQL tells as PRI too (manual,
-	// "The INFORMATION_SCHEMA COLUMNS Table"), of whatever engine. mysqld's dictionary knows; no table is opened for it.
+	// withoutKey counts users' tables of any engine that have neither a primary key nor a unique key without NULL. MySQL reports the latter
+	// as PRI too (manual, "The INFORMATION_SCHEMA COLUMNS Table"). mysqld reads its dictionary for this and opens no table.
 	withoutKey = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ COUNT(*) FROM information_schema.TABLES AS t
 		WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') AND NOT EXISTS (
 			SELECT 1 FROM information_schema.COLUMNS AS c
 			WHERE c.TABLE_SCHEMA = t.TABLE_SCHEMA AND c.TABLE_NAME = t.TABLE_NAME AND c.COLUMN_KEY = 'PRI')`
-	// showKeys has information_schema tell of keys that MySQL made (since 8.0.30), whatever people have set.
+	// showKeys makes information_schema show keys that MySQL generated (since 8.0.30), even if users hide them.
 	showKeys = "SET SESSION show_gipk_in_create_table_and_information_schema = ON"
-	// withRows are those that have rows of their own which outlive a restart of mysqld: MEMORY loses them with every restart, also the
-	// primary's, and the others keep none.
+	// withRows restricts a statement to engines whose rows survive a restart of mysqld. MEMORY loses its rows with every restart, also on
+	// the primary, and the others store none.
 	withRows  = ` AND ENGINE NOT IN ('MEMORY', 'BLACKHOLE', 'FEDERATED', 'MRG_MYISAM')`
 	fromUntil = ` AND (CREATE_TIME IS NULL OR CREATE_TIME <= ?)`
 	firstOnes = ` ORDER BY TABLE_SCHEMA, TABLE_NAME LIMIT ?`
-	// youngest is the time at which the youngest of people's tables of other engines was made, or now if that is later: CREATE_TIME is as the
-	// clock of another server, or SET timestamp, had it.
+	// youngest selects when the youngest of the users' tables of other engines was created, or now if that is later: CREATE_TIME may come
+	// from the clock of another server, or from SET timestamp.
 	youngest = `SELECT /*+ MAX_EXECUTION_TIME(20000) */ CAST(GREATEST(UTC_TIMESTAMP(), COALESCE(MAX(CREATE_TIME), UTC_TIMESTAMP())) AS CHAR) FROM information_schema.TABLES
 		WHERE TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB' AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema')`
 )
 
-// OtherEngines finds people's tables of other engines than InnoDB, and names at most so many. It needs REFERENCES, which shows tables and
-// no row of them: information_schema has only what the account has some privilege on.
+// OtherEngines finds users' tables of other engines than InnoDB, and names at most most of them. It needs REFERENCES, which shows tables
+// but none of their rows: information_schema lists only tables on which the account has some privilege.
 func (s *Server) OtherEngines(ctx context.Context, most int) (replication.Tables, error) {
 	return s.readTables(ctx, otherEngines+firstOnes, most)
 }
 
-// TablesWithoutRows finds the tables of which a copy has no rows, and names at most so many: all that there are or, with a time, those that
-// are as old. The time is in UTC and as MySQL writes it.
+// TablesWithoutRows finds the tables whose rows are missing in a copy, and names at most most of them. With until it finds only tables
+// created up to that time, which is in UTC in MySQL's format.
 func (s *Server) TablesWithoutRows(ctx context.Context, until string, most int) (replication.Tables, error) {
 	if until == "" {
 		return s.readTables(ctx, otherEngines+withRows+firstOnes, most)
@@ -73,8 +73,7 @@ func (s *Server) readTables(ctx context.Context, statement string, arguments ...
 	return found, nil
 }
 
-// TablesWithoutKey counts people's tables of which a replica finds a row only by looking at all of them. It needs REFERENCES, as
-// OtherEngines does.
+// TablesWithoutKey counts users' tables in which a replica must read all rows to find one. It needs REFERENCES, as OtherEngines does.
 func (s *Server) TablesWithoutKey(ctx context.Context) (int64, error) {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()
@@ -93,7 +92,8 @@ func (s *Server) TablesWithoutKey(ctx context.Context) (int64, error) {
 	return count, nil
 }
 
-// EachTable tells of people's tables, of at most so many: the name, the engine and when it was made, which RENAME TABLE leaves as it is.
+// EachTable calls tell for users' tables, at most most of them, with the name, the engine and the time of creation. RENAME TABLE does not
+// change that time.
 func (s *Server) EachTable(ctx context.Context, most int, tell func(table replication.Table, made string)) error {
 	err := s.readApart(ctx, allTables+` LIMIT ?`, []any{most}, func(rows *sql.Rows) error {
 		var table replication.Table
@@ -110,18 +110,19 @@ func (s *Server) EachTable(ctx context.Context, most int, tell func(table replic
 	return nil
 }
 
-// TablesUntil is a time that none of the tables is younger than, for TablesWithoutRows.
+// TablesUntil returns a time after which none of the tables was created, for TablesWithoutRows.
 func (s *Server) TablesUntil(ctx context.Context) (string, error) {
 	var until string
 	err := s.readApart(ctx, youngest, nil, func(rows *sql.Rows) error { return rows.Scan(&until) })
 	if err != nil {
-		return "", fmt.Errorf("look for the age of tables: %w", err)
+		return "", fmt.Errorf("read when tables were created: %w", err)
 	}
 	return until, nil
 }
 
-// readApart reads all rows of a statement that may take long, over a connection of its own (execApart). Where mysqld has no place for that
-// it does not take the one that looks: it runs beside the loop, whose next look would be turned away. Who asks looks again later.
+// readApart reads all rows of a statement that may take long, over a separate connection (execApart). If mysqld accepts none, readApart
+// fails, and the caller tries again later. It does not use the observing connection: it runs concurrently with the agent's loop, which
+// could then not reconnect.
 func (s *Server) readApart(ctx context.Context, statement string, arguments []any, row func(*sql.Rows) error) error {
 	apart := sql.OpenDB(s.connector)
 	defer apart.Close()

@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestTablesOfOtherEnginesMysqld: the agent's account sees those that are meant, whatever they are called, and no row of them.
+// TestTablesOfOtherEnginesMysqld: the agent's account sees the tables of other engines, whatever their names are, but none of their rows.
 func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 	t.Parallel()
 	server, b := newMysqld(t, writeCertificates(t)), bootstrap("root's")
@@ -75,7 +75,7 @@ func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 		t.Errorf("tables whose rows are lost, %v (-want +got):\n%s", err, diff)
 	}
 	if older, err := agent.TablesWithoutRows(t.Context(), "2020-01-01 00:00:00", 20); err != nil || !older.Empty() {
-		t.Errorf("of before: %s, %v; it began at %s", older, err, before)
+		t.Errorf("tables from before the start: %s, %v; the test began at %s", older, err, before)
 	}
 	for most, want := range map[int][]string{100: {"MYSQL.mine", "a`b'; DROP.x\n'\"\\äß", "shop.all_logs", "shop.fine", "shop.gone", "shop.log", "shop.parted", "shop.quick"}, 0: nil} {
 		var all []string
@@ -107,14 +107,14 @@ func TestTablesOfOtherEnginesMysqld(t *testing.T) {
 	}
 	do("SET timestamp = UNIX_TIMESTAMP('2035-01-01 00:00:00')", "CREATE TABLE shop.ahead (id INT) ENGINE=MyISAM")
 	if ahead, err := agent.TablesWithoutRows(t.Context(), until(), 20); err != nil || len(ahead.Named) != 4 {
-		t.Errorf("a table of a clock that is ahead is not among %s, %v", ahead, err)
+		t.Errorf("a table whose clock is ahead is missing in %s, %v", ahead, err)
 	}
 	if all, err := agent.TablesWithoutRows(t.Context(), "", 20); err != nil || len(all.Named) != 4 {
 		t.Errorf("all are %s, %v", all, err)
 	}
 }
 
-// TestUnsafeEnginesAreRefusedMysqld: tables of before can be read, written and upgraded; only new ones are refused.
+// TestUnsafeEnginesAreRefusedMysqld: existing tables can be read, written and upgraded. mysqld refuses only new ones.
 func TestUnsafeEnginesAreRefusedMysqld(t *testing.T) {
 	t.Parallel()
 	server := newMysqld(t, writeCertificates(t))
@@ -156,7 +156,7 @@ func TestUnsafeEnginesAreRefusedMysqld(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := one.ExecContext(t.Context(), "CREATE TABLE shop.refused (id INT) ENGINE=MyISAM"); !hasNumber(err, 3161) {
-			t.Errorf("a table of MyISAM is made: %v", err)
+			t.Errorf("mysqld creates a MyISAM table: %v", err)
 		}
 	}
 	do(later, "CREATE TEMPORARY TABLE shop.t (id INT) ENGINE=MEMORY", "ALTER TABLE shop.log ENGINE=InnoDB")

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// SetReadOnly refuses writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
-// commits under way.
+// SetReadOnly makes mysqld refuse writes of every client, also of those with CONNECTION_ADMIN (manual, "super_read_only"). It waits for
+// commits in progress.
 func (s *Server) SetReadOnly(ctx context.Context) error {
 	if err := s.execApart(ctx, "SET GLOBAL super_read_only = ON"); err != nil {
 		return fmt.Errorf("set super_read_only: %w", err)
@@ -18,8 +18,8 @@ func (s *Server) SetReadOnly(ctx context.Context) error {
 	return nil
 }
 
-// AcceptWrites lets clients write, if commits wait for so many acknowledgements. It looks and opens on one connection: a mysqld that
-// started anew since somebody else looked enforces nothing, and must not be opened.
+// AcceptWrites lets clients write if commits wait for at least acks acknowledgements. It checks and opens on one connection: a mysqld that
+// restarted since the agent observed it enforces nothing, and must not be opened.
 func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 	one, err := s.db.Conn(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 		return fmt.Errorf("accept writes: %w", err)
 	}
 	if enforced < acks {
-		return fmt.Errorf("accept writes: commits wait for %d acknowledgements, %d are asked for; looks again", enforced, acks)
+		return fmt.Errorf("accept writes: commits wait for %d acknowledgements, but the assignment requires %d; the agent tries again", enforced, acks)
 	}
 	// Clearing read_only clears super_read_only with it (manual, "super_read_only").
 	if _, err := one.ExecContext(ctx, "SET GLOBAL read_only = OFF"); err != nil {
@@ -41,14 +41,14 @@ func (s *Server) AcceptWrites(ctx context.Context, acks int) error {
 	return nil
 }
 
-// LimitTransactions bounds what one transaction may write to the binary log, in bytes, for connections and appliers that begin from now on
-// (manual, "max_binlog_cache_size"). A larger one fails with error 1197. 0 lifts the bound.
+// LimitTransactions limits what one transaction may write to the binary log, in bytes, for connections and appliers that start from now on
+// (manual, "max_binlog_cache_size"). A larger transaction fails with error 1197. 0 removes the limit.
 func (s *Server) LimitTransactions(ctx context.Context, limit int64) error {
-	value := "DEFAULT" // MySQL's own, whatever a file says
+	value := "DEFAULT" // MySQL's default, also if my.cnf sets another value
 	if limit > 0 {
 		value = strconv.FormatInt(limit, 10)
 	}
-	return s.exec(ctx, "limit the size of transactions", "SET GLOBAL max_binlog_cache_size = "+value)
+	return s.exec(ctx, "set max_binlog_cache_size", "SET GLOBAL max_binlog_cache_size = "+value)
 }
 
 // StopReplica stops receiving and applying.
@@ -56,7 +56,7 @@ func (s *Server) StopReplica(ctx context.Context) error {
 	return s.exec(ctx, "stop replica", "STOP REPLICA")
 }
 
-// StopReceiver stops receiving and goes on applying what was received.
+// StopReceiver stops receiving and continues to apply what was received.
 func (s *Server) StopReceiver(ctx context.Context) error {
 	return s.exec(ctx, "stop receiver", "STOP REPLICA IO_THREAD")
 }
@@ -66,13 +66,13 @@ func (s *Server) ApplyReceived(ctx context.Context) error {
 	return s.exec(ctx, "start applier", "START REPLICA SQL_THREAD")
 }
 
-// StartReplica starts receiving and applying, whatever of the two does not run. The receiver keeps the account's password in memory, also
-// to connect again, until it stops (manual, "START REPLICA Statement").
+// StartReplica starts the receiver and the applier if they do not run. The receiver keeps the account's password in memory until it stops,
+// also to reconnect (manual, "START REPLICA Statement").
 func (s *Server) StartReplica(ctx context.Context, account Account) error {
 	return s.startAs(ctx, "START REPLICA", account)
 }
 
-// RestartReceiver makes the receiver connect anew, which is when it negotiates acknowledgements.
+// RestartReceiver makes the receiver reconnect, because it negotiates acknowledgements when it connects.
 func (s *Server) RestartReceiver(ctx context.Context, account Account) error {
 	if err := s.exec(ctx, "restart receiver", "STOP REPLICA IO_THREAD"); err != nil {
 		return err
@@ -88,13 +88,13 @@ func (s *Server) startAs(ctx context.Context, statement string, account Account)
 	return nil
 }
 
-// ForgetSource removes the replication channel with its relay logs; call it only once everything received is applied.
+// ForgetSource removes the replication channel with its relay logs. Call it only when everything received is applied.
 func (s *Server) ForgetSource(ctx context.Context) error {
-	return s.exec(ctx, "forget source", "STOP REPLICA", "RESET REPLICA ALL")
+	return s.exec(ctx, "remove the replication channel", "STOP REPLICA", "RESET REPLICA ALL")
 }
 
-// EnforceAcks makes every commit wait until so many replicas have acknowledged that they received it (AFTER_SYNC; manual,
-// "Semisynchronous Replication"). It never falls back to asynchronous by itself: the time-out in the configuration is 49 days.
+// EnforceAcks makes every commit wait until acks replicas have acknowledged that they received it (AFTER_SYNC; manual, "Semisynchronous
+// Replication"). MySQL does not fall back to asynchronous replication by itself: the time-out in the configuration is 49 days.
 func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
 	if _, err := s.db.ExecContext(ctx, "SET GLOBAL rpl_semi_sync_source_wait_for_replica_count = ?", acks); err != nil {
 		return fmt.Errorf("enforce %d acknowledgements: %w", acks, err)
@@ -102,26 +102,26 @@ func (s *Server) EnforceAcks(ctx context.Context, acks int) error {
 	return s.exec(ctx, "enforce acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
 }
 
-// StopEnforcingAcks lets commits go on without acknowledgements, also those that wait now.
+// StopEnforcingAcks lets commits return without acknowledgements, also those that wait now.
 func (s *Server) StopEnforcingAcks(ctx context.Context) error {
 	return s.exec(ctx, "stop enforcing acknowledgements", "SET GLOBAL rpl_semi_sync_source_enabled = OFF")
 }
 
-// StartAcknowledging turns a replica's acknowledgements on; they begin when its receiver connects next.
+// StartAcknowledging turns a replica's acknowledgements on. They begin when its receiver connects next.
 func (s *Server) StartAcknowledging(ctx context.Context) error {
 	return s.exec(ctx, "start acknowledging", "SET GLOBAL rpl_semi_sync_replica_enabled = ON")
 }
 
-// StopAcknowledging turns a replica's acknowledgements off for certain: the running receiver would go on giving them until it
-// stops.
+// StopAcknowledging turns a replica's acknowledgements off. It also stops the receiver, because a running receiver would continue to
+// acknowledge.
 func (s *Server) StopAcknowledging(ctx context.Context) error {
 	return s.exec(ctx, "stop acknowledging", "STOP REPLICA IO_THREAD", "SET GLOBAL rpl_semi_sync_replica_enabled = OFF")
 }
 
-// Certificates are the files that mysqld uses when it is a client of another member.
+// Certificates are the files that mysqld uses as a client of another member.
 type Certificates struct{ CA, Certificate, Key string }
 
-// Source is where and how a replica reaches its primary.
+// Source is the address of a primary, and what a replica needs to connect to it.
 type Source struct {
 	Host         string
 	Port         int
@@ -129,9 +129,9 @@ type Source struct {
 	Certificates Certificates
 }
 
-// PointToSource sets the replication channel up: by GTID, over TLS with the primary's name verified, retrying every second for
-// ever (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped. The password is not part of it, because it would
-// be stored in a table in clear; one that an earlier release stored is removed. StartReplica gives it.
+// PointToSource sets up the replication channel: by GTID, over TLS with the primary's name verified, with a retry every second without
+// limit (manual, "CHANGE REPLICATION SOURCE TO Statement"). The channel must be stopped. PointToSource does not set the password, because
+// mysqld would store it in clear text in a table. It removes a password that an earlier release stored. StartReplica passes the password.
 func (s *Server) PointToSource(ctx context.Context, source Source) error {
 	_, err := s.db.ExecContext(ctx, `CHANGE REPLICATION SOURCE TO SOURCE_HOST = ?, SOURCE_PORT = ?, SOURCE_USER = ?, SOURCE_PASSWORD = '',
 		SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1, SOURCE_SSL_CA = ?, SOURCE_SSL_CERT = ?, SOURCE_SSL_KEY = ?, SOURCE_SSL_VERIFY_SERVER_CERT = 1,
@@ -139,13 +139,14 @@ func (s *Server) PointToSource(ctx context.Context, source Source) error {
 		source.Host, source.Port, source.Account.User,
 		source.Certificates.CA, source.Certificates.Certificate, source.Certificates.Key)
 	if err != nil {
-		return fmt.Errorf("point to source %s:%d: %w", source.Host, source.Port, err)
+		return fmt.Errorf("set the replication source %s:%d: %w", source.Host, source.Port, err)
 	}
 	return nil
 }
 
-// Clone replaces this server's data by a copy of the donor's and stops mysqld, which kubelet starts again (manual, "Cloning Remote
-// Data"). The caller has made certain that nothing is only here. The donor is read with at most limit bytes per second, in whole MiB.
+// Clone replaces this server's data with a copy of the donor's and stops mysqld, which kubelet starts again (manual, "Cloning Remote
+// Data"). The caller must have verified that the donor has every transaction of this server. mysqld reads the donor with at most limit
+// bytes per second, in whole MiB.
 func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 	settings := []struct {
 		statement string
@@ -180,11 +181,11 @@ func (s *Server) Clone(ctx context.Context, donor Source, limit int64) error {
 	return nil
 }
 
-// beyondReadOnly does what super_read_only forbids, as CLONE where people have tables (seen on 9.7.4): it drops them first. read_only
-// stays, so that only accounts with CONNECTION_ADMIN could write meanwhile, to what is about to be replaced. If it succeeds mysqld ends,
-// and starts read-only.
+// beyondReadOnly runs act with super_read_only off. CLONE needs that if users have tables, because it drops them first (seen on 9.7.4).
+// read_only stays on, so that only accounts with CONNECTION_ADMIN could write meanwhile, to data that is about to be replaced. If act
+// succeeds, mysqld ends and starts again read-only.
 func (s *Server) beyondReadOnly(ctx context.Context, act func() error) error {
-	if err := s.exec(ctx, "lift super_read_only", "SET GLOBAL super_read_only = OFF"); err != nil {
+	if err := s.exec(ctx, "clear super_read_only", "SET GLOBAL super_read_only = OFF"); err != nil {
 		return err
 	}
 	err := act()
@@ -196,16 +197,15 @@ func (s *Server) beyondReadOnly(ctx context.Context, act func() error) error {
 	return errors.Join(err, s.SetReadOnly(again))
 }
 
-// ReloadTLS makes mysqld use the certificate files as they are now, for new connections.
+// ReloadTLS makes mysqld load the current certificate files for new connections.
 func (s *Server) ReloadTLS(ctx context.Context) error {
 	return s.exec(ctx, "reload TLS", "ALTER INSTANCE RELOAD TLS")
 }
 
-// SetPassword gives an account a new password. The binary log and the general log hold its hash only (manual, "Passwords and
-// Logging").
+// SetPassword gives an account a new password. The binary log and the general log have only its hash (manual, "Passwords and Logging").
 //
 // Call it, and SetOwnPassword, only while enough replicas acknowledge. mysqld holds the lock of its privilege tables until the statement is
-// acknowledged, and meanwhile nobody can log in, also no replica that would acknowledge it.
+// acknowledged. Meanwhile no client can log in, and no replica that would acknowledge the statement.
 func (s *Server) SetPassword(ctx context.Context, user, host, password string) error {
 	err := s.execApart(ctx, "ALTER USER ?@? IDENTIFIED BY ?", user, host, password)
 	if hasNumber(err, errCannotUser) {
@@ -217,7 +217,8 @@ func (s *Server) SetPassword(ctx context.Context, user, host, password string) e
 	return nil
 }
 
-// SetOwnPassword gives one of the operator's own accounts a new password, as its hash: people's password policy does not apply to it.
+// SetOwnPassword gives one of the operator's own accounts a new password. It sends the hash, to which the user's password policy does not
+// apply.
 func (s *Server) SetOwnPassword(ctx context.Context, user, password string) error {
 	statement, err := alterOwn(user, password)
 	if err != nil {
@@ -229,8 +230,8 @@ func (s *Server) SetOwnPassword(ctx context.Context, user, password string) erro
 	return nil
 }
 
-// SetOwnPasswordHere does so on this server alone, without the binary log: it waits for nobody. Replicas get to know the password by
-// SetOwnPassword, later.
+// SetOwnPasswordHere does so on this server alone, without the binary log, so that it waits for no replica. Replicas get the password from
+// a later SetOwnPassword.
 func (s *Server) SetOwnPasswordHere(ctx context.Context, user, password string) error {
 	statement, err := alterOwn(user, password)
 	if err != nil {
@@ -240,12 +241,12 @@ func (s *Server) SetOwnPasswordHere(ctx context.Context, user, password string) 
 	defer apart.Close()
 	one, err := apart.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("set the password of %s here: %w", user, err)
+		return fmt.Errorf("set the password of %s on this member: %w", user, err)
 	}
 	defer one.Close()
 	for _, statement := range []string{"SET SESSION sql_log_bin = 0", statement} {
 		if _, err := one.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("set the password of %s here: %w", user, err)
+			return fmt.Errorf("set the password of %s on this member: %w", user, err)
 		}
 	}
 	return nil
@@ -262,8 +263,8 @@ func alterOwn(user, password string) (string, error) {
 		}
 		return "ALTER USER " + account.name() + " " + identifiedAs + hash, nil
 	}
-	return "", fmt.Errorf("%s is not an account of the operator's", user)
+	return "", fmt.Errorf("%s is not one of the operator's accounts", user)
 }
 
-// Ping says whether mysqld answers and takes the account's password.
+// Ping returns an error unless mysqld answers and accepts the account's password.
 func (s *Server) Ping(ctx context.Context) error { return s.db.PingContext(ctx) }
