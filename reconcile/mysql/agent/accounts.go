@@ -11,15 +11,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// passwords are those of the operator's own accounts, by user name.
+// passwords are the passwords of the operator's accounts, by user name.
 type passwords map[string]string
 
-// ownUsers ends with the agent's own: once that has its new password, the others are taken to have theirs.
+// ownUsers lists the operator's accounts, the agent's own last: once that account has its new password, the agent assumes that the others
+// have theirs.
 func ownUsers() []string {
 	return []string{mysqld.ReplicationUser, mysqld.CloneUser, mysqld.AgentUser}
 }
 
-// wantedPasswords are what the cluster's Secret says; kubelet replaces the files when the Secret changes.
+// wantedPasswords reads the passwords of the cluster's Secret. kubelet replaces the files when the Secret changes.
 func (l Layout) wantedPasswords() (passwords, error) {
 	wanted := passwords{}
 	for _, user := range ownUsers() {
@@ -32,11 +33,11 @@ func (l Layout) wantedPasswords() (passwords, error) {
 	return wanted, nil
 }
 
-// keepPasswords notes, in the Pod's memory, which passwords mysqld knows: those of its init_file, until they are changed.
+// keepPasswords records, in the Pod's memory, which passwords mysqld knows: those of its init_file, until they change.
 func (l Layout) keepPasswords(inForce passwords) error {
 	content, err := json.Marshal(inForce)
 	if err != nil {
-		return fmt.Errorf("keep the passwords in force: %w", err)
+		return fmt.Errorf("store the passwords in use: %w", err)
 	}
 	return writeDurably(l.passwordsFile(), content, 0o600)
 }
@@ -44,17 +45,17 @@ func (l Layout) keepPasswords(inForce passwords) error {
 func (l Layout) keptPasswords() (passwords, error) {
 	content, err := os.ReadFile(l.passwordsFile())
 	if err != nil {
-		return nil, fmt.Errorf("read the passwords in force: %w", err)
+		return nil, fmt.Errorf("read the passwords in use: %w", err)
 	}
 	var kept passwords
 	if err := json.Unmarshal(content, &kept); err != nil {
-		return nil, fmt.Errorf("read the passwords in force: %w", err)
+		return nil, fmt.Errorf("read the passwords in use: %w", err)
 	}
 	return kept, nil
 }
 
-// refreshPasswords brings passwords that the Secret has got since into force. The primary sets them, and they replicate; the other members
-// find one day that they work. Until then everybody goes on with those that are in force.
+// refreshPasswords applies new passwords of the Secret. The primary sets them, and they replicate. The other members notice later that they
+// work. Until then every member uses the old passwords.
 func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	wanted, err := a.layout.wantedPasswords()
 	if err != nil {
@@ -75,7 +76,7 @@ func (a *Agent) refreshPasswords(ctx context.Context, may permission) error {
 	return a.tryPasswords(ctx, wanted)
 }
 
-// setPasswords sets the passwords of all members' accounts.
+// setPasswords sets the passwords of the accounts on all members.
 func (a *Agent) setPasswords(ctx context.Context, wanted passwords) error {
 	for _, user := range ownUsers() {
 		if err := a.local.SetOwnPassword(ctx, user, wanted[user]); err != nil {
@@ -90,9 +91,9 @@ func (a *Agent) setPasswords(ctx context.Context, wanted passwords) error {
 type permission int
 
 const (
-	// mayTry: a replica tries whether they are in force.
+	// mayTry: a replica tries whether the new passwords work.
 	mayTry permission = iota
-	// mayAdmit: a primary whose commits wait for replicas sets nothing that they would have to acknowledge.
+	// mayAdmit: a primary whose commits wait for replicas sets no password that replicas would have to acknowledge.
 	mayAdmit
 	// maySet: a primary whose commits are acknowledged.
 	maySet
@@ -108,9 +109,9 @@ func permissionOf(where replication.State, mayCommit bool) permission {
 	return maySet
 }
 
-// admit lets members in that have read the Secret already, without the binary log: those that are to acknowledge commits connect with the
-// new passwords. It does so once after each start of mysqld or the agent, also where nothing is new: what was set so before is not known
-// then.
+// admit lets members connect that have already read the Secret. It sets the passwords without the binary log, so that replicas that must
+// acknowledge commits can connect. It does so once after each start of mysqld or the agent, even if no password is new: the agent does not
+// know what was set before.
 func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 	boot := a.Status().Boot
 	if maps.Equal(wanted, a.admitted) && boot == a.admittedAt {
@@ -125,7 +126,7 @@ func (a *Agent) admit(ctx context.Context, wanted passwords) error {
 	return nil
 }
 
-// tryPasswords goes over to new passwords if mysqld takes the agent's.
+// tryPasswords switches to new passwords if mysqld accepts the agent's.
 func (a *Agent) tryPasswords(ctx context.Context, wanted passwords) error {
 	trial, err := mysqld.Local(a.layout.socket(), mysqld.Account{User: mysqld.AgentUser, Password: wanted[mysqld.AgentUser]})
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *Agent) tryPasswords(ctx context.Context, wanted passwords) error {
 		}
 		return err
 	}
-	// From its next start on, mysqld shall know the new ones as well.
+	// mysqld must know the new passwords after its next start as well.
 	if err := writeBootstrap(a.layout, mysqld.Bootstrap{}); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// act carries one step out.
+// act carries out one step.
 func (a *Agent) act(ctx context.Context, step replication.Step, local replication.Local) error {
 	if step.Verb == replication.VerbClone {
 		return a.clone(ctx, *local.Assignment)
@@ -32,12 +32,12 @@ func (a *Agent) act(ctx context.Context, step replication.Step, local replicatio
 	}
 	speak, known := a.plainVerbs()[step.Verb]
 	if !known {
-		return fmt.Errorf("verb %q is not known", step.Verb)
+		return fmt.Errorf("unknown verb %q", step.Verb)
 	}
 	return speak(bounded)
 }
 
-// plainVerbs are those that need nothing but to be spoken.
+// plainVerbs are the verbs that need no arguments.
 func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 	return map[replication.Verb]func(context.Context) error{
 		replication.VerbSetReadOnly:        a.setReadOnly,
@@ -51,7 +51,7 @@ func (a *Agent) plainVerbs() map[replication.Verb]func(context.Context) error {
 	}
 }
 
-// startReceiving starts the receiver with the password that the cluster's Secret has now; mysqld does not store it.
+// startReceiving starts the receiver with the current password of the cluster's Secret. mysqld does not store it.
 func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error {
 	account, err := a.layout.readAccount(mysqld.ReplicationUser)
 	if err != nil {
@@ -66,8 +66,8 @@ func (a *Agent) startReceiving(ctx context.Context, verb replication.Verb) error
 	return a.local.StartReplica(ctx, account)
 }
 
-// acceptWrites first records that this data directory belongs to a cluster now: from the first write on it must never be taken
-// for an empty one.
+// acceptWrites first records that this data directory belongs to a cluster: from the first write on, the operator must never consider it
+// empty.
 func (a *Agent) acceptWrites(ctx context.Context, acks int) error {
 	if err := a.keepOrigin(replication.OriginMember); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (a *Agent) keepOrigin(origin replication.Origin) error {
 	return a.keep(kept)
 }
 
-// keep writes the state to the volume; the caller holds the lock.
+// keep writes the state to the volume. The caller must hold the lock.
 func (a *Agent) keep(kept state) error {
 	if err := saveState(a.layout.stateFile(), kept); err != nil {
 		return err
@@ -127,8 +127,8 @@ func (a *Agent) pointToSource(ctx context.Context, assignment replication.Assign
 	return nil
 }
 
-// clone replaces the data by a copy of the primary's. NextStep has just found, from the primary itself, that nothing here is
-// missing there; from now on what is here counts as nothing, so that an interrupted copy is simply made again.
+// clone replaces the data with a copy of the primary's. NextStep has just verified with the primary that it has every transaction of this
+// member. From now on this member's data does not count, so that an interrupted copy simply starts again.
 func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) error {
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
 		return err
@@ -151,13 +151,12 @@ func (a *Agent) clone(ctx context.Context, assignment replication.Assignment) er
 	stop()
 	<-done
 	if mysqld.IsDonorBusy(err) {
-		return fmt.Errorf("the primary gives a copy to another member; waits for its turn")
+		return fmt.Errorf("the primary is sending a copy to another member; the agent tries again")
 	}
 	return a.copies.ended(time.Now(), err)
 }
 
-// settleData notes the end of what has begun: mysqld answers, so --initialize is through; a copy is complete, so the data is a
-// member's.
+// settleData records completed steps. If mysqld answers, --initialize is complete. If a copy is complete, the data is a member's.
 func (a *Agent) settleData(ctx context.Context) error {
 	a.mu.Lock()
 	data, isCopied := a.kept.Data, a.kept.IsCopied
@@ -187,10 +186,10 @@ func (a *Agent) settleData(ctx context.Context) error {
 	return nil
 }
 
-// unsettled notes that mysqld answers, and why the member does not go on all the same. It tries again: neither mysqld nor the agent is to
-// be restarted for it.
+// unsettled reports that mysqld answers, and why the member still cannot continue. The agent tries again. Neither mysqld nor the agent must
+// restart for that.
 func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
-	message := replication.AnswersBut + " it cannot be recorded how this member came by its data: " + cause.Error()
+	message := replication.AnswersBut + " the agent cannot record the origin of this member's data: " + cause.Error()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
@@ -198,7 +197,7 @@ func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
 		a.answered, a.hung = a.looked, time.Time{}
 	}
 	if a.failure != cause.Error() && !errors.Is(cause, context.Canceled) {
-		a.log.Error(cause, "cannot record how this member came by its data, will try again")
+		a.log.Error(cause, "cannot record the origin of this member's data, will try again")
 	}
 	a.failure = cause.Error()
 	if a.status.State == replication.StateStarting {
@@ -206,8 +205,8 @@ func (a *Agent) unsettled(observed mysqld.Observed, cause error) {
 	}
 }
 
-// settleBootstrap takes what is for restored data's first start out of the file for the next ones: mysqld answers, so it is done, and the
-// account may be dropped by then.
+// settleBootstrap removes the statements for the first start of restored data from the init_file. mysqld answers, so they have run, and a
+// user may have dropped the account since.
 func (a *Agent) settleBootstrap() error {
 	if a.isSettled || !a.wasRestored() {
 		return nil
@@ -225,8 +224,7 @@ func (a *Agent) wasRestored() bool {
 	return a.kept.RestoredFrom != nil
 }
 
-// maintain keeps what has nothing to do with the role: passwords on the primary, the certificates, room on the volume, and what is looked
-// at once in a while.
+// maintain does what is independent of the role: passwords on the primary, certificates, free space on the volume, and periodic checks.
 func (a *Agent) maintain(ctx context.Context, where replication.State, observed mysqld.Observed) {
 	a.maintainPasswords(ctx, where, observed.EnoughAcknowledge())
 	a.maintainCertificates(ctx)
@@ -240,7 +238,7 @@ func (a *Agent) maintainPasswords(ctx context.Context, where replication.State, 
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if err := a.refreshPasswords(bounded, permissionOf(where, mayCommit)); err != nil {
-		a.log.Info("the operator's accounts have no new passwords yet, will try again", "error", err.Error())
+		a.log.Info("cannot change the passwords of the operator's accounts yet, will try again", "error", err.Error())
 	}
 	if where == replication.StateWriting && !a.root.absent {
 		problem := ""
@@ -265,27 +263,28 @@ func (a *Agent) maintainCertificates(ctx context.Context) {
 		return
 	}
 	if err := a.local.ReloadTLS(bounded); err != nil {
-		a.log.Info("mysqld did not take the new certificates, will try again", "error", err.Error())
+		a.log.Info("mysqld did not load the new certificates, will try again", "error", err.Error())
 		return
 	}
 	a.mu.Lock()
 	a.status.TLS = a.tls.taken()
 	a.mu.Unlock()
-	a.log.Info("mysqld took the new certificates")
+	a.log.Info("mysqld loaded the new certificates")
 }
 
-// rootPassword keeps root's password equal to the user's Secret, on the primary, whence it replicates.
+// rootPassword keeps root's password equal to the user's Secret. The primary sets it, and it replicates.
 type rootPassword struct {
 	layout Layout
-	// absent says that it is left alone.
+	// absent reports whether the agent leaves root alone.
 	absent bool
-	// inForce is what mysqld took last, refused what it did not: trying that again and again would lock an account that has a limit.
+	// inForce is the last password that mysqld accepted, refused the last one that it refused. The agent does not try a refused password
+	// again, because that would lock an account that has a limit.
 	inForce, refused string
 }
 
 func (r *rootPassword) forget() { r.inForce, r.refused = "", "" }
 
-// enforce tries the password that the Secret holds, and sets it where mysqld refuses it.
+// enforce tries the password of the Secret, and sets it if mysqld refuses it.
 func (r *rootPassword) enforce(ctx context.Context, local *mysqld.Server, mayCommit bool) error {
 	password, err := r.layout.readRootPassword()
 	if err != nil {
@@ -302,11 +301,11 @@ func (r *rootPassword) enforce(ctx context.Context, local *mysqld.Server, mayCom
 		r.refused = password
 	}
 	if !mayCommit {
-		return errors.New("mysqld gets it when enough replicas acknowledge commits")
+		return errors.New("the agent sets it when enough replicas acknowledge commits")
 	}
 	if err := local.SetPassword(ctx, "root", "%", password); err != nil {
 		if ctx.Err() != nil {
-			r.refused = "" // it may be in force by the next look
+			r.refused = "" // mysqld may have set it by the next look
 		}
 		return err
 	}

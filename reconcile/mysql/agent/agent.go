@@ -1,6 +1,6 @@
-// Package agent is the sidecar of every member: it brings its mysqld to the role that the operator assigns, one step at a time,
-// answers the probes of kubelet, and reports what it sees. It decides with replication.NextStep and acts with the verbs of
-// reconcile/mysql/mysqld; it never chooses a primary itself.
+// Package agent is the agent of a member, the second container of its Pod. It brings its mysqld to the role that the operator assigns, one
+// step at a time, answers kubelet's probes, and reports the member's status. It decides with replication.NextStep and acts with the verbs
+// of reconcile/mysql/mysqld. It never chooses a primary itself.
 package agent
 
 import (
@@ -19,43 +19,43 @@ import (
 )
 
 const (
-	// lookEvery is how often a member that is as it should be is looked at, stepEvery one that is on its way.
+	// lookEvery is the pause between looks at a member that needs no step, stepEvery between looks at one that changes.
 	lookEvery = time.Second
 	stepEvery = 250 * time.Millisecond
-	// lookTimeout bounds one look at mysqld, verbTimeout one verb; stopping replication waits for the transaction being applied.
+	// lookTimeout bounds one look at mysqld, verbTimeout one verb. Stopping replication waits for the transaction that is being applied.
 	lookTimeout = 3 * time.Second
 	verbTimeout = 60 * time.Second
 )
 
-// Agent looks after one mysqld.
+// Agent manages one mysqld.
 type Agent struct {
 	layout Layout
 	log    logr.Logger
-	// local is logged in with the password in inForce; both belong to the loop.
+	// local is logged in with the password in inForce. Only the loop uses both.
 	local   *mysqld.Server
 	inForce passwords
-	// admitted are the passwords that this mysqld takes from other members since its start admittedAt, where that is known: a new start has
-	// those of its init_file. strayed says that they are not those in force.
+	// admitted are the passwords that other members can use on this mysqld since its start admittedAt, if the agent knows them: each start
+	// sets those of its init_file. strayed reports whether they differ from inForce.
 	admitted   passwords
 	admittedAt string
 	strayed    bool
-	// copies are tries to copy the primary's data. They belong to the loop.
+	// copies are attempts to copy the primary's data. Only the loop uses them.
 	copies copies
-	// survey is what was seen of transactions, and when. It belongs to the loop.
+	// survey is the last look at transactions, and its time. Only the loop uses it.
 	survey survey
-	// commits is what was seen of commits. It belongs to the loop.
+	// commits is the last look at commits. Only the loop uses it.
 	commits commits
-	// measuredAt is when mysqld was measured last. It belongs to the loop.
+	// measuredAt is when the agent last measured mysqld. Only the loop uses it.
 	measuredAt time.Time
-	// room is what was seen of the room in the relay log. It belongs to the loop.
+	// room is the last look at the space of the relay log. Only the loop uses it.
 	room replication.Room
-	// isSettled says that the file for mysqld's next start is as it has to be on data that is used.
+	// isSettled reports whether the init_file for mysqld's next start is the one for data in use.
 	isSettled bool
-	// failure is why the last step failed, empty where it did not: the same is logged once.
+	// failure is why the last step failed, empty if it did not. The agent logs the same failure once.
 	failure string
-	// said is what the last step says, as long as it does not fail.
+	// said is the message of the last step, without the error if it failed.
 	said string
-	// purged is when binary logs were last purged, purging how that ends which is under way; nil where none is.
+	// purged is when binary logs were last purged, purging the result of the purge in progress; nil if there is none.
 	purged  time.Time
 	purging <-chan error
 	root    rootPassword
@@ -66,42 +66,42 @@ type Agent struct {
 	kept       state
 	tables     tableWatch
 	assignment *replication.Assignment
-	// refused is why the latest assignment was refused; empty when it was accepted.
+	// refused is why the agent refused the latest assignment; empty if it accepted it.
 	refused string
 	status  replication.Status
-	// measured is what only /metrics tells.
+	// measured is what only /metrics reports.
 	measured measured
-	// diskSeen is when the room on the volume was looked at.
+	// diskSeen is when the agent last read the free space of the volume.
 	diskSeen time.Time
-	// answered is when mysqld last answered everybody, looked when the loop last turned; zero before the first time. hung is since when mysqld
-	// has listened without answering an agent that has had no answer yet.
+	// answered is when mysqld last answered while clients could log in, looked when the loop last ran; zero before the first time. hung is
+	// since when mysqld has listened without answering, if it has not answered this agent before.
 	answered, looked, hung time.Time
-	// shortSince is since when acknowledging replicas are too few, heard when the receiver was last connected to the primary.
-	// idleSince is when the loop first saw mysqld.
+	// shortSince is since when too few replicas acknowledge, heard when the receiver was last connected to the primary. idleSince is when
+	// the loop first saw mysqld without an assignment.
 	shortSince, heard, idleSince time.Time
-	// pointed says that this agent set the replication channel up itself.
+	// pointed reports whether this agent set up the replication channel itself.
 	pointed bool
-	// known is the last look at the primary called knownHost, errant what this member had beyond it. They belong to the loop.
+	// known is the last look at the primary called knownHost, errant what this member had in addition to it. Only the loop uses them.
 	known     *replication.Source
 	knownHost string
 	errant    replication.GTIDSet
-	// logbook is what the loop has read in the binary log, unread why it cannot, and marked when it noted last where that ends.
+	// logbook is what the loop has read in the binary log, unread why it cannot read it, and marked when it last marked the end of the log.
 	logbook  mysqld.Logbook
 	unread   string
 	marked   time.Time
 	patience patience
-	// matching is what the loop was asked to match and has not yet; mu guards it.
+	// matching is a request to match hollow transactions that the loop has not carried out yet. mu guards it.
 	matching *replication.Matching
 }
 
-// New reads the member's state and accounts. Run does the work. rootAbsent has it leave root@'%' alone.
+// New reads the member's state and accounts. Run does the work. With rootAbsent the agent leaves root@'%' alone.
 func New(layout Layout, rootAbsent bool, log logr.Logger) (*Agent, error) {
 	kept, found, err := loadState(layout.stateFile())
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, fmt.Errorf("no %s: the init container has not run", layout.stateFile())
+		return nil, fmt.Errorf("%s does not exist: the init container has not run", layout.stateFile())
 	}
 	inForce, err := layout.keptPasswords()
 	if err != nil {
@@ -120,7 +120,7 @@ func New(layout Layout, rootAbsent bool, log logr.Logger) (*Agent, error) {
 	return agent, nil
 }
 
-// Run looks, decides and acts until the context ends.
+// Run observes, decides and acts until the context ends.
 func (a *Agent) Run(ctx context.Context) error {
 	defer func() { _ = a.local.Close() }()
 	go a.watchDisk(ctx)
@@ -136,7 +136,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 }
 
-// turn is one look and at most one step; it returns how long to wait before the next.
+// turn observes once and carries out at most one step. It returns how long to wait before the next turn.
 func (a *Agent) turn(ctx context.Context) time.Duration {
 	silent := a.silent()
 	observed, err := a.look(ctx)
@@ -156,7 +156,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	step := replication.NextStep(local)
 	a.learn(local, step)
 	if observed.LockedOut {
-		step.Message += "; nobody can log in while a statement about accounts waits to be acknowledged"
+		step.Message += "; no client can log in while a statement about accounts waits for an acknowledgement"
 	}
 	changed := a.publish(observed, local, step, silent)
 	if changed {
@@ -178,7 +178,7 @@ func (a *Agent) turn(ctx context.Context) time.Duration {
 	return stepEvery
 }
 
-// silent names the members that this one, as the primary, was told are silent.
+// silent returns the members that the operator reported to this primary as silent.
 func (a *Agent) silent() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -201,13 +201,13 @@ func (a *Agent) look(ctx context.Context) (mysqld.Observed, error) {
 	return a.local.Observe(bounded)
 }
 
-// unanswered notes that mysqld does not answer; whatever it does next, it does as a new start that needs a new confirmation.
+// unanswered records that mysqld does not answer. When it answers again, that counts as a new start, which needs a new confirmation.
 func (a *Agent) unanswered(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.looked = time.Now()
 	if mysqld.IsNotListening(err) {
-		// The next start is one like the first: recovery takes as long as it takes, and the probes must not cut it short.
+		// The next start is like the first: recovery takes as long as it takes, and the probes must not interrupt it.
 		a.answered = time.Time{}
 		a.keepEnd()
 	}
@@ -215,23 +215,24 @@ func (a *Agent) unanswered(err error) {
 	if a.status.State != replication.StateStarting {
 		a.log.Info("mysqld does not answer", "error", err.Error())
 		a.status.Boot = rand.Text()
-		// It may come back with other data, or other plugins.
+		// It may return with other data or other plugins.
 		a.status.Barred, a.survey.last = nil, time.Time{}
 	}
 	a.status.State, a.status.Message = replication.StateStarting, "mysqld does not answer: "+err.Error()
 	a.status.Writable, a.status.Acknowledging = false, false
 	a.status.AcksEnforced, a.status.AckClients = 0, 0
-	// A mysqld that starts anew reads the files as they are, and an agent cannot see when: it has them read again.
+	// A mysqld that restarts reads the current certificate files, and the agent cannot see when. So the agent makes mysqld load them again.
 	a.status.TLS = ""
 	a.tls.unknown()
 	a.logbook, a.marked, a.patience = mysqld.Logbook{}, time.Time{}, patience{}
 	a.room = replication.Room{}
 	a.forgetMeasures()
-	// Whoever waited to commit waits no longer, or is counted anew.
+	// Sessions that waited to commit no longer wait, or are counted again.
 	a.commits, a.status.Transactions.CommitWaitSeconds = commits{}, 0
 }
 
-// hungSince is since when mysqld has listened without answering; zero where it has answered before, does not listen, or says no.
+// hungSince returns since when mysqld has listened without answering. It is zero if mysqld has answered before, does not listen, or
+// returned an error.
 func (a *Agent) hungSince(err error) time.Time {
 	switch {
 	case !a.answered.IsZero() || !errors.Is(err, context.DeadlineExceeded):
@@ -242,7 +243,7 @@ func (a *Agent) hungSince(err error) time.Time {
 	return a.hung
 }
 
-// localView puts together what the next step depends on.
+// localView collects what the next step depends on.
 func (a *Agent) localView(observed mysqld.Observed) replication.Local {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -270,7 +271,7 @@ func (a *Agent) localView(observed mysqld.Observed) replication.Local {
 	return local
 }
 
-// unassigned is for how long the agent has known its mysqld without an assignment; the caller holds the lock.
+// unassigned returns how long the agent has seen its mysqld without an assignment. The caller must hold the lock.
 func (a *Agent) unassigned(now time.Time) time.Duration {
 	switch {
 	case a.assignment != nil:
@@ -281,7 +282,7 @@ func (a *Agent) unassigned(now time.Time) time.Duration {
 	return now.Sub(a.idleSince)
 }
 
-// learn keeps a look at the primary, so that it need not be looked at again while this member has nothing more than what was seen there.
+// learn stores a look at the primary. Another look is not needed while this member has no more transactions than the primary had then.
 func (a *Agent) learn(local replication.Local, step replication.Step) {
 	if local.Source != nil && local.Source.Err == "" {
 		a.known, a.knownHost, a.errant = local.Source, local.Assignment.SourceHost, step.Errant
@@ -315,8 +316,8 @@ func (a *Agent) observeSource(ctx context.Context, assignment replication.Assign
 	return remote.ObserveSource(bounded)
 }
 
-// Assign takes an assignment, unless it comes too late (replication.Accept). It is on the volume before it takes effect, so that whoever
-// comes too late is refused after a restart as well.
+// Assign accepts an assignment unless it is out of date (replication.Accept). It stores the assignment on the volume before the assignment
+// takes effect, so that the agent refuses older assignments after a restart as well.
 func (a *Agent) Assign(next replication.Assignment) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -336,7 +337,7 @@ func (a *Agent) Assign(next replication.Assignment) error {
 	return nil
 }
 
-// Wake makes the loop look at once.
+// Wake makes the loop run at once.
 func (a *Agent) Wake() {
 	select {
 	case a.wake <- struct{}{}:
@@ -344,7 +345,7 @@ func (a *Agent) Wake() {
 	}
 }
 
-// Status is the latest report.
+// Status returns the latest report.
 func (a *Agent) Status() replication.Status {
 	a.mu.Lock()
 	defer a.mu.Unlock()

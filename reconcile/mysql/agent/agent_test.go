@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// assignment is one to a replica, for the start of mysqld that the member reports.
+// assignment returns an assignment to a replica, for the start of mysqld that the member reports.
 func assignment(member *Agent, epoch int64, primary string) replication.Assignment {
 	return replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: epoch, Revision: 1, Primary: primary, InSync: []string{primary}},
@@ -48,11 +48,11 @@ func TestStateIsAbsentOrAnError(t *testing.T) {
 		t.Errorf("a new volume: found %t, %v", found, err)
 	}
 	if err := saveState(layout.stateFile()+"/nowhere/member.json", memberState()); err == nil {
-		t.Error("a state that could not be written was taken for written")
+		t.Error("saving a state that cannot be written succeeds")
 	}
 	write(t, layout.stateFile(), "")
 	if _, _, err := loadState(layout.stateFile()); err == nil {
-		t.Error("an empty file was taken for a state")
+		t.Error("an empty file counts as a state")
 	}
 }
 
@@ -88,10 +88,10 @@ func TestAssignRefusesWhatIsStale(t *testing.T) {
 				want = test.held
 			}
 			if got := stateOf(t, layout).Held; !got.Equal(want) {
-				t.Errorf("it holds %+v, want %+v", got, want)
+				t.Errorf("the member holds %+v, want %+v", got, want)
 			}
 			if taken := member.Status().Assignment != nil; taken == test.refused {
-				t.Errorf("it works to the assignment: %t, want %t", taken, !test.refused)
+				t.Errorf("the member follows the assignment: %t, want %t", taken, !test.refused)
 			}
 		})
 	}
@@ -107,14 +107,14 @@ func TestAssignIsKeptBeforeItTakesEffect(t *testing.T) {
 	err := member.Assign(assignment(member, 1, "db-0"))
 	var stale *replication.StaleError
 	if err == nil || errors.As(err, &stale) {
-		t.Fatalf("got %v, want that the volume cannot be written", err)
+		t.Fatalf("got %v, want an error that the volume cannot be written", err)
 	}
 	if status := member.Status(); status.Assignment != nil || status.Held.Epoch != 0 {
-		t.Errorf("it follows what it could not keep: %+v", status)
+		t.Errorf("the agent follows an assignment that it could not store: %+v", status)
 	}
 }
 
-// counted is an assignment of this release, for the member's start of mysqld.
+// counted returns an assignment of this release, for the member's start of mysqld.
 func counted(revision int64, acks int, boot string) replication.Assignment {
 	return replication.Assignment{
 		Protocol: replication.Protocol, Record: replication.Record{Epoch: 1, Revision: revision, Primary: "db-0", InSync: []string{"db-0", "db-1"}},
@@ -132,7 +132,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 	}
 	late := map[string]func() replication.Assignment{
 		"of an earlier revision":           func() replication.Assignment { return counted(6, 1, boot()) },
-		"of this one, and says otherwise":  func() replication.Assignment { return counted(7, 0, boot()) },
+		"of this revision, but different":  func() replication.Assignment { return counted(7, 0, boot()) },
 		"meant for another start":          func() replication.Assignment { return counted(8, 1, "another") },
 		"of an operator that counts wrong": func() replication.Assignment { return counted(0, 0, boot()) },
 	}
@@ -144,7 +144,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 			}
 		}
 		if status := member.Status(); status.Last == nil || status.Last.Acks != 1 || status.Held.Revision != 7 {
-			t.Errorf("%s the restart it reports %+v", life, status)
+			t.Errorf("%s the restart the agent reports %+v", life, status)
 		}
 		restarted, err := New(layout, false, member.log)
 		if err != nil {
@@ -154,7 +154,7 @@ func TestAssignRefusesWhatIsLateAlsoAfterARestart(t *testing.T) {
 		member = restarted
 	}
 	if err := member.Assign(counted(7, 1, boot())); err != nil {
-		t.Errorf("the same for the new start: %v", err)
+		t.Errorf("the same assignment for the new start: %v", err)
 	}
 }
 
@@ -168,19 +168,19 @@ func TestAMemberThatWaitsSaysWhyItRefusesItsOperator(t *testing.T) {
 		return member.Status().Message
 	}
 	if err := member.Assign(counted(6, 1, member.Status().Boot)); err == nil {
-		t.Fatal("an operator whose record is older was obeyed")
+		t.Fatal("the agent follows an operator whose record is older")
 	}
 	if message := look(); !strings.Contains(message, "revision 6") || !strings.Contains(message, "holds revision 7") {
-		t.Errorf("it says %q", message)
+		t.Errorf("the message is %q", message)
 	}
 	if err := member.Assign(counted(8, 1, member.Status().Boot)); err != nil {
 		t.Fatal(err)
 	}
 	if message := look(); strings.Contains(message, "refuse") {
-		t.Errorf("it goes on complaining: %q", message)
+		t.Errorf("the message still complains: %q", message)
 	}
 	if protocol := member.Status().Protocol; protocol != replication.Protocol {
-		t.Errorf("it says that it speaks protocol %d", protocol)
+		t.Errorf("the agent reports protocol %d", protocol)
 	}
 }
 
@@ -204,26 +204,26 @@ func TestAPrimaryIsLookedAtAgainOnlyForWhatIsNewThere(t *testing.T) {
 		return member.localView(observed)
 	}
 	if !replication.NeedsSource(member.localView(observed)) {
-		t.Error("an agent that knows nothing of the primary does not look")
+		t.Error("an agent that knows nothing about the primary does not ask it")
 	}
 	if replication.NeedsSource(look(&replication.Source{ServerUUID: "primary"})) {
-		t.Error("it looks again although nothing here is new")
+		t.Error("the agent asks again although nothing here is new")
 	}
 	observed.Server.Executed = own
 	if !replication.NeedsSource(member.localView(observed)) {
-		t.Error("something was written here, and it does not look whether the primary has it")
+		t.Error("a transaction was written here, but the agent does not ask whether the primary has it")
 	}
 	if local := look(&replication.Source{ServerUUID: "primary"}); !local.Errant.Equal(own) {
-		t.Errorf("it found %q, and remembers %q", own, local.Errant)
+		t.Errorf("the agent found %q, but remembers %q", own, local.Errant)
 	}
 	if local := look(&replication.Source{Err: "no route"}); !local.Errant.Equal(own) {
-		t.Error("a look that failed made it forget")
+		t.Error("the agent forgot the primary after a failed look")
 	}
 	if err := member.Assign(assignment(member, 2, "db-2")); err != nil {
 		t.Fatal(err)
 	}
 	if local := member.localView(observed); local.Known != nil || !local.Errant.Empty() {
-		t.Error("it judges by what another primary had")
+		t.Error("the agent judges by the transactions of another primary")
 	}
 }
 
@@ -242,7 +242,7 @@ func TestAssignWakesTheLoopOnce(t *testing.T) {
 	}
 	select {
 	case <-member.wake:
-		t.Error("the loop is woken twice for what one look sees")
+		t.Error("the loop is woken twice for one change")
 	default:
 	}
 }
@@ -251,7 +251,7 @@ func TestNewNeedsThePreparedVolume(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	if _, err := New(layout, false, newAgent(t, newLayout(t), memberState()).log); err == nil {
-		t.Error("an agent began beside a volume that nobody prepared")
+		t.Error("an agent starts with a volume that the init container has not prepared")
 	}
 }
 
@@ -275,18 +275,18 @@ func TestEveryStartOfMysqldNeedsANewConfirmation(t *testing.T) {
 	member.unanswered(errors.New("connection refused"))
 	gone := boot()
 	if gone == first {
-		t.Error("mysqld went away and the old confirmation is still good")
+		t.Error("mysqld stopped, but the old confirmation is still valid")
 	}
 	member.unanswered(errors.New("connection refused"))
 	if boot() != gone {
 		t.Error("the token changes while nothing happens")
 	}
 	if status := member.Status(); status.State != replication.StateStarting || status.Writable || status.Serves() {
-		t.Errorf("it reports %+v for a mysqld that does not answer", status)
+		t.Errorf("the agent reports %+v for a mysqld that does not answer", status)
 	}
 	see()
 	if local := member.localView(someObservation()); local.Boot == gone {
-		t.Error("mysqld restarted between two looks and the old confirmation is still good")
+		t.Error("mysqld restarted between two looks, but the old confirmation is still valid")
 	}
 }
 
@@ -308,11 +308,11 @@ func TestPublishReportsWhatIsCertain(t *testing.T) {
 	}
 	member.publish(observed, local, step, silentBefore)
 	if status := member.Status(); status.AcksEnforced != 0 || status.Silent != nil {
-		t.Errorf("it reports %d acknowledgements and the silent %v, though it is about to ask for none and looked before it was told", status.AcksEnforced, status.Silent)
+		t.Errorf("the agent reports %d acknowledgements and the silent %v, though it is about to require none and looked before the assignment arrived", status.AcksEnforced, status.Silent)
 	}
 	member.publish(observed, local, step, member.silent())
 	if diff := cmp.Diff([]string{"db-2"}, member.Status().Silent); diff != "" {
-		t.Errorf("what it was told before its next look (-want +got):\n%s", diff)
+		t.Errorf("the silent members at its next look (-want +got):\n%s", diff)
 	}
 }
 
@@ -367,18 +367,18 @@ func TestOriginIsKeptBeforeTheFirstWrite(t *testing.T) {
 	layout := newLayout(t)
 	member := newAgent(t, layout, state{Data: replication.OriginFresh})
 	if err := member.acceptWrites(t.Context(), 0); err == nil {
-		t.Fatal("there is no mysqld, and it took writes")
+		t.Fatal("there is no mysqld, but the agent accepted writes")
 	}
 	if got := stateOf(t, layout).Data; got != replication.OriginMember {
-		t.Errorf("the data would still pass for %s after the first write", got)
+		t.Errorf("the data still counts as %s after the first write", got)
 	}
 	if got := member.Status().Origin; got != replication.OriginMember {
-		t.Errorf("it reports %s", got)
+		t.Errorf("the agent reports %s", got)
 	}
 }
 
-// TestAReplicaTakesNoPasswordsThatItHas: it led before, and let members in with others. The agent has nothing to try, and so needs no
-// mysqld here.
+// TestAReplicaTakesNoPasswordsThatItHas: the replica was primary before, and admitted members with other passwords. The agent has no
+// password to try, so it needs no mysqld here.
 func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
@@ -387,20 +387,21 @@ func TestAReplicaTakesNoPasswordsThatItHas(t *testing.T) {
 		t.Error(err)
 	}
 	if err := member.refreshPasswords(t.Context(), maySet); err == nil {
-		t.Error("as the primary it sets none for all members, or there is a mysqld, so that this test shows nothing")
+		t.Error("as the primary it sets no passwords for all members, or there is a mysqld, so this test proves nothing")
 	}
 }
 
-// TestTheFirstStartOfRestoredDataIsSettled: the file for mysqld's next start makes root no more, also while the operator assigns something.
+// TestTheFirstStartOfRestoredDataIsSettled: the file for mysqld's next start no longer creates root, also while the operator sends an
+// assignment.
 func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
 	member := newAgent(t, layout, state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
 	if err := prepareBootstrap(layout, false, false); err != nil || !strings.Contains(read(t, layout.bootstrapFile()), "has_root") {
-		t.Fatalf("mysqld's first start does not make root (%v), so that this test shows nothing", err)
+		t.Fatalf("mysqld's first start does not create root (%v), so this test proves nothing", err)
 	}
 	assigned := make(chan error, 1)
-	go func() { assigned <- member.Assign(assignment(member, 1, "db-0")) }() // the race detector watches
+	go func() { assigned <- member.Assign(assignment(member, 1, "db-0")) }() // for the race detector
 	if err := member.settleBootstrap(); err != nil {
 		t.Fatal(err)
 	}
@@ -408,6 +409,6 @@ func TestTheFirstStartOfRestoredDataIsSettled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(t, layout.bootstrapFile()); strings.Contains(got, "has_root") || !strings.Contains(got, mysqld.AgentUser) {
-		t.Errorf("mysqld's next start does:\n%s", got)
+		t.Errorf("mysqld's next start runs:\n%s", got)
 	}
 }

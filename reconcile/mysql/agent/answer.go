@@ -14,36 +14,36 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/mysql/settings"
 )
 
-// Answer is what a MySQL image says of itself, and of settings that it was asked about.
+// Answer is a MySQL image's version and, if asked, its judgement of settings.
 type Answer struct {
 	Version string
-	// Accepted says that its mysqld would start with the settings, and has the plugins. Refused are those that it complained of, settings in
-	// the spelling of the manual; there may be none though it would not start.
+	// Accepted reports whether its mysqld would start with the settings and has the plugins. Refused are the settings, spelled as in the
+	// manual, and the plugins that mysqld complained about. Refused may be empty even if mysqld would not start.
 	Accepted bool
 	Refused  []string
 }
 
-// checkSettings has mysqld check settings, without any data (manual, "Server Configuration Validation").
+// checkSettings makes mysqld check settings, without any data (manual, "Server Configuration Validation").
 func checkSettings(ctx context.Context, answer Answer, file string) (Answer, error) {
 	_, said, err := askMysqld(ctx, "--defaults-file="+file, "--validate-config")
-	// One that was killed, or ran out of time, has not answered.
+	// A mysqld that was killed or timed out has not answered.
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || !exit.Exited() || ctx.Err() != nil) {
-		return answer, fmt.Errorf("ask mysqld of this image whether it takes the settings: %w", err)
+		return answer, fmt.Errorf("ask mysqld of this image whether it accepts the settings: %w", err)
 	}
 	starts := err == nil
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return answer, fmt.Errorf("read the settings to check: %w", err)
 	}
-	// Without a plugin that it cannot load mysqld starts all the same.
+	// mysqld starts even if it cannot load a plugin.
 	answer.Refused = complaints(said, string(text))
 	answer.Accepted = starts && len(answer.Refused) == 0
 	return answer, nil
 }
 
-// complaints are the settings and plugins of a my.cnf that mysqld complains of (MySQL source, share/messages_to_error_log.txt: "unknown
-// variable 'NAME=VALUE'.", "unknown option '--NAME'.", "Unknown suffix 'x' used for variable 'NAME' …", "Error while setting value 'VALUE'
-// to 'NAME'.", "Couldn't load plugin named 'LIBRARY' with soname 'LIBRARY'.").
+// complaints returns the settings and plugins of a my.cnf that mysqld complains about (MySQL source, share/messages_to_error_log.txt:
+// "unknown variable 'NAME=VALUE'.", "unknown option '--NAME'.", "Unknown suffix 'x' used for variable 'NAME' …", "Error while setting value
+// 'VALUE' to 'NAME'.", "Couldn't load plugin named 'LIBRARY' with soname 'LIBRARY'.").
 func complaints(said []byte, text string) []string {
 	names, plugins := given(text)
 	var found []string
@@ -68,7 +68,7 @@ func complaints(said []byte, text string) []string {
 	return found
 }
 
-// given are the names of settings, and the plugins, in a my.cnf.
+// given returns the names of the settings, and the plugins, in a my.cnf.
 func given(text string) (names, plugins map[string]bool) {
 	names, plugins = map[string]bool{}, map[string]bool{}
 	for line := range strings.Lines(text) {
@@ -85,12 +85,12 @@ func given(text string) (names, plugins map[string]bool) {
 const (
 	wordAccepted = "accepted"
 	wordRefused  = "refused"
-	// mostRefused bounds how many settings an answer names, longestAnswer how long it is in bytes.
+	// mostRefused limits how many settings an answer names, longestAnswer its length in bytes.
 	mostRefused   = 8
 	longestAnswer = 2048
 )
 
-// report is an answer in the form that ReadVersion and ReadAnswer read.
+// report returns an answer in the form that ReadVersion and ReadAnswer read.
 func (a Answer) report(withSettings bool) string {
 	switch {
 	case !withSettings:
@@ -101,8 +101,8 @@ func (a Answer) report(withSettings bool) string {
 	return strings.Join(append([]string{a.Version, wordRefused}, a.Refused[:min(len(a.Refused), mostRefused)]...), " ")
 }
 
-// ReadAnswer reads a report about settings that a container of somebody else's image has left. Of names only those that were asked about
-// are repeated, and nothing else is.
+// ReadAnswer reads a report about settings from a container of a user's image, which the operator does not trust. It returns only names
+// that the operator asked about.
 func ReadAnswer(report string, config map[string]string, plugins []string) (answer Answer, ok bool) {
 	words := strings.Split(report, " ")
 	if len(report) > longestAnswer || len(words) < 2 {

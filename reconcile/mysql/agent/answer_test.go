@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatMysqldComplainsOf reads what mysqld 9.7.4 said.
+// TestWhatMysqldComplainsOf reads the output of mysqld 9.7.4.
 func TestWhatMysqldComplainsOf(t *testing.T) {
 	t.Parallel()
 	const text = "[mysqld]\nplugin_load_add = none.so\nno-such-setting = 1\nmax_connections = many\ninnodb_flush_neighbors = x\nsql_mode = GARBAGE\nsort_buffer_size = 1M\n"
@@ -35,7 +35,7 @@ func TestWhatMysqldComplainsOf(t *testing.T) {
 	}
 }
 
-// TestAnAnswerRepeatsNothingElse: whoever makes the image decides what is in the report.
+// TestAnAnswerRepeatsNothingElse: the author of the image decides what is in the report.
 func TestAnAnswerRepeatsNothingElse(t *testing.T) {
 	t.Parallel()
 	config := map[string]string{"no-such-setting": "1", "sql_mode": "x"}
@@ -57,7 +57,7 @@ func TestAnAnswerRepeatsNothingElse(t *testing.T) {
 	} {
 		got, ok := ReadAnswer(report, config, []string{"none.so"})
 		if ok != (want != nil) {
-			t.Errorf("%.60q is taken: %t", report, ok)
+			t.Errorf("%.60q is accepted: %t", report, ok)
 		} else if ok {
 			if diff := cmp.Diff(*want, got); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", report, diff)
@@ -87,7 +87,7 @@ esac`)
 	}
 }
 
-// TestAMysqldThatIsKilledHasNotAnswered: it may have had too little memory, which says nothing of the settings.
+// TestAMysqldThatIsKilledHasNotAnswered: mysqld may have had too little memory, which proves nothing about the settings.
 func TestAMysqldThatIsKilledHasNotAnswered(t *testing.T) { //nolint:paralleltest // it sets PATH
 	mysqldThat(t, `case "$*" in --no-defaults*) echo "mysqld  Ver 9.7.4 for Linux on x86_64 (x)" ;; *) kill -9 $$ ;; esac`)
 	report, file := filepath.Join(t.TempDir(), "report"), filepath.Join(t.TempDir(), ProbeSettings)
@@ -96,7 +96,7 @@ func TestAMysqldThatIsKilledHasNotAnswered(t *testing.T) { //nolint:paralleltest
 	}
 	if err := Probe(t.Context(), report, file); err == nil {
 		text, _ := os.ReadFile(report)
-		t.Errorf("it is reported as %q", text)
+		t.Errorf("the report is %q", text)
 	}
 }
 

@@ -18,15 +18,15 @@ const (
 	statusPath     = "/v1/status"
 	assignmentPath = "/v1/assignment"
 
-	// hungAfter is for how long mysqld may accept connections without answering before kubelet is asked to restart it.
+	// hungAfter is how long mysqld may accept connections without answering before kubelet restarts it.
 	hungAfter = 2 * time.Minute
-	// stuckAfter is for how long the agent's own loop may stand still before kubelet is asked to restart the agent.
+	// stuckAfter is how long the agent's own loop may make no progress before kubelet restarts the agent.
 	stuckAfter = 3 * time.Minute
 
 	maxBody = 1 << 20
 )
 
-// Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ demand the operator's certificate.
+// Serve answers probes, metrics and the operator until the context ends. The routes under /v1/ require the operator's certificate.
 func (a *Agent) Serve(ctx context.Context, address string) error {
 	var sockets net.ListenConfig
 	listener, err := sockets.Listen(ctx, "tcp", address)
@@ -36,7 +36,7 @@ func (a *Agent) Serve(ctx context.Context, address string) error {
 	return listen.Server{Handler: a.Handler(), TLS: a.tls.server(), Trusted: IsOperator, Log: a.log}.Serve(ctx, listener)
 }
 
-// Handler is the agent's routes.
+// Handler returns the agent's routes.
 func (a *Agent) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /startupz", a.probe(func(time.Time) error { return a.started() }))
@@ -50,7 +50,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// IsOperator says whether a client has shown the operator's certificate.
+// IsOperator reports whether a client has presented the operator's certificate.
 func IsOperator(state tls.ConnectionState) bool {
 	return len(state.VerifiedChains) > 0 && state.PeerCertificates[0].Subject.CommonName == OperatorName
 }
@@ -58,18 +58,18 @@ func IsOperator(state tls.ConnectionState) bool {
 func operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil || !IsOperator(*r.TLS) {
-			http.Error(w, "only the operator may ask this: show its client certificate", http.StatusUnauthorized)
+			http.Error(w, "only the operator may send this request: use the operator's client certificate", http.StatusUnauthorized)
 			return
 		}
 		next(w, r)
 	}
 }
 
-// operatorOnly also holds the certificate of a connection that was kept against the CAs of now.
+// operatorOnly also verifies the certificate of a reused connection against the current CAs.
 func (a *Agent) operatorOnly(next http.HandlerFunc) http.HandlerFunc {
 	return operatorOnly(func(w http.ResponseWriter, r *http.Request) {
 		if err := a.tls.verify(r.TLS.PeerCertificates[0]); err != nil {
-			http.Error(w, "only the operator may ask this: its certificate is not trusted any more", http.StatusUnauthorized)
+			http.Error(w, "only the operator may send this request: the client certificate is no longer trusted", http.StatusUnauthorized)
 			return
 		}
 		next(w, r)
@@ -107,10 +107,10 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	}
 	w.Header().Set("Content-Type", jsonType)
 	w.WriteHeader(code)
-	_, _ = w.Write(content) // the peer is gone when this fails; nobody is left to tell
+	_, _ = w.Write(content) // if this fails, the client is gone, and cannot receive an error
 }
 
-// probe answers anybody, in one word: what MySQL says, and its data, are for the operator.
+// probe answers every client in one word. MySQL's messages and its data are only for the operator.
 func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := check(time.Now()); err != nil {
@@ -121,7 +121,8 @@ func (a *Agent) probe(check func(now time.Time) error) http.HandlerFunc {
 	}
 }
 
-// started: mysqld has answered since it listens. Until then it may be recovering, which takes as long as it takes.
+// started returns an error until mysqld has answered since it began to listen. Until then it may be recovering, which takes as long as it
+// takes.
 func (a *Agent) started() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,7 +132,7 @@ func (a *Agent) started() error {
 	return nil
 }
 
-// alive: mysqld is not hung.
+// alive returns an error if mysqld hangs.
 func (a *Agent) alive(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -145,7 +146,7 @@ func (a *Agent) alive(now time.Time) error {
 	return nil
 }
 
-// turning: the agent itself is not stuck.
+// turning returns an error if the agent's own loop is stuck.
 func (a *Agent) turning(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -155,7 +156,7 @@ func (a *Agent) turning(now time.Time) error {
 	return nil
 }
 
-// ready: clients may be sent here.
+// ready returns an error unless Services may send clients to this member.
 func (a *Agent) ready() error {
 	status := a.Status()
 	if !status.Serves() {

@@ -19,7 +19,7 @@ import (
 
 const memberHost = "db-0.db-pods.shop.svc"
 
-// served is an agent that answers on a loopback address of its own.
+// served is an agent that answers on a separate loopback address.
 type served struct {
 	agent   *Agent
 	layout  Layout
@@ -60,18 +60,18 @@ func serve(t *testing.T) served {
 		select {
 		case err := <-ended:
 			t.Fatalf("the server ended before it listened: %v", err)
-		case <-time.After(20 * time.Millisecond): // the listener opens in its own goroutine and has no other way to tell
+		case <-time.After(20 * time.Millisecond): // the listener opens in its own goroutine and does not signal it
 		}
 	}
 }
 
-// freeAddress finds a loopback address on which nobody uses the agents' port: clients know no other port.
+// freeAddress finds a loopback address on which the agents' port is free. Clients know no other port.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for a := 1; a < 255; a++ {
 		address := fmt.Sprintf("127.94.%d.1", a)
-		// Held until the test ends, and taken before the agents' port is tried: the
-		// other tests do not even try the port of an address that is taken.
+		// The guard is open until the test ends. It is opened before the agents' port is tried: the other tests do not try the port of an
+		// address that is taken.
 		guard, err := net.Listen("tcp", net.JoinHostPort(address, "9444"))
 		if err != nil {
 			continue
@@ -84,7 +84,7 @@ func freeAddress(t *testing.T) string {
 		_ = listener.Close()
 		return address
 	}
-	t.Skip("this machine has no loopback addresses beside 127.0.0.1")
+	t.Skip("this machine has no loopback address other than 127.0.0.1")
 	return ""
 }
 
@@ -111,19 +111,19 @@ func (s served) ask(t *testing.T, security *tls.Config, method, path string) (in
 func TestOnlyTheOperatorMayAsk(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	stranger := newAuthorityOf(t, s.ca.cert.Subject) // with a CA of another name, the client would not even show its certificate
+	stranger := newAuthorityOf(t, s.ca.cert.Subject) // with a CA of another name, the client would not present its certificate
 	strangersCard := s.ca.client("")
 	strangersCard.Certificates = stranger.client(OperatorName).Certificates
 	tests := map[string]struct {
 		security *tls.Config
 		status   int
 		assigns  int
-		matches  int // it is no primary, and refuses
+		matches  int // the member is not a primary, and refuses
 	}{
 		"the operator":                                     {s.ca.client(OperatorName), http.StatusOK, http.StatusNoContent, http.StatusConflict},
-		"nobody in particular":                             {s.ca.client(""), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"a client without a certificate":                   {s.ca.client(""), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
 		"another member":                                   {s.ca.client("db.shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
-		"a name that only begins like it":                  {s.ca.client(OperatorName + ".shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
+		"a name that only begins like the operator's":      {s.ca.client(OperatorName + ".shop"), http.StatusUnauthorized, http.StatusUnauthorized, http.StatusUnauthorized},
 		"the operator of another cluster, with another CA": {strangersCard, 0, 0, 0},
 	}
 	for name, test := range tests {
@@ -156,12 +156,12 @@ func TestProbesNeedNoCertificate(t *testing.T) {
 			t.Errorf("%s: got %d %q (%v), want %d", path, got, body, err, want)
 		}
 		if path == "/metrics" && !strings.Contains(body, `mysql_operator_member_state{state="Starting"} 1`) {
-			t.Errorf("the metrics do not tell the state:\n%s", body)
+			t.Errorf("the state is missing in the metrics:\n%s", body)
 		}
 	}
 }
 
-// TestAnAgentThatBeganWhileMysqldHung: it has never been answered, and yet mysqld is not starting.
+// TestAnAgentThatBeganWhileMysqldHung: mysqld has never answered this agent, but it is not starting.
 func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
 	t.Parallel()
 	member := newAgent(t, newLayout(t), memberState())
@@ -171,7 +171,7 @@ func TestAnAgentThatBeganWhileMysqldHung(t *testing.T) {
 	member.unanswered(hangs)
 	member.looked = later
 	if err := member.alive(later); err == nil {
-		t.Error("mysqld lets nobody log in for too long and is alive")
+		t.Error("no client can log in to mysqld for too long, but mysqld counts as alive")
 	}
 	member.unanswered(errors.New("access denied"))
 	member.looked = later
@@ -200,7 +200,7 @@ func TestProbesTellTheTruth(t *testing.T) {
 	member.answered = now.Add(-hungAfter - time.Second)
 	member.publish(observed, local, replication.NextStep(local), nil)
 	if err := member.alive(now); err == nil {
-		t.Error("mysqld lets nobody log in for too long and is alive")
+		t.Error("no client can log in to mysqld for too long, but mysqld counts as alive")
 	}
 	member.answered = now
 	member.unanswered(errors.New("hangs"))
@@ -209,22 +209,22 @@ func TestProbesTellTheTruth(t *testing.T) {
 		t.Error("ready without mysqld")
 	}
 	if err := member.alive(now.Add(time.Second)); err != nil {
-		t.Errorf("mysqld is given up after a second: %v", err)
+		t.Errorf("mysqld counts as hung after a second: %v", err)
 	}
 	member.mu.Lock()
 	member.looked = later
 	member.mu.Unlock()
 	if err := member.alive(later); err == nil {
-		t.Error("mysqld has not answered for too long and is alive")
+		t.Error("mysqld has not answered for too long, but counts as alive")
 	}
 	if err := member.turning(later); err != nil {
-		t.Errorf("the loop has just turned: %v", err)
+		t.Errorf("the loop has just run: %v", err)
 	}
 	if err := member.turning(later.Add(stuckAfter + time.Second)); err == nil {
-		t.Error("the loop stands still and nobody notices")
+		t.Error("the loop makes no progress, but the probe succeeds")
 	}
 	if err := member.alive(later.Add(stuckAfter)); err != nil {
-		t.Errorf("mysqld is blamed while the agent itself stands still: %v", err)
+		t.Errorf("the probe blames mysqld while the agent itself makes no progress: %v", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
 	member.publish(observed, local, replication.NextStep(local), nil)
 	_, err := member.look(t.Context())
 	if err == nil {
-		t.Fatal("there is no mysqld, and it answered")
+		t.Fatal("there is no mysqld, but it answered")
 	}
 	member.unanswered(err)
 	later := time.Now().Add(hungAfter + time.Minute)
@@ -244,10 +244,10 @@ func TestALongRecoveryIsNotTakenForAHang(t *testing.T) {
 	member.looked = later
 	member.mu.Unlock()
 	if err := member.alive(later); err != nil {
-		t.Errorf("mysqld does not listen, it recovers or stops, and kubelet would kill it: %v", err)
+		t.Errorf("mysqld does not listen, because it recovers or stops, but kubelet would kill it: %v", err)
 	}
 	if err := member.started(); err == nil {
-		t.Error("mysqld starts anew and has not answered, and kubelet would take its start for over")
+		t.Error("mysqld restarts and has not answered, but kubelet would consider it started")
 	}
 }
 
@@ -265,18 +265,18 @@ func TestClientSpeaksToTheAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&want, status.Assignment); diff != "" {
-		t.Errorf("the member works to another assignment (-want +got):\n%s", diff)
+		t.Errorf("the member follows another assignment (-want +got):\n%s", diff)
 	}
 	if !status.Held.Equal(want.Record) || status.Origin != replication.OriginMember || status.Boot == "" {
-		t.Errorf("it reports %+v", status)
+		t.Errorf("the member reports %+v", status)
 	}
 	err = operator.Assign(t.Context(), target, assignment(s.agent, 4, "db-0"))
 	if err == nil || !strings.Contains(err.Error(), "409") || !strings.Contains(err.Error(), "epoch 5") {
-		t.Errorf("got %v, want a refusal that tells what the member holds", err)
+		t.Errorf("got %v, want a refusal with the epoch that the member holds", err)
 	}
 }
 
-// TestAPrimaryIsAskedToMatch: it takes the request that is meant for it, and leaves the commits to its next look.
+// TestAPrimaryIsAskedToMatch: the agent accepts a request that is meant for its primary, and commits at its next look.
 func TestAPrimaryIsAskedToMatch(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -298,7 +298,7 @@ func TestAPrimaryIsAskedToMatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.agent.matching; got == nil || !got.GTIDs.Equal(asked.GTIDs) || got.Boot != order.Boot {
-		t.Errorf("it was asked for %+v and knows %+v", asked, got)
+		t.Errorf("the request was %+v, but the agent stored %+v", asked, got)
 	}
 	asked.Boot = "an earlier one"
 	if err := operator.Match(t.Context(), target, asked); err == nil || !strings.Contains(err.Error(), "409") {
@@ -311,11 +311,11 @@ func TestClientTrustsNobodyElse(t *testing.T) {
 	s := serve(t)
 	target := Target{Address: s.address, Host: memberHost}
 	if _, err := NewClient(newAuthority(t).client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
-		t.Error("it trusts a member of another CA")
+		t.Error("the client trusts a member of another CA")
 	}
 	target.Host = "db-9.db-pods.shop.svc"
 	if _, err := NewClient(s.ca.client(OperatorName), 5*time.Second).Status(t.Context(), target); err == nil {
-		t.Error("it takes one member for another")
+		t.Error("the client accepts another member's certificate")
 	}
 }
 
@@ -351,26 +351,26 @@ func TestRenewedCertificatesAreInForceAtOnce(t *testing.T) {
 		return secure.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
 	if got := serial(); got != 2 {
-		t.Fatalf("it shows certificate %d", got)
+		t.Fatalf("the agent presents certificate %d", got)
 	}
 	if !s.agent.tls.changed() {
-		t.Error("an agent that has just started takes mysqld to use the certificate that is there now; it may have been renewed while no agent ran")
+		t.Error("an agent that has just started assumes that mysqld uses the current certificate; it may have been renewed while no agent ran")
 	}
 	s.agent.tls.taken()
 	if s.agent.tls.changed() {
-		t.Error("mysqld would reload what it has just read")
+		t.Error("mysqld would reload the files that it has just loaded")
 	}
 	s.ca.install(s.layout, 3, memberHost)
 	if got := serial(); got != 3 {
-		t.Errorf("it still shows certificate %d", got)
+		t.Errorf("the agent still presents certificate %d", got)
 	}
 	for range 2 {
 		if !s.agent.tls.changed() {
-			t.Error("mysqld is not told of the new certificate until it has taken it")
+			t.Error("the agent does not offer the new certificate until mysqld has loaded it")
 		}
 	}
 	s.agent.tls.taken()
 	if s.agent.tls.changed() {
-		t.Error("mysqld is told again")
+		t.Error("the agent makes mysqld load the certificate again")
 	}
 }

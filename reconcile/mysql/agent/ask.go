@@ -14,14 +14,14 @@ import (
 const (
 	// maxAnswerHeader is the largest header of an answer, in bytes.
 	maxAnswerHeader = 16 << 10
-	// maxReason is how much of an error is repeated, in bytes: what is on the other side may have worded it.
+	// maxReason is how much of an error is repeated, in bytes: the other side may have chosen its words.
 	maxReason = 300
 	jsonType  = "application/json"
 )
 
-// Questioner makes the HTTP client with which the operator asks the program in one Pod of a cluster. Whatever runs in that Pod may answer:
-// no redirect is followed, and no answer is taken for more than what it says. Whoever gives up a question calls CloseIdleConnections, or Go
-// goes on with its dial.
+// Questioner returns the HTTP client with which the operator sends requests to the program in one Pod of a cluster. Any program in that Pod
+// may answer, so the client follows no redirect, and the operator does not trust answers. A caller that gives up a request must call
+// CloseIdleConnections, because Go otherwise continues its dial.
 func Questioner(security *tls.Config, host string) *http.Client {
 	security = security.Clone()
 	security.ServerName = host
@@ -33,25 +33,25 @@ func Questioner(security *tls.Config, host string) *http.Client {
 	}
 }
 
-// ErrTooLarge is an answer that is larger than what is read.
-var ErrTooLarge = errors.New("its answer is too large")
+// ErrTooLarge reports an answer that is larger than the limit.
+var ErrTooLarge = errors.New("the answer is too large")
 
-// AnswerError is an answer of another status than 200 and 204. It has nothing of what the other side wrote.
+// AnswerError reports an answer with another status than 200 and 204. It contains nothing that the other side wrote.
 type AnswerError struct{ Code int }
 
 func (e *AnswerError) Error() string {
-	text := fmt.Sprintf("it answered %d %s", e.Code, http.StatusText(e.Code))
+	text := fmt.Sprintf("the answer is %d %s", e.Code, http.StatusText(e.Code))
 	switch {
 	case e.Code >= http.StatusMultipleChoices && e.Code < http.StatusBadRequest:
-		return text + ", and redirects are not followed"
+		return text + "; redirects are not followed"
 	case e.Code == http.StatusUnauthorized:
-		return text + ": it does not take this operator's certificate"
+		return text + ": the other side does not accept this operator's certificate"
 	}
 	return text
 }
 
-// Ask sends a request and returns the JSON of its answer, which is nothing if the answer has no content. That of a refusal (409) is
-// returned beside the AnswerError. limit is the largest answer, in bytes.
+// Ask sends a request and returns the JSON of its answer, or nil if the answer has no content. For a refusal (409) it returns the JSON and
+// an AnswerError. limit is the largest answer, in bytes.
 func Ask(client *http.Client, request *http.Request, limit int64) ([]byte, error) {
 	response, err := client.Do(request) //nolint:gosec // it goes to a Pod's address, and no further: no redirect is followed
 	if err != nil {
@@ -61,7 +61,7 @@ func Ask(client *http.Client, request *http.Request, limit int64) ([]byte, error
 	return answer(response, limit)
 }
 
-// answer reads what a response has to say.
+// answer reads the body of a response that has one.
 func answer(response *http.Response, limit int64) ([]byte, error) {
 	switch response.StatusCode {
 	case http.StatusNoContent:
@@ -69,7 +69,7 @@ func answer(response *http.Response, limit int64) ([]byte, error) {
 	case http.StatusOK:
 		return readJSON(response, limit)
 	case http.StatusConflict:
-		body, _ := readJSON(response, limit) // agents of older releases say it in words
+		body, _ := readJSON(response, limit) // agents of older releases send text instead of JSON
 		return body, &AnswerError{Code: response.StatusCode}
 	default:
 		return nil, &AnswerError{Code: response.StatusCode}
@@ -78,7 +78,7 @@ func answer(response *http.Response, limit int64) ([]byte, error) {
 
 func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != jsonType {
-		return nil, errors.New("its answer is not JSON")
+		return nil, errors.New("the answer is not JSON")
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
@@ -90,7 +90,7 @@ func readJSON(response *http.Response, limit int64) ([]byte, error) {
 	return body, nil
 }
 
-// bounded cuts an error's text off, never within a character, unless it is only that the time is over.
+// bounded truncates an error's text, never within a character. It does not change an error that only reports a timeout or a cancellation.
 func bounded(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || len(err.Error()) <= maxReason {
 		return err

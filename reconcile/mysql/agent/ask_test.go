@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// impostor is what a cluster's own MySQL image can put where the operator expects an agent: it has the member's certificate.
+// impostor is what a cluster's own MySQL image can run where the operator expects an agent: it has the member's certificate.
 func impostor(t *testing.T, answer http.HandlerFunc) (*Client, Target) {
 	t.Helper()
 	layout, ca := newLayout(t), newAuthority(t)
@@ -37,7 +37,7 @@ func impostor(t *testing.T, answer http.HandlerFunc) (*Client, Target) {
 	return NewClient(ca.client(OperatorName), 5*time.Second), Target{Address: address, Host: memberHost}
 }
 
-// TestTheOperatorFollowsNoRedirect: whoever answers in a Pod's place would reach what the operator can reach.
+// TestTheOperatorFollowsNoRedirect: otherwise a program in a Pod could reach what the operator can reach.
 func TestTheOperatorFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
@@ -66,7 +66,7 @@ func TestTheOperatorFollowsNoRedirect(t *testing.T) {
 	}
 }
 
-// TestNothingOfAnImpostorIsRepeated: what it wrote would be in the operator's log, and in the cluster's status.
+// TestNothingOfAnImpostorIsRepeated: otherwise its text would be in the operator's log, and in the cluster's status.
 func TestNothingOfAnImpostorIsRepeated(t *testing.T) {
 	t.Parallel()
 	const secret = "WRITTEN-BY-THE-IMPOSTOR"
@@ -107,16 +107,16 @@ func TestNothingOfAnImpostorIsRepeated(t *testing.T) {
 			client, target := impostor(t, story.answer)
 			_, err := client.Status(t.Context(), target)
 			if err == nil || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), story.want) || !strings.Contains(err.Error(), memberHost) {
-				t.Errorf("got %v, want %q of %s and nothing that it wrote", err, story.want, memberHost)
+				t.Errorf("got %v, want %q about %s and no text of the impostor", err, story.want, memberHost)
 			}
 			if err := client.Assign(t.Context(), target, replication.Assignment{}); err != nil && strings.Contains(err.Error(), secret) {
-				t.Errorf("the refusal of an assignment repeats it: %v", err)
+				t.Errorf("the refusal of an assignment repeats the impostor's text: %v", err)
 			}
 		})
 	}
 }
 
-// TestLongErrorsAreCut: the API server refuses a status and an event that have half a character.
+// TestLongErrorsAreCut: the API server refuses a status or an event with half a character.
 func TestLongErrorsAreCut(t *testing.T) {
 	t.Parallel()
 	late := fmt.Errorf("%s: %w", strings.Repeat("a", maxReason), context.DeadlineExceeded)
@@ -130,7 +130,7 @@ func TestLongErrorsAreCut(t *testing.T) {
 		"a character across the end":      {errors.New(strings.Repeat("a", maxReason-1) + "ō and more"), strings.Repeat("a", maxReason-1) + "…"},
 		"a long character across the end": {errors.New(strings.Repeat("a", maxReason-3) + "🐬 and more"), strings.Repeat("a", maxReason-3) + "…"},
 		"a character before the end":      {errors.New(strings.Repeat("a", maxReason-2) + "ō and more"), strings.Repeat("a", maxReason-2) + "ō…"},
-		"the time is over":                {late, late.Error()},
+		"a timeout":                       {late, late.Error()},
 	} {
 		if got := bounded(test.err).Error(); got != test.want {
 			t.Errorf("%s: got %q, want %q", story, got, test.want)
@@ -138,7 +138,7 @@ func TestLongErrorsAreCut(t *testing.T) {
 	}
 }
 
-// TestProbesAnswerInOneWord: anybody may ask, and MySQL's errors and GTIDs are for the operator.
+// TestProbesAnswerInOneWord: any client may ask, but MySQL's errors and GTIDs are only for the operator.
 func TestProbesAnswerInOneWord(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -17,7 +17,7 @@ import (
 
 // The keys of the Secret that holds a cluster's CAs.
 const (
-	// authoritiesKey has their certificates, the newest first; authorityKeysKey has the private keys of those that sign.
+	// authoritiesKey has the CA certificates, newest first. authorityKeysKey has the private keys of the CAs that sign.
 	authoritiesKey   = "ca.crt"
 	authorityKeysKey = "ca.key"
 
@@ -25,24 +25,24 @@ const (
 	authorityPrefix = "ca."
 )
 
-// AuthoritySecret is the name of the Secret, in the operator's namespace, that holds the CAs of a cluster. No two clusters share one: the
-// name of a namespace has no dot.
+// AuthoritySecret returns the name of the Secret, in the operator's namespace, that holds a cluster's CAs. No two clusters share one,
+// because the name of a namespace has no dot.
 func AuthoritySecret(namespace, cluster string) string {
 	return authorityPrefix + namespace + "." + cluster
 }
 
-// ClusterOf reads the name of such a Secret; ok is false for any other name.
+// ClusterOf parses the name of such a Secret. ok is false for any other name.
 func ClusterOf(secret string) (namespace, cluster string, ok bool) {
 	rest, ours := strings.CutPrefix(secret, authorityPrefix)
 	namespace, cluster, ok = strings.Cut(rest, ".")
 	return namespace, cluster, ours && ok && namespace != "" && cluster != ""
 }
 
-// Authorities are the CAs that the members of a cluster trust, the newest first. One whose key is lost has no PrivateKey: it is trusted,
-// and signs nothing any more.
+// Authorities are the CAs that the members of a cluster trust, newest first. A CA whose key is lost has no PrivateKey: members still trust
+// it, but it signs no more certificates.
 type Authorities []*tls.Certificate
 
-// ReadAuthorities reads the data of the Secret. The key of the newest must be there.
+// ReadAuthorities reads the data of the Secret, which must have the key of the newest CA.
 func ReadAuthorities(data map[string][]byte) (Authorities, error) {
 	certificates, err := pki.ReadCertificates(data[authoritiesKey])
 	if err != nil {
@@ -53,12 +53,12 @@ func ReadAuthorities(data map[string][]byte) (Authorities, error) {
 		found = append(found, &tls.Certificate{Certificate: [][]byte{one.Raw}, Leaf: one, PrivateKey: keyOf(one, data[authorityKeysKey])})
 	}
 	if found[0].PrivateKey == nil {
-		return nil, errors.New("read the cluster's CA: " + authorityKeysKey + ": the key of the newest is not there")
+		return nil, errors.New("read the cluster's CA: " + authorityKeysKey + ": the key of the newest CA is missing")
 	}
 	return found, nil
 }
 
-// keyOf finds the key of a certificate among several; nil if it is not there.
+// keyOf finds a certificate's key among several; nil if it is missing.
 func keyOf(certificate *x509.Certificate, keys []byte) crypto.PrivateKey {
 	for block, rest := pem.Decode(keys); block != nil; block, rest = pem.Decode(rest) {
 		pair := pki.Pair{Certificate: pki.Encode(certificate.Raw), Key: pem.EncodeToMemory(block)}
@@ -69,7 +69,7 @@ func keyOf(certificate *x509.Certificate, keys []byte) crypto.PrivateKey {
 	return nil
 }
 
-// Data is what the Secret holds of them.
+// Data returns the data of the Secret that holds the CAs.
 func (a Authorities) Data() (map[string][]byte, error) {
 	var keys bytes.Buffer
 	for _, one := range a {
@@ -85,7 +85,7 @@ func (a Authorities) Data() (map[string][]byte, error) {
 	return map[string][]byte{authoritiesKey: a.Bundle(), authorityKeysKey: keys.Bytes()}, nil
 }
 
-// Certificates are theirs, the newest first.
+// Certificates returns the CA certificates, newest first.
 func (a Authorities) Certificates() []*x509.Certificate {
 	all := make([]*x509.Certificate, 0, len(a))
 	for _, one := range a {
@@ -94,10 +94,10 @@ func (a Authorities) Certificates() []*x509.Certificate {
 	return all
 }
 
-// Bundle is what members and clients are to trust, in PEM.
+// Bundle returns the certificates that members and clients must trust, in PEM.
 func (a Authorities) Bundle() []byte { return pki.Bundle(a.Certificates()) }
 
-// Issuer returns the one that signed a certificate; nil if none did.
+// Issuer returns the CA that signed a certificate; nil if none did.
 func (a Authorities) Issuer(leaf *x509.Certificate) *tls.Certificate {
 	if at := slices.IndexFunc(a, func(one *tls.Certificate) bool { return leaf.CheckSignatureFrom(one.Leaf) == nil }); at >= 0 {
 		return a[at]
@@ -105,7 +105,7 @@ func (a Authorities) Issuer(leaf *x509.Certificate) *tls.Certificate {
 	return nil
 }
 
-// Signs reports whether an authority can sign at a time: its key is there, it has begun, and it has not ended.
+// Signs reports whether a CA can sign at a time: its key is there, and its certificate is valid.
 func Signs(authority *tls.Certificate, now time.Time) bool {
 	return authority.PrivateKey != nil && pki.Lasts(authority.Leaf, now)
 }

@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// ballastBelow is how little room makes the agent give its ballast free, in bytes: mysqld's next write may fail.
+	// ballastBelow is the free space below which the agent removes its ballast, in bytes: mysqld's next write may fail.
 	ballastBelow = 8 << 20
-	// most bounds the ballast, and the room with which a volume counts as full, in bytes.
+	// most limits the ballast, and the free space below which a volume counts as full, in bytes.
 	most = 512 << 20
 )
 
-// ballastSize is how many bytes the agent keeps to give free on a full volume: MySQL needs some to purge binary logs, and the agent to keep
-// its state.
+// ballastSize returns how many bytes the agent reserves, to free them on a full volume: MySQL needs some to purge binary logs, and the
+// agent to store its state.
 func ballastSize(size int64) int64 { return min(size/50, most) }
 
-// ballast is the file that takes them. It belongs to who watches the disk.
+// ballast is the file that reserves them. Only the goroutine that watches the disk uses it.
 type ballast struct {
 	file string
-	// made is how many bytes the agent gave it: some file systems do not tell how much a file takes, or tell it later.
+	// made is how many bytes the agent wrote: some file systems do not report how much space a file takes, or report it later.
 	made int64
 }
 
-// keep makes the ballast where there is room for it, and removes it where there is next to none.
+// keep creates the ballast if there is enough free space, and removes it if there is almost none.
 func (b *ballast) keep(disk replication.Disk) error {
 	wanted := ballastSize(disk.Size)
 	switch {
@@ -39,8 +39,8 @@ func (b *ballast) keep(disk replication.Disk) error {
 	return nil
 }
 
-// holds says whether the file takes so many bytes of the volume, or nearly: some file systems have another size every time. Whatever else
-// is there reserves nothing.
+// holds reports whether the file takes wanted bytes of the volume, or nearly: on some file systems the size differs each time. Anything but
+// a regular file reserves nothing.
 func (b *ballast) holds(wanted int64) bool {
 	info, err := os.Lstat(b.file)
 	if err != nil || !info.Mode().IsRegular() {
@@ -49,7 +49,7 @@ func (b *ballast) holds(wanted int64) bool {
 	return min(info.Size(), max(b.made, taken(info))) >= wanted-wanted/10
 }
 
-// make makes the file anew. It follows no link.
+// make creates the file again. It follows no link.
 func (b *ballast) make(wanted int64) error {
 	b.made = 0
 	if err := os.RemoveAll(b.file); err != nil {

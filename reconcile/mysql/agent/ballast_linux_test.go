@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestBallast: it is made where there is room, once, grows with the volume, and goes where there is no room.
+// TestBallast: the agent creates the ballast once if there is space, makes it larger with the volume, and removes it if there is no space.
 func TestBallast(t *testing.T) {
 	t.Parallel()
 	kept := ballast{file: filepath.Join(t.TempDir(), "member.ballast")}
@@ -37,12 +37,12 @@ func TestBallast(t *testing.T) {
 			t.Errorf("%s: %v", moment.name, err)
 		}
 		if got := ballastIn(kept.file); got != moment.want {
-			t.Errorf("%s: it takes %d bytes, want %d", moment.name, got, moment.want)
+			t.Errorf("%s: the ballast takes %d bytes, want %d", moment.name, got, moment.want)
 		}
 	}
 }
 
-// ballastIn is how many bytes a file takes and has.
+// ballastIn returns how many bytes a file takes and has.
 func ballastIn(file string) int64 {
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() {
@@ -51,7 +51,8 @@ func ballastIn(file string) int64 {
 	return min(info.Size(), taken(info))
 }
 
-// TestWhatIsThereInsteadOfBallast: a crash cut it short, or somebody planted it. It is made anew, and what a link leads to is left alone.
+// TestWhatIsThereInsteadOfBallast: a crash left a part of the ballast, or another program planted something. The agent creates the ballast
+// again, and does not change what a link points to.
 func TestWhatIsThereInsteadOfBallast(t *testing.T) {
 	t.Parallel()
 	disk := replication.Disk{Size: 100 * mib, Free: 80 * mib}
@@ -79,24 +80,25 @@ func TestWhatIsThereInsteadOfBallast(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := ballastIn(kept.file); got < 2*mib {
-				t.Errorf("it takes %d bytes", got)
+				t.Errorf("the ballast takes %d bytes", got)
 			}
 			if info, err := os.Lstat(victim); err != nil || info.Size() != 3*mib {
 				t.Errorf("the other file is %v (%v)", info, err)
 			}
 			if err := kept.keep(replication.Disk{Size: 100 * mib, Level: replication.DiskFull}); err != nil || exists(kept.file) {
-				t.Errorf("it does not go: %v", err)
+				t.Errorf("the ballast is not removed: %v", err)
 			}
 		})
 	}
 }
 
-// TestBallastWhereRoomCannotBeReserved: ramfs knows no fallocate, and tells of no file how much it takes. The ballast is written, once.
+// TestBallastWhereRoomCannotBeReserved: ramfs has no fallocate, and does not report how much space a file takes. The agent writes the
+// ballast once.
 func TestBallastWhereRoomCannotBeReserved(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	if err := unix.Mount("ramfs", folder, "ramfs", 0, ""); err != nil {
-		t.Skipf("mounting a volume takes root: %v", err)
+		t.Skipf("mounting a volume requires root: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(folder, 0); err != nil {
@@ -110,12 +112,12 @@ func TestBallastWhereRoomCannotBeReserved(t *testing.T) {
 	}
 	made, err := os.Lstat(kept.file)
 	if err != nil || made.Size() != 2*mib {
-		t.Fatalf("it is %v (%v)", made, err)
+		t.Fatalf("the ballast is %v (%v)", made, err)
 	}
 	if err := kept.keep(disk); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := os.Lstat(kept.file); err != nil || !os.SameFile(made, again) {
-		t.Errorf("it is made again: %v", err)
+		t.Errorf("the ballast is created again: %v", err)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestTheAgentSaysWhoCannotLogInMysqld: at once when mysqld has started, also with other plugins than before.
+// TestTheAgentSaysWhoCannotLogInMysqld: the agent reports it at once when mysqld has started, also with other plugins than before.
 func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
 	m.until(t, "the agent has looked", func() bool { return m.agent.Status().Barred != nil })
 	if barred := m.agent.Status().Barred; !barred.Empty() {
-		t.Errorf("on new data it names %s", barred)
+		t.Errorf("on new data the agent names %s", barred)
 	}
 	m.leads(t, 1, 0)
 	db := m.open(t, "root", "root's", nil, ca)
@@ -26,7 +26,7 @@ func TestTheAgentSaysWhoCannotLogInMysqld(t *testing.T) { //nolint:paralleltest 
 	}
 	m.crashes(t)
 	want := []replication.Account{{User: "app", Host: "%", Plugin: "auth_socket"}}
-	m.until(t, "it names the account", func() bool {
+	m.until(t, "the agent names the account", func() bool {
 		barred := m.agent.Status().Barred
 		return barred != nil && slices.Equal(barred.Named, want) && barred.More == 0
 	})

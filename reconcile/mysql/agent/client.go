@@ -12,24 +12,24 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// Client speaks to the agents of one cluster, as the operator.
+// Client sends the operator's requests to the agents of one cluster.
 type Client struct {
 	lines   *lines
 	timeout time.Duration
 }
 
-// NewClient makes a client that shows the certificate in security and trusts its CA.
+// NewClient returns a client that presents the certificate in security and trusts its CA.
 func NewClient(security *tls.Config, timeout time.Duration) *Client {
 	return &Client{lines: &lines{security: security}, timeout: timeout}
 }
 
-// Close ends the connections that are kept. The client can still be used.
+// Close closes the idle connections. The client can still be used.
 func (c *Client) Close() { c.lines.close() }
 
-// Target is where one member's agent is: the Pod's address now, and the DNS name that its certificate must carry.
+// Target is how to connect to one member's agent: the Pod's current address, and the DNS name that its certificate must have.
 type Target struct{ Address, Host string }
 
-// Status asks a member how it is.
+// Status asks a member for its status.
 func (c *Client) Status(ctx context.Context, target Target) (replication.Status, error) {
 	body, err := c.do(ctx, target, http.MethodGet, statusPath, nil)
 	if err != nil {
@@ -37,12 +37,12 @@ func (c *Client) Status(ctx context.Context, target Target) (replication.Status,
 	}
 	var status replication.Status
 	if json.Unmarshal(body, &status) != nil {
-		return replication.Status{}, fmt.Errorf("ask the agent of %s: its answer is not a member's status", target.Host)
+		return replication.Status{}, fmt.Errorf("ask the agent of %s: the answer is not a member's status", target.Host)
 	}
 	return status, nil
 }
 
-// Assign tells a member what it is to be.
+// Assign sends a member its assignment.
 func (c *Client) Assign(ctx context.Context, target Target, assignment replication.Assignment) error {
 	content, err := json.Marshal(assignment)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) Match(ctx context.Context, target Target, asked replication.Mat
 	return nil
 }
 
-// refused is the body of a refusal. The operator repeats its numbers only; in words it is in the member's next status.
+// refused is the body of a refusal. The operator repeats only its numbers. The member's next status has the reason as text.
 type refused struct {
 	Epoch    int64 `json:"epoch"`
 	Revision int64 `json:"revision"`
@@ -79,15 +79,15 @@ type refused struct {
 func refusal(body []byte) error {
 	var held refused
 	if json.Unmarshal(body, &held) != nil {
-		return errors.New("409: it refuses the assignment as out of date")
+		return errors.New("409: the agent refuses the assignment, because it is out of date")
 	}
-	return fmt.Errorf("409: it refuses the assignment as out of date: it holds epoch %d, revision %d", held.Epoch, held.Revision)
+	return fmt.Errorf("409: the agent refuses the assignment, because it is out of date: the agent holds epoch %d, revision %d", held.Epoch, held.Revision)
 }
 
-// explained adds what makes a status too large.
+// explained adds the cause of a status that is too large.
 func explained(err error) error {
 	if errors.Is(err, ErrTooLarge) {
-		return fmt.Errorf("%w: GTID sets have tens of thousands of gaps there; have clients stop setting gtid_next, and fill the gaps", err)
+		return fmt.Errorf("%w: the member's GTID sets have tens of thousands of gaps; stop the clients that set gtid_next, and fill the gaps", err)
 	}
 	return err
 }

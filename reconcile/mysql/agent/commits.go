@@ -11,14 +11,14 @@ import (
 // commitsEvery is how often the sessions that wait to commit are counted.
 const commitsEvery = 5 * time.Second
 
-// commits finds out for how long none has come through. One session that waits is normal, and so is a long one: what matters is that
-// nothing is committed meanwhile. The zero value has seen nothing.
+// commits measures how long no commit has completed. One waiting session is normal, and so is a long wait, as long as other transactions
+// commit meanwhile. The zero value has seen nothing.
 type commits struct {
 	last, since time.Time
 	executed    replication.GTIDSet
 }
 
-// stand returns for how long sessions have waited while nothing was committed.
+// stand returns how long sessions have waited without any commit.
 func (c *commits) stand(now time.Time, executed replication.GTIDSet, waiting int) time.Duration {
 	if waiting == 0 || c.since.IsZero() || !executed.Equal(c.executed) {
 		c.since = now
@@ -27,8 +27,8 @@ func (c *commits) stand(now time.Time, executed replication.GTIDSet, waiting int
 	return now.Sub(c.since)
 }
 
-// maintainCommits looks at commits once in a while. While nobody can log in, a statement about accounts waits to commit, and mysqld is not
-// asked for more.
+// maintainCommits counts waiting commits periodically. While no client can log in, a statement about accounts waits to commit, and the
+// agent need not ask mysqld.
 func (a *Agent) maintainCommits(ctx context.Context, observed mysqld.Observed) {
 	now := time.Now()
 	if now.Sub(a.commits.last) < commitsEvery {
@@ -41,7 +41,7 @@ func (a *Agent) maintainCommits(ctx context.Context, observed mysqld.Observed) {
 		defer cancel()
 		var err error
 		if waiting, err = a.local.WaitingCommits(bounded); err != nil {
-			a.log.Info("cannot see whether commits hang, will try again", "error", err.Error())
+			a.log.Info("cannot count the sessions that wait to commit, will try again", "error", err.Error())
 			return
 		}
 	}

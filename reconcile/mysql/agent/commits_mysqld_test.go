@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// TestCommitsThatHangMysqld: nobody acknowledges, so that a client waits. The agent says for how long, until commits come through.
+// TestCommitsThatHangMysqld: no replica acknowledges, so a client waits. The agent reports for how long, until commits complete.
 func TestCommitsThatHangMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -18,10 +18,10 @@ func TestCommitsThatHangMysqld(t *testing.T) { //nolint:paralleltest // its time
 		committed <- err
 	}()
 	stand := func() int64 { return m.agent.Status().Transactions.CommitWaitSeconds }
-	m.until(t, "the agent says that nothing is committed", func() bool { return stand() >= 5 })
+	m.until(t, "the agent reports that nothing is committed", func() bool { return stand() >= 5 })
 	m.leads(t, 3, 0)
 	if err := <-committed; err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "commits come through", func() bool { return stand() == 0 })
+	m.until(t, "commits complete", func() bool { return stand() == 0 })
 }

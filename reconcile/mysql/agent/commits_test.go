@@ -8,7 +8,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestCommitsThatHang: a busy server always has sessions that wait to commit. They hang when nothing is committed meanwhile.
+// TestCommitsThatHang: a busy server always has sessions that wait to commit. Commits hang if none completes meanwhile.
 func TestCommitsThatHang(t *testing.T) {
 	t.Parallel()
 	var c commits
@@ -23,8 +23,8 @@ func TestCommitsThatHang(t *testing.T) {
 		{5, "1-90", 8, 0},
 		{10, "1-90", 8, 5},
 		{15, "1-90", 9, 10},
-		{20, "1-90", 0, 0}, // those who waited have given up
-		{25, "1-90", 0, 0}, // nobody writes
+		{20, "1-90", 0, 0}, // the sessions that waited have ended
+		{25, "1-90", 0, 0}, // no client writes
 		{30, "1-90", 1, 5},
 		{35, "1-91", 1, 0},
 	} {
@@ -38,8 +38,7 @@ func TestCommitsThatHang(t *testing.T) {
 	}
 }
 
-// TestCommitsThatHungBeforeACrash: mysqld that starts anew has none of the sessions that waited, and must not be told as one whose commits
-// hang.
+// TestCommitsThatHungBeforeACrash: a mysqld that restarts has none of the sessions that waited, and must not be reported as hanging.
 func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	t.Parallel()
 	agent := newAgent(t, newLayout(t), memberState())
@@ -48,17 +47,17 @@ func TestCommitsThatHungBeforeACrash(t *testing.T) {
 	agent.status.Transactions = replication.Transactions{Prepared: 1, CommitWaitSeconds: 60}
 	agent.unanswered(fs.ErrNotExist)
 	if got := agent.Status().Transactions; got.CommitWaitSeconds != 0 || got.Prepared != 1 {
-		t.Errorf("it says %+v", got)
+		t.Errorf("the agent reports %+v", got)
 	}
 	seen.LockedOut = true
 	agent.maintainCommits(t.Context(), seen)
 	if got := agent.Status().Transactions.CommitWaitSeconds; got > 1 {
-		t.Errorf("one that waits since the start is told to wait for %d seconds", got)
+		t.Errorf("a session that waits since the start is reported to wait for %d seconds", got)
 	}
 }
 
-// TestCommitsHangWhileNobodyCanLogIn: a statement about accounts waits to be acknowledged, and the time goes on though mysqld is asked for
-// nothing.
+// TestCommitsHangWhileNobodyCanLogIn: a statement about accounts waits to be acknowledged, and the time counts although the agent does not
+// ask mysqld.
 func TestCommitsHangWhileNobodyCanLogIn(t *testing.T) {
 	t.Parallel()
 	agent := newAgent(t, newLayout(t), memberState())
@@ -68,6 +67,6 @@ func TestCommitsHangWhileNobodyCanLogIn(t *testing.T) {
 	agent.status.Transactions.CommitWaitSeconds = 15
 	agent.maintainCommits(t.Context(), seen)
 	if got := agent.Status().Transactions.CommitWaitSeconds; got < 20 || got > 60 {
-		t.Errorf("it says %d seconds", got)
+		t.Errorf("the agent reports %d seconds", got)
 	}
 }

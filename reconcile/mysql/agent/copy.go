@@ -9,25 +9,26 @@ import (
 )
 
 const (
-	// firstCopyPause is how long a member waits after a copy that failed, longestCopyPause the most: each try reads the whole primary again.
+	// firstCopyPause is how long a member waits after a failed copy, longestCopyPause the longest wait: each attempt reads the whole
+	// primary again.
 	firstCopyPause   = time.Second
 	longestCopyPause = 30 * time.Minute
-	// endPause is how long it waits at least after one that went through, for mysqld to end and to start with the copy.
+	// endPause is the shortest wait after a successful copy, in which mysqld ends and starts with the copy.
 	endPause = time.Minute
 )
 
-// copies spaces out tries to copy the primary's data. The zero value has seen none.
+// copies limits how often the agent attempts to copy the primary's data. The zero value has seen no attempt.
 type copies struct {
-	// source is the primary that they were made of: another one may have what that one lacked.
+	// source is the primary of these attempts. A copy of another primary may succeed, so the wait does not apply to it.
 	source  string
 	backoff wait.Backoff
 	failed  error
 	next    time.Time
-	// isThrough says that the last one went through, and that mysqld has not been seen to end since.
+	// isThrough reports whether the last copy succeeded and mysqld has not been seen to end since.
 	isThrough bool
 }
 
-// wait returns an error as long as it is too early for another try of this source. One that begins is not through.
+// wait returns an error while it is too early for another attempt from this source. An attempt that begins resets isThrough.
 func (c *copies) wait(now time.Time, source string) error {
 	if c.source != source {
 		*c = copies{source: source}
@@ -39,8 +40,8 @@ func (c *copies) wait(now time.Time, source string) error {
 	return &tooEarlyError{c.failed}
 }
 
-// ended notes how a try ended, and returns its error. After one that went through mysqld ends, and a member that does not find it complete
-// then must not copy on and on.
+// ended records how an attempt ended, and returns its error. After a successful copy mysqld ends. A member that does not find that copy
+// complete must not copy again and again.
 func (c *copies) ended(now time.Time, err error) error {
 	if c.backoff.Duration == 0 {
 		c.backoff = wait.Backoff{Duration: firstCopyPause, Factor: 2, Steps: 12, Cap: longestCopyPause}
@@ -48,15 +49,15 @@ func (c *copies) ended(now time.Time, err error) error {
 	pause := c.backoff.Step()
 	c.isThrough = err == nil
 	if c.isThrough {
-		c.failed, c.next = errors.New("the last one went through, and mysqld has not been seen to start with it"), now.Add(max(pause, endPause))
+		c.failed, c.next = errors.New("the last copy succeeded, but mysqld has not started with it"), now.Add(max(pause, endPause))
 		return nil
 	}
 	c.failed, c.next = err, now.Add(pause)
 	return &tooEarlyError{err}
 }
 
-// keepEnd notes on the volume that the copy is complete, once the mysqld that made it has ended: the next one starts with it, or not at
-// all. MySQL says so itself, but not with performance_schema OFF. The caller holds the lock.
+// keepEnd records on the volume that the copy is complete, once the mysqld that made it has ended: the next mysqld starts with the copy, or
+// does not start. MySQL reports that itself, but not with performance_schema OFF. The caller must hold the lock.
 func (a *Agent) keepEnd() {
 	if !a.copies.isThrough {
 		return
@@ -65,17 +66,17 @@ func (a *Agent) keepEnd() {
 	kept := a.kept
 	kept.IsCopied = true
 	if err := a.keep(kept); err != nil {
-		a.log.Info("cannot note that the copy is complete; MySQL tells, or another one is made", "error", err.Error())
+		a.log.Info("cannot record that the copy is complete; if MySQL does not report it either, the agent copies again", "error", err.Error())
 	}
 }
 
-// tooEarlyError is about a copy that failed and is not due again. It says no time: whoever reads it reads the same until the next try.
+// tooEarlyError reports a copy that failed and is not due again. Its text has no time, so that it stays the same until the next attempt.
 type tooEarlyError struct{ cause error }
 
 func (e *tooEarlyError) Error() string { return "waits before the next copy: " + e.cause.Error() }
 func (e *tooEarlyError) Unwrap() error { return e.cause }
 
-// watchCopy reports how far a copy has come until its context ends.
+// watchCopy reports the progress of a copy until its context ends.
 func (a *Agent) watchCopy(ctx context.Context) {
 	a.setProgress(nil)
 	defer a.setProgress(nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestACopyWithoutPerformanceSchemaMysqld: a cluster of before it was refused may have it OFF. MySQL does not tell then that a copy is
-// complete, and a member that waits for that copies for ever.
+// TestACopyWithoutPerformanceSchemaMysqld: a cluster from before the operator refused it may have performance_schema OFF. MySQL then does
+// not report that a copy is complete. A member that relied on that report would copy indefinitely.
 func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	primary, replica := startRealMember(t, ca), startRealMember(t, ca)
@@ -26,16 +26,16 @@ func TestACopyWithoutPerformanceSchemaMysqld(t *testing.T) { //nolint:parallelte
 	replica.follow(t, primary, 2)
 	replica.until(t, "it replicates", func() bool {
 		if !replica.saysSoFirst() {
-			t.Fatal("it replicates, and has not said what it lacks")
+			t.Fatal("the replica replicates, but has not reported the tables without rows")
 		}
 		return replica.agent.Status().State == replication.StateReplicating
 	})
 	if kept := stateOf(t, replica.layout); kept.Data != replication.OriginMember || kept.IsCopied || kept.Lacking.Tables.Count() != 1 {
-		t.Errorf("the volume says %+v", kept)
+		t.Errorf("the stored state is %+v", kept)
 	}
 }
 
-// TestACopyTakesThePlaceOfDataMysqld: the primary has purged what a replica lacks. CLONE drops the tables there first, which
+// TestACopyTakesThePlaceOfDataMysqld: the primary has purged transactions that a replica misses. CLONE first drops the tables there, which
 // super_read_only forbids.
 func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
@@ -67,6 +67,6 @@ func TestACopyTakesThePlaceOfDataMysqld(t *testing.T) { //nolint:paralleltest //
 		t.Errorf("the copy has %d rows: %v", rows, err)
 	}
 	if status := replica.agent.Status(); status.Writable {
-		t.Errorf("it takes writes: %+v", status)
+		t.Errorf("the replica takes writes: %+v", status)
 	}
 }

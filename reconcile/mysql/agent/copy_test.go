@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestCopiesThatFailAreSpacedOut: each try reads the whole primary.
+// TestCopiesThatFailAreSpacedOut: each attempt reads the whole primary.
 func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	const source = "db-0.pods"
@@ -28,36 +28,36 @@ func TestCopiesThatFailAreSpacedOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.wait(now.Add(pause-time.Millisecond), source); !errors.Is(err, cause) {
-			t.Errorf("after less than %s it says %v", pause, err)
+			t.Errorf("after less than %s the error is %v", pause, err)
 		}
 		now = now.Add(pause)
 		if err := c.wait(now, source); err != nil {
-			t.Errorf("after %s it still waits: %v", pause, err)
+			t.Errorf("after %s the member still waits: %v", pause, err)
 		}
 		pause = min(2*pause, longestCopyPause)
 	}
 	if err := c.ended(now, nil); err != nil {
-		t.Errorf("a copy that went well ends with %v", err)
+		t.Errorf("a successful copy ends with %v", err)
 	}
 	if c.wait(now.Add(longestCopyPause-time.Second), source) == nil || c.wait(now.Add(longestCopyPause), source) != nil {
-		t.Error("a copy that is not found complete is as one that failed")
+		t.Error("the member does not wait after a copy that it does not find complete")
 	}
 	c = copies{}
 	_ = c.ended(now, nil)
 	if c.wait(now.Add(endPause-time.Second), "") == nil || c.wait(now.Add(endPause), "") != nil {
-		t.Error("mysqld has no minute to end, and to start with the copy")
+		t.Error("mysqld does not have a minute to end, and to start with the copy")
 	}
 	if c.isThrough {
-		t.Error("another copy begins, and mysqld's end would be that of the last one")
+		t.Error("another copy begins, but mysqld's end would complete the last copy")
 	}
 	c = copies{source: source}
 	_ = c.ended(now, cause)
 	if c.wait(now, source) == nil || c.wait(now, "db-1.pods") != nil {
-		t.Error("what failed with one primary is not tried with another one at once")
+		t.Error("after a failure with one primary, another primary is not tried at once")
 	}
 }
 
-// TestAStepThatFailsIsToldOnce: who reads the status, or the log, sees the same until something else happens.
+// TestAStepThatFailsIsToldOnce: the status and the log stay the same until something changes.
 func TestAStepThatFailsIsToldOnce(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
@@ -69,17 +69,17 @@ func TestAStepThatFailsIsToldOnce(t *testing.T) {
 	says := func(when, want string) {
 		t.Helper()
 		if got := a.Status().Message; got != want {
-			t.Errorf("%s it says %q, want %q", when, got, want)
+			t.Errorf("%s the message is %q, want %q", when, got, want)
 		}
 	}
 	if !publish(step) {
-		t.Error("the step is news")
+		t.Error("a step with the same message counts as a change")
 	}
 	for range 3 {
 		a.ended(step, cause)
 		says("after a failure", "copies the data of db-0: waits before the next copy: no room")
 		if publish(step) {
-			t.Error("the same step is news again")
+			t.Error("the same step counts as a change again")
 		}
 		says("at the next look", "copies the data of db-0: waits before the next copy: no room")
 	}
@@ -90,12 +90,12 @@ func TestAStepThatFailsIsToldOnce(t *testing.T) {
 	says("when it has copied", "copies the data of db-0")
 	a.ended(step, cause)
 	if other := (replication.Step{State: replication.StateReplicating, Message: "follows db-0"}); !publish(other) {
-		t.Error("another step is no news")
+		t.Error("another step does not count as a change")
 	}
 	says("later", "follows db-0")
 }
 
-// TestACopyIsCompleteOnceItsMysqldHasEnded: until then mysqld answers with what was there before, or hangs.
+// TestACopyIsCompleteOnceItsMysqldHasEnded: until then mysqld answers with the former data, or hangs.
 func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
@@ -116,7 +116,7 @@ func TestACopyIsCompleteOnceItsMysqldHasEnded(t *testing.T) {
 	}
 	a.unanswered(syscall.ECONNREFUSED)
 	if !stateOf(t, layout).IsCopied {
-		t.Error("the copy went through, and mysqld has ended")
+		t.Error("the copy succeeded, and mysqld has ended")
 	}
 	if err := a.keepOrigin(replication.OriginFresh); err != nil || stateOf(t, layout).IsCopied {
 		t.Errorf("another copy begins (%v)", err)

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// diskEvery is how often the agent looks at the room on the volume, diskFor how long a look counts: storage that hangs answers none.
+	// diskEvery is how often the agent reads the free space of the volume. diskFor is how long a result is valid, because storage that
+	// hangs returns none.
 	diskEvery = time.Second
 	diskFor   = time.Minute
 )
 
-// diskLevel returns how full a volume is. A level ends with more room than it began with, so that it does not come and go.
+// diskLevel returns how full a volume is. A level ends at more free space than it began at, so that it does not flap.
 func diskLevel(was replication.DiskLevel, size, free int64) replication.DiskLevel {
 	full := fullBelow(size)
 	switch {
@@ -26,10 +27,10 @@ func diskLevel(was replication.DiskLevel, size, free int64) replication.DiskLeve
 	return replication.DiskRoomy
 }
 
-// fullBelow is with how little room a volume counts as full, in bytes.
+// fullBelow returns the free space below which a volume counts as full, in bytes.
 func fullBelow(size int64) int64 { return min(size/20, most) }
 
-// disk is what is known of the room on the volume; nothing where the last look is too old. The caller holds the lock.
+// disk returns the last known space of the volume, or nothing if it is too old. The caller must hold the lock.
 func (a *Agent) disk(now time.Time) replication.Disk {
 	if now.Sub(a.diskSeen) > diskFor {
 		return replication.Disk{}
@@ -37,8 +38,8 @@ func (a *Agent) disk(now time.Time) replication.Disk {
 	return a.status.Disk
 }
 
-// watchDisk looks at the room on the volume until the context ends. It runs beside the agent's loop: storage that hangs must not hold up a
-// look at mysqld.
+// watchDisk reads the free space of the volume until the context ends. It runs concurrently with the agent's loop: storage that hangs must
+// not delay a look at mysqld.
 func (a *Agent) watchDisk(ctx context.Context) {
 	told, kept := "", ballast{file: a.layout.ballast()}
 	for {
@@ -47,7 +48,7 @@ func (a *Agent) watchDisk(ctx context.Context) {
 			problem = err.Error()
 		}
 		if problem != told && problem != "" {
-			a.log.Info("the volume is not guarded as it should be, will try again", "error", problem)
+			a.log.Info("cannot watch the free space of the volume, will try again", "error", problem)
 		}
 		told = problem
 		select {
@@ -58,7 +59,7 @@ func (a *Agent) watchDisk(ctx context.Context) {
 	}
 }
 
-// lookAtDisk reports the room and keeps the ballast.
+// lookAtDisk reports the free space and maintains the ballast.
 func (a *Agent) lookAtDisk(kept *ballast) error {
 	size, free, err := a.layout.room()
 	if err != nil {
@@ -70,10 +71,10 @@ func (a *Agent) lookAtDisk(kept *ballast) error {
 	a.status.Disk, a.diskSeen = now, time.Now()
 	a.mu.Unlock()
 	if now.Level != was.Level {
-		a.log.Info("the room on the volume changes", "level", now.Level, "size", size, "free", free)
+		a.log.Info("free space on the volume reached another level", "level", now.Level, "size", size, "free", free)
 	}
 	if err := kept.keep(now); err != nil {
-		return fmt.Errorf("keep ballast: %w", err)
+		return fmt.Errorf("maintain the ballast file: %w", err)
 	}
 	return nil
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// onVolumeOf puts the member's volume on a file system of its own, in memory.
+// onVolumeOf puts the member's volume on a separate file system in memory.
 func onVolumeOf(t *testing.T, size string) func(Layout) {
 	return func(layout Layout) {
 		t.Helper()
 		if err := unix.Mount("tmpfs", layout.Volume, "tmpfs", 0, "mode=0750,size="+size); err != nil {
-			t.Fatalf("mount a volume of %s, which takes root: %v", size, err)
+			t.Fatalf("mount a volume of %s, which requires root: %v", size, err)
 		}
 		t.Cleanup(func() {
 			if err := unix.Unmount(layout.Volume, 0); err != nil {
@@ -28,8 +28,8 @@ func onVolumeOf(t *testing.T, size string) func(Layout) {
 	}
 }
 
-// TestAFullVolumeMysqld: binary logs go before the volume is full. When something else fills it, commits hang, which the member says within
-// ten seconds, and it is well by itself once there is room.
+// TestAFullVolumeMysqld: the agent purges binary logs before the volume is full. When something else fills the volume, commits hang. The
+// member reports that within ten seconds, and recovers by itself once there is space.
 func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca, onVolumeOf(t, "640m"))
@@ -47,14 +47,14 @@ func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time lim
 	level := func() replication.DiskLevel { return m.agent.Status().Disk.Level }
 	m.until(t, "the member has ballast", func() bool { return exists(m.layout.ballast()) })
 
-	t.Log("one row is updated again and again")
+	t.Log("a client updates one row repeatedly")
 	updates := 0
 	m.until(t, "the volume fills up", func() bool {
 		updates++
 		if err := run(t.Context(), "UPDATE shop.counter SET n = n + 1, filler = REPEAT('y', 2000000 + n) WHERE id = 1"); err != nil {
 			t.Fatal(err)
 		}
-		// Memory fills faster than the agent looks.
+		// Memory fills faster than the agent checks it.
 		if err := m.agent.lookAtDisk(&ballast{file: m.layout.ballast()}); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time lim
 		t.Errorf("after %d updates the first binary log is %s", updates, first)
 	}
 
-	t.Log("somebody else fills the volume")
+	t.Log("another program fills the volume")
 	filler := filepath.Join(m.layout.Volume, "filler")
 	_, free, err := m.layout.room()
 	if err != nil {
@@ -84,9 +84,9 @@ func TestAFullVolumeMysqld(t *testing.T) { //nolint:paralleltest // its time lim
 		}
 		ended <- done
 	}()
-	m.until(t, "the member says that its volume is full", func() bool { return level() == replication.DiskFull })
-	t.Logf("it said so after %s", time.Since(filled).Round(time.Millisecond))
-	m.until(t, "the ballast was given free", func() bool { return !exists(m.layout.ballast()) })
+	m.until(t, "the member reports that its volume is full", func() bool { return level() == replication.DiskFull })
+	t.Logf("the member reported it after %s", time.Since(filled).Round(time.Millisecond))
+	m.until(t, "the ballast is removed", func() bool { return !exists(m.layout.ballast()) })
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}

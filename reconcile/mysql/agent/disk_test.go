@@ -15,7 +15,7 @@ const (
 	gib = 1 << 30
 )
 
-// TestHowFullAVolumeIs has each level begin and end.
+// TestHowFullAVolumeIs lets each level begin and end.
 func TestHowFullAVolumeIs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -23,18 +23,18 @@ func TestHowFullAVolumeIs(t *testing.T) {
 		size, free int64
 		want       replication.DiskLevel
 	}{
-		"half full":                       {replication.DiskRoomy, gib, gib / 2, replication.DiskRoomy},
-		"84 % full":                       {replication.DiskRoomy, 100 * gib, 16 * gib, replication.DiskRoomy},
-		"86 % full":                       {replication.DiskRoomy, 100 * gib, 14 * gib, replication.DiskPressure},
-		"84 % full, was 86":               {replication.DiskPressure, 100 * gib, 16 * gib, replication.DiskPressure},
-		"79 % full, was 86":               {replication.DiskPressure, 100 * gib, 21 * gib, replication.DiskRoomy},
-		"less than 5 % are free":          {replication.DiskPressure, gib, 50 * mib, replication.DiskFull},
-		"the ballast was given free":      {replication.DiskFull, gib, 70 * mib, replication.DiskFull},
-		"a tenth is free again":           {replication.DiskFull, gib, 110 * mib, replication.DiskPressure},
-		"it has grown":                    {replication.DiskFull, 2 * gib, gib, replication.DiskRoomy},
-		"a large volume, 1 % free":        {replication.DiskPressure, 1024 * gib, 10 * gib, replication.DiskPressure},
-		"a large volume, next to nothing": {replication.DiskPressure, 1024 * gib, 500 * mib, replication.DiskFull},
-		"all at once":                     {replication.DiskRoomy, gib, 0, replication.DiskFull},
+		"half full":                           {replication.DiskRoomy, gib, gib / 2, replication.DiskRoomy},
+		"84 % full":                           {replication.DiskRoomy, 100 * gib, 16 * gib, replication.DiskRoomy},
+		"86 % full":                           {replication.DiskRoomy, 100 * gib, 14 * gib, replication.DiskPressure},
+		"84 % full, 86 % before":              {replication.DiskPressure, 100 * gib, 16 * gib, replication.DiskPressure},
+		"79 % full, 86 % before":              {replication.DiskPressure, 100 * gib, 21 * gib, replication.DiskRoomy},
+		"less than 5 % are free":              {replication.DiskPressure, gib, 50 * mib, replication.DiskFull},
+		"the ballast was removed":             {replication.DiskFull, gib, 70 * mib, replication.DiskFull},
+		"a tenth is free again":               {replication.DiskFull, gib, 110 * mib, replication.DiskPressure},
+		"the volume has grown":                {replication.DiskFull, 2 * gib, gib, replication.DiskRoomy},
+		"a large volume, 1 % free":            {replication.DiskPressure, 1024 * gib, 10 * gib, replication.DiskPressure},
+		"a large volume, almost nothing free": {replication.DiskPressure, 1024 * gib, 500 * mib, replication.DiskFull},
+		"full at once":                        {replication.DiskRoomy, gib, 0, replication.DiskFull},
 	} {
 		if got := diskLevel(test.was, test.size, test.free); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
@@ -55,23 +55,23 @@ func TestWhichBinaryLogsGo(t *testing.T) {
 		logs     []mysqld.BinaryLog
 		want     string
 	}{
-		"there is room":                                   {disk(replication.DiskRoomy), true, logs, ""},
-		"an eighth of the volume stays":                   {disk(replication.DiskPressure), true, logs, "binlog.2"},
-		"a member is away":                                {disk(replication.DiskPressure), false, logs, ""},
-		"a member is away and the volume is full":         {disk(replication.DiskFull), false, logs, "binlog.4"},
-		"the volume is nearly full, and two stay":         {nearlyFull, true, logs, "binlog.2"},
-		"there are no more than two":                      {nearlyFull, true, logs[1:], ""},
-		"only the one in use is left":                     {disk(replication.DiskFull), true, logs[3:], ""},
-		"there is less than an eighth":                    {disk(replication.DiskPressure), true, logs[3:], ""},
-		"nothing is known of any":                         {disk(replication.DiskFull), true, nil, ""},
-		"a single one, large, beside the one that is new": {disk(replication.DiskPressure), true, []mysqld.BinaryLog{{Name: "binlog.7", Size: gib}, {Name: "binlog.8", Size: 1}}, ""},
+		"there is room":                                    {disk(replication.DiskRoomy), true, logs, ""},
+		"an eighth of the volume stays":                    {disk(replication.DiskPressure), true, logs, "binlog.2"},
+		"a member is not connected":                        {disk(replication.DiskPressure), false, logs, ""},
+		"a member is not connected and the volume is full": {disk(replication.DiskFull), false, logs, "binlog.4"},
+		"the volume is nearly full, and two stay":          {nearlyFull, true, logs, "binlog.2"},
+		"there are no more than two":                       {nearlyFull, true, logs[1:], ""},
+		"only the one in use is left":                      {disk(replication.DiskFull), true, logs[3:], ""},
+		"there is less than an eighth":                     {disk(replication.DiskPressure), true, logs[3:], ""},
+		"no log is known":                                  {disk(replication.DiskFull), true, nil, ""},
+		"a large log next to a new one":                    {disk(replication.DiskPressure), true, []mysqld.BinaryLog{{Name: "binlog.7", Size: gib}, {Name: "binlog.8", Size: 1}}, ""},
 	} {
 		got := ""
 		if kept, some := keptBinaryLogs(test.disk, test.everyone); some {
 			got = oldestKept(test.logs, kept)
 		}
 		if got != test.want {
-			t.Errorf("%s: from %q on they stay, want %q", name, got, test.want)
+			t.Errorf("%s: the oldest log to keep is %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -87,16 +87,16 @@ func TestWhoReceivesEverything(t *testing.T) {
 		receivers, acknowledging int
 		want                     bool
 	}{
-		"nobody has told this member its role":               {nil, 2, 2, false},
-		"all replicas are connected":                         {primary(3), 2, 2, true},
-		"one is being copied from here, and not in sync yet": {primary(3), 1, 1, false},
-		"one catches up, and does not acknowledge yet":       {primary(3), 2, 1, true},
-		"one is away":                         {primary(3), 1, 1, false},
-		"nobody else shall be there":          {primary(1), 0, 0, true},
-		"more are there than shall be":        {primary(2), 2, 1, true},
-		"the operator is of a former release": {primary(0), 0, 1, true},
-		"it is, and one is away":              {primary(0), 1, 0, false},
-		"a replica, which nobody follows":     {&replication.Assignment{Role: replication.RoleReplica, Record: record}, 0, 0, true},
+		"the member has no assignment yet":                     {nil, 2, 2, false},
+		"all replicas are connected":                           {primary(3), 2, 2, true},
+		"one is being copied from here and is not in sync yet": {primary(3), 1, 1, false},
+		"one catches up and does not acknowledge yet":          {primary(3), 2, 1, true},
+		"one is not connected":                                 {primary(3), 1, 1, false},
+		"there are no other members":                           {primary(1), 0, 0, true},
+		"more members are connected than wanted":               {primary(2), 2, 1, true},
+		"the operator is of a former release":                  {primary(0), 0, 1, true},
+		"a former release, and one is not connected":           {primary(0), 1, 0, false},
+		"a replica, which no member follows":                   {&replication.Assignment{Role: replication.RoleReplica, Record: record}, 0, 0, true},
 	} {
 		if got := everybodyReceives(test.assignment, test.receivers, test.acknowledging); got != test.want {
 			t.Errorf("%s: %t", name, got)
@@ -104,7 +104,7 @@ func TestWhoReceivesEverything(t *testing.T) {
 	}
 }
 
-// TestWhichBinaryLogsThereAre: they are read from the volume, where mysqld lists them.
+// TestWhichBinaryLogsThereAre: the agent reads them from mysqld's index on the volume.
 func TestWhichBinaryLogsThereAre(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -112,10 +112,10 @@ func TestWhichBinaryLogsThereAre(t *testing.T) {
 		want  []mysqld.BinaryLog
 		fails bool
 	}{
-		"two, one of which is gone": {"./binlog.000008\n./binlog.000009\n", []mysqld.BinaryLog{{Name: "binlog.000008"}, {Name: "binlog.000009", Size: 5}}, false},
-		"one":                       {"./binlog.000009\n", []mysqld.BinaryLog{{Name: "binlog.000009", Size: 5}}, false},
-		"none":                      {"", nil, false},
-		"what is no binary log":     {"./binlog.000008\n../member.json\n", nil, true},
+		"two, one of which is gone":       {"./binlog.000008\n./binlog.000009\n", []mysqld.BinaryLog{{Name: "binlog.000008"}, {Name: "binlog.000009", Size: 5}}, false},
+		"one":                             {"./binlog.000009\n", []mysqld.BinaryLog{{Name: "binlog.000009", Size: 5}}, false},
+		"none":                            {"", nil, false},
+		"a file that is not a binary log": {"./binlog.000008\n../member.json\n", nil, true},
 	} {
 		layout := newLayout(t)
 		withData(t, layout)
@@ -127,11 +127,11 @@ func TestWhichBinaryLogsThereAre(t *testing.T) {
 		}
 	}
 	if _, err := newLayout(t).binaryLogs(); err == nil {
-		t.Error("a volume without an index has none")
+		t.Error("listing the logs of a volume without an index succeeds")
 	}
 }
 
-// TestOnePurgeAtATime: mysqld may hold it up for as long as there is no room.
+// TestOnePurgeAtATime: mysqld may block a purge for as long as there is no space.
 func TestOnePurgeAtATime(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
@@ -140,26 +140,26 @@ func TestOnePurgeAtATime(t *testing.T) {
 	a.purging = ended
 	a.maintainDisk(t.Context(), 0)
 	if a.purging != ended || !a.purged.IsZero() {
-		t.Error("another purge began while one was under way")
+		t.Error("another purge began while one was in progress")
 	}
 	ended <- nil
 	a.maintainDisk(t.Context(), 0)
 	if a.purged.IsZero() {
-		t.Error("no other one began when it had ended")
+		t.Error("no other purge began when the first had ended")
 	}
 }
 
-// TestStorageThatHangs: what was seen of its room a minute ago counts no more.
+// TestStorageThatHangs: a result from more than a minute ago no longer counts.
 func TestStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
 	seen := replication.Disk{Size: gib, Free: mib, Level: replication.DiskFull}
 	a.status.Disk, a.diskSeen = seen, time.Now()
 	if got := a.Status().Disk; got != seen {
-		t.Errorf("it tells %+v", got)
+		t.Errorf("the agent reports %+v", got)
 	}
 	a.diskSeen = time.Now().Add(-2 * diskFor)
 	if got := a.Status().Disk; got != (replication.Disk{}) {
-		t.Errorf("after a while without an answer it tells %+v", got)
+		t.Errorf("after a while without an answer the agent reports %+v", got)
 	}
 }

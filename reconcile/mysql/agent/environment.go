@@ -1,6 +1,6 @@
 package agent
 
-// Program is the program of the operator's image that runs in a member's Pod. ProgramPath is where the image has it.
+// Program is the program of the operator's image that runs in a member's Pod. ProgramPath is its path in the image.
 const (
 	Program     = "mysql-operator-member"
 	ProgramPath = "/" + Program
@@ -20,12 +20,12 @@ const (
 	EnvCluster = "CLUSTER_NAME"
 	// EnvSettings has the settings that all members share.
 	EnvSettings = "MEMBER_SETTINGS"
-	// EnvRoot is RootAbsent where the agent leaves root@'%' alone. Otherwise it is not set.
+	// EnvRoot is RootAbsent if the agent must leave root@'%' alone. Otherwise it is not set.
 	EnvRoot    = "MEMBER_ROOT"
 	RootAbsent = "Absent"
-	// EnvMemory is what mysqld may use, in bytes, where that is known. EnvCPU is the same in thousandths of a CPU.
+	// EnvMemory is how much memory mysqld may use, in bytes, if that is known. EnvCPU is the same in thousandths of a CPU.
 	EnvMemory = "MEMBER_MEMORY"
 	EnvCPU    = "MEMBER_CPU"
-	// EnvProbeSettings has the settings to check, in the Pod of the Job that asks about them.
+	// EnvProbeSettings has the settings to check, in the Pod of the Job that checks them.
 	EnvProbeSettings = "SERVER_SETTINGS"
 )

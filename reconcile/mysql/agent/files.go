@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// filesEvery is how often files are counted at most. A count that takes long pauses filesPause times as long.
+	// filesEvery is the shortest time between two counts of files. After a count that takes long, the agent waits filesPause times as long.
 	filesEvery = time.Minute
 	filesPause = 20
-	// mostFiles is how many entries of folders are looked at.
+	// mostFiles limits how many directory entries are read.
 	mostFiles = 100_000
-	// filesAtOnce is how many of them are in memory.
+	// filesAtOnce is how many of them are in memory at once.
 	filesAtOnce = 1000
 )
 
-// fileKind is what a file of the data directory is for.
+// fileKind is the purpose of a file in the data directory.
 type fileKind string
 
 const (
@@ -40,8 +40,8 @@ func fileKinds() []fileKind {
 	return []fileKind{filesBinaryLog, filesRelayLog, filesRedoLog, filesUndo, filesTemporary, filesData}
 }
 
-// kindOf tells by names what a file is for (manual, "The MySQL Data Directory", "Redo Log", "Undo Tablespaces", "Temporary Tablespaces",
-// "Online DDL Space Requirements"). folder is the one in the data directory that has it, empty for the data directory itself.
+// kindOf returns the purpose of a file by its name (manual, "The MySQL Data Directory", "Redo Log", "Undo Tablespaces", "Temporary
+// Tablespaces", "Online DDL Space Requirements"). folder is the file's folder in the data directory, empty for the data directory itself.
 func kindOf(folder, name string) fileKind {
 	if folder != "" {
 		switch {
@@ -67,14 +67,14 @@ func kindOf(folder, name string) fileKind {
 	return filesData
 }
 
-// relayLog is what files of the relay log are called (relay_log).
+// relayLog begins the names of the relay log's files (relay_log).
 const relayLog = "relay"
 
-// errTooManyFiles says that there are more than are looked at.
+// errTooManyFiles reports that there are more files than the limit.
 var errTooManyFiles = errors.New("too many files")
 
-// usage adds up what the files of the data directory take of the volume. It follows no link, looks no deeper than MySQL makes folders, and
-// at no more than so many entries: where there are more, what is in databases' folders is not known.
+// usage adds up the space that files of the data directory take on the volume. It follows no link, goes only as deep as MySQL makes
+// folders, and reads at most most entries. If there are more, the size of the databases' folders is unknown.
 func (l Layout) usage(most int) (map[fileKind]int64, error) {
 	counted := fileCount{left: most, bytes: map[fileKind]int64{}}
 	for _, kind := range fileKinds() {
@@ -83,7 +83,7 @@ func (l Layout) usage(most int) (map[fileKind]int64, error) {
 	if err := counted.add(l.DataDir(), ""); err != nil {
 		return nil, fmt.Errorf("count the files in %s: %w", l.DataDir(), err)
 	}
-	slices.Sort(counted.folders) // those of InnoDB come first, whose names begin with #: they have few files
+	slices.Sort(counted.folders) // InnoDB's folders, whose names begin with #, come first: they have few files
 	for _, folder := range counted.folders {
 		err := counted.add(filepath.Join(l.DataDir(), folder), folder)
 		if errors.Is(err, errTooManyFiles) {
@@ -98,14 +98,14 @@ func (l Layout) usage(most int) (map[fileKind]int64, error) {
 	return counted.bytes, nil
 }
 
-// fileCount is a count under way.
+// fileCount is a count in progress.
 type fileCount struct {
 	left    int
 	bytes   map[fileKind]int64
 	folders []string
 }
 
-// add counts the files of one folder, and notes the folders in the data directory itself, whose name is empty.
+// add counts the files of one folder. In the data directory itself, whose name is empty, it also collects the folders.
 func (c *fileCount) add(path, name string) error {
 	folder, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *fileCount) entry(folder string, entry fs.DirEntry) error {
 	}
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it went meanwhile
+		return nil // mysqld removed it meanwhile
 	}
 	if err != nil {
 		return err
@@ -150,8 +150,8 @@ func (c *fileCount) entry(folder string, entry fs.DirEntry) error {
 	return nil
 }
 
-// watchFiles counts files until the context ends. It runs beside all else: with very many files, or on storage that hangs, a count takes as
-// long as it takes.
+// watchFiles counts files until the context ends. It runs concurrently with everything else: with very many files, or on storage that
+// hangs, a count may take long.
 func (a *Agent) watchFiles(ctx context.Context) {
 	told := ""
 	for {
@@ -161,7 +161,7 @@ func (a *Agent) watchFiles(ctx context.Context) {
 			problem = err.Error()
 		}
 		if problem != told && problem != "" {
-			a.log.Info("it is not known what takes the volume's room, will try again", "error", problem)
+			a.log.Info("cannot measure what uses the volume's space, will try again", "error", problem)
 		}
 		told = problem
 		a.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatFilesAreFor has the names that MySQL gives, as a member's settings make it.
+// TestWhatFilesAreFor has the names that MySQL uses with a member's settings.
 func TestWhatFilesAreFor(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]fileKind{
@@ -27,7 +27,7 @@ func TestWhatFilesAreFor(t *testing.T) {
 	}
 }
 
-// TestUsageByKind counts what a file takes, of nothing but files of the data directory itself and of the folders in it.
+// TestUsageByKind: only files of the data directory and of its folders count, with the space that they take.
 func TestUsageByKind(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
@@ -67,7 +67,7 @@ func TestUsageByKind(t *testing.T) {
 	delete(all, filesTemporary)
 	look(7, all)
 	if found, err := layout.usage(2); err == nil {
-		t.Errorf("the data directory alone has more entries than are looked at, and it counts %v", found)
+		t.Errorf("the data directory alone has more entries than the limit, but usage counts %v", found)
 	}
 	if err := os.RemoveAll(layout.DataDir()); err != nil {
 		t.Fatal(err)
@@ -76,6 +76,6 @@ func TestUsageByKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if found, err := layout.usage(100); err == nil {
-		t.Errorf("it follows a link, and counts %v", found)
+		t.Errorf("usage follows a link, and counts %v", found)
 	}
 }

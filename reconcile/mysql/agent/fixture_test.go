@@ -21,7 +21,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// newLayout makes the folders of one member with what Kubernetes mounts into them.
+// newLayout creates the folders of one member with the files that Kubernetes mounts into them.
 func newLayout(t *testing.T) Layout {
 	t.Helper()
 	root := t.TempDir()
@@ -36,7 +36,7 @@ func newLayout(t *testing.T) Layout {
 	}
 	write(t, layout.rootPassword(), "root's\n")
 	for _, user := range ownUsers() {
-		write(t, layout.account(user), user+"-pass") // replication takes 32 characters at most
+		write(t, layout.account(user), user+"-pass") // replication accepts at most 32 characters
 	}
 	return layout
 }
@@ -57,7 +57,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// stateOf reads what a member keeps beside its data.
+// stateOf reads the state that a member stores next to its data.
 func stateOf(t *testing.T, layout Layout) state {
 	t.Helper()
 	kept, found, err := loadState(layout.stateFile())
@@ -67,7 +67,7 @@ func stateOf(t *testing.T, layout Layout) state {
 	return kept
 }
 
-// newAgent is an agent whose mysqld never answers, on a volume in the given state.
+// newAgent returns an agent whose mysqld never answers, on a volume with the given state.
 func newAgent(t *testing.T, layout Layout, kept state) *Agent {
 	t.Helper()
 	if err := saveState(layout.stateFile(), kept); err != nil {
@@ -98,7 +98,7 @@ type authority struct {
 	pem  []byte
 }
 
-// newAuthority makes one with a name of its own.
+// newAuthority creates an authority with a unique name.
 func newAuthority(t *testing.T) authority {
 	t.Helper()
 	return newAuthorityOf(t, pkix.Name{CommonName: "test CA", SerialNumber: rand.Text()})
@@ -131,7 +131,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// issue makes a certificate and its key in PEM.
+// issue creates a certificate and its key in PEM.
 func (a authority) issue(serial int64, name string, hosts ...string) (certificate, key []byte) {
 	a.t.Helper()
 	own := newKey(a.t)
@@ -159,7 +159,8 @@ func (a authority) install(layout Layout, serial int64, host string) {
 	write(a.t, layout.caFile(), string(a.pem))
 }
 
-// client is the TLS of somebody who shows a certificate of this name and trusts this authority; an empty name shows none.
+// client returns the TLS configuration of a client that presents a certificate with this name and trusts this authority. With an empty name
+// it presents none.
 func (a authority) client(name string) *tls.Config {
 	a.t.Helper()
 	pool := x509.NewCertPool()

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fullVolume puts the member's volume on a file system of its own that has no room, with data on it, and with ballast if there is to be
-// some.
+// fullVolume puts the member's volume on a separate file system without free space, with data on it, and with ballast if wanted.
 func fullVolume(t *testing.T, layout Layout, withBallast bool) {
 	t.Helper()
 	if err := unix.Mount("tmpfs", layout.Volume, "tmpfs", 0, "mode=0750,size=1m"); err != nil {
-		t.Skipf("mounting a volume takes root: %v", err)
+		t.Skipf("mounting a volume requires root: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(layout.Volume, 0); err != nil {
@@ -25,7 +24,7 @@ func fullVolume(t *testing.T, layout Layout, withBallast bool) {
 		}
 	})
 	withData(t, layout)
-	write(t, layout.stateFile(), `{"data":"Member","held":{}}`) // of a release that kept no server_id
+	write(t, layout.stateFile(), `{"data":"Member","held":{}}`) // of a release that stored no server_id
 	if withBallast {
 		if err := reserve(layout.ballast(), 64<<10); err != nil {
 			t.Fatal(err)
@@ -44,8 +43,8 @@ func fullVolume(t *testing.T, layout Layout, withBallast bool) {
 	}
 }
 
-// TestAMemberStartsOnAFullVolume: mysqld has to run for somebody to make room. The ballast is there for that; without it the server_id is
-// one for this start.
+// TestAMemberStartsOnAFullVolume: mysqld must run for a user to free space. The ballast is there for that. Without it the server_id is for
+// this start only.
 func TestAMemberStartsOnAFullVolume(t *testing.T) {
 	t.Parallel()
 	for name, withBallast := range map[string]bool{"with ballast": true, "without": false} {
@@ -60,19 +59,19 @@ func TestAMemberStartsOnAFullVolume(t *testing.T) {
 			}
 			isPlain := strings.Contains(read(t, layout.serverConfig()), "server_id = 101\n")
 			if isPlain == withBallast || isPlain != strings.Contains(told.String(), "the volume is full") {
-				t.Errorf("it has the server_id for one start: %t; it says %q", isPlain, told)
+				t.Errorf("the member has the server_id for one start: %t; it prints %q", isPlain, told)
 			}
 			if kept := stateOf(t, layout); (kept.ServerID != 0) != withBallast || kept.Data != memberState().Data {
-				t.Errorf("it keeps %+v", kept)
+				t.Errorf("the stored state is %+v", kept)
 			}
 			if exists(layout.ballast()) || exists(layout.stateFile()+".new") {
-				t.Error("what it need not have takes room still")
+				t.Error("an unneeded file still takes space")
 			}
 		})
 	}
 }
 
-// TestPlainServerIDsDiffer: those of one cluster, while their volumes are full.
+// TestPlainServerIDsDiffer: the members of one cluster differ while their volumes are full.
 func TestPlainServerIDsDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[uint32]bool{}

@@ -15,18 +15,18 @@ import (
 
 const (
 	hollowPath = "/v1/hollow"
-	// judgeTimeout bounds one look into the binary log, matchTimeout the commits of one request: the loop waits for both.
+	// judgeTimeout bounds one read of the binary log, matchTimeout the commits of one request: the loop waits for both.
 	judgeTimeout = time.Second
 	matchTimeout = 2 * time.Second
-	// firstLogPause is how long the binary log is left alone after a look that had no answer, longestLogPause the most.
+	// firstLogPause is how long the agent does not read the binary log after a read without an answer, longestLogPause the longest pause.
 	firstLogPause   = 2 * time.Second
 	longestLogPause = time.Minute
-	// markEvery is how often a replica notes where its binary log ends while there is nothing to judge.
+	// markEvery is how often a replica records where its binary log ends while there is nothing to judge.
 	markEvery = time.Minute
 )
 
-// judge looks into the binary log for what the next step depends on, and returns what is known to be hollow. On a full volume mysqld does
-// not answer, since a write holds the log.
+// judge reads the binary log for the transactions that the next step depends on, and returns those known to be hollow. On a full volume
+// mysqld would not answer, because a write holds the log.
 func (a *Agent) judge(ctx context.Context, local replication.Local) replication.GTIDSet {
 	executed := local.Server.Executed
 	known := a.logbook.Hollow(executed)
@@ -47,14 +47,14 @@ func (a *Agent) judge(ctx context.Context, local replication.Local) replication.
 	return a.logbook.Hollow(executed)
 }
 
-// patience spaces out looks into a binary log that gives no answer: each leaves a session behind that waits as long as mysqld hangs. The
-// zero value has seen none.
+// patience limits how often the agent reads a binary log that gives no answer: each read leaves a session that waits as long as mysqld
+// hangs. The zero value has seen no read.
 type patience struct {
 	backoff wait.Backoff
 	next    time.Time
 }
 
-// looked notes a look. isSilent says that it ended without any answer.
+// looked records a read. isSilent reports whether it ended without any answer.
 func (p *patience) looked(now time.Time, isSilent bool) {
 	if !isSilent {
 		*p = patience{}
@@ -66,19 +66,19 @@ func (p *patience) looked(now time.Time, isSilent bool) {
 	p.next = now.Add(p.backoff.Step())
 }
 
-// complain logs why the binary log cannot be read, once; that the time was too short is none.
+// complain logs once why the binary log cannot be read. A timeout does not count.
 func (a *Agent) complain(err error) {
 	problem := ""
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		problem = err.Error()
 	}
 	if problem != "" && problem != a.unread {
-		a.log.Info("cannot look into the binary log, will try again", "error", problem)
+		a.log.Info("cannot read the binary log, will try again", "error", problem)
 	}
 	a.unread = problem
 }
 
-// mark keeps what has to be read short.
+// mark keeps the part of the log short that must be read later.
 func (a *Agent) mark(ctx context.Context, local replication.Local) {
 	if time.Since(a.marked) < markEvery || !replication.HasNothingOwn(local) {
 		return
@@ -87,8 +87,8 @@ func (a *Agent) mark(ctx context.Context, local replication.Local) {
 	a.complain(a.logbook.Mark(ctx, a.local))
 }
 
-// Match takes a request to match hollow transactions, which the loop carries out at its next look. One that was not carried out yet is
-// replaced: the operator asks again for what it still misses.
+// Match accepts a request to match hollow transactions. The loop carries it out at its next turn. A new request replaces one that was not
+// carried out: the operator asks again for transactions that are still missing.
 func (a *Agent) Match(asked replication.Matching) error {
 	if err := replication.AcceptMatching(a.Status(), asked); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (a *Agent) Match(asked replication.Matching) error {
 	return nil
 }
 
-// match commits empty transactions with the GTIDs that were asked for, if that is right by the look that was just made as well.
+// match commits empty transactions with the requested GTIDs, if the request is still valid by the latest look.
 func (a *Agent) match(ctx context.Context, observed mysqld.Observed) {
 	a.mu.Lock()
 	asked := a.matching
@@ -111,7 +111,7 @@ func (a *Agent) match(ctx context.Context, observed mysqld.Observed) {
 	}
 	err := replication.AcceptMatching(a.Status(), *asked)
 	missing := asked.GTIDs.Subtract(observed.Server.Executed)
-	isUnderWay := !missing.Both(observed.Server.Pending).Empty() // of a former request, whose commit waits
+	isUnderWay := !missing.Both(observed.Server.Pending).Empty() // by a former request, whose commit waits
 	if err == nil && !isUnderWay && !missing.Empty() {
 		bounded, cancel := context.WithTimeout(ctx, matchTimeout)
 		defer cancel()
@@ -122,7 +122,7 @@ func (a *Agent) match(ctx context.Context, observed mysqld.Observed) {
 		}
 	}
 	if err != nil {
-		a.log.Info("hollow transactions of replicas are not matched, waits to be asked again", "error", err.Error())
+		a.log.Info("cannot match hollow transactions of replicas, waiting for the operator's next request", "error", err.Error())
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// follows makes a member the replica of another that leads, without a copy: neither has data.
+// follows makes a member the replica of a primary, without a copy: neither has data.
 func (m *realMember) follows(t *testing.T, leader *realMember) {
 	t.Helper()
 	m.until(t, "the member answers", func() bool {
@@ -27,7 +27,7 @@ func (m *realMember) follows(t *testing.T, leader *realMember) {
 	m.until(t, "the member replicates", func() bool { return m.agent.Status().State == replication.StateReplicating })
 }
 
-// restarts kills mysqld, and starts it once the agent has noticed: one that takes no writes may come back between two looks.
+// restarts kills mysqld, and starts it when the agent has noticed: a mysqld that takes no writes could otherwise return between two looks.
 func (m *realMember) restarts(t *testing.T) {
 	t.Helper()
 	_ = m.mysqld.Process.Kill()
@@ -36,10 +36,10 @@ func (m *realMember) restarts(t *testing.T) {
 	m.start(t)
 }
 
-// matches asks the leader for what a member tells, until both have the same.
+// matches asks the primary to match the member's hollow transactions, until both have the same transactions.
 func (m *realMember) matches(t *testing.T, leader *realMember) {
 	t.Helper()
-	m.until(t, "both have the same", func() bool {
+	m.until(t, "both have the same transactions", func() bool {
 		told, status := m.agent.Status(), leader.agent.Status()
 		if !told.Hollow.Empty() {
 			asked := replication.Matching{Epoch: status.Held.Epoch, Primary: status.Held.Primary, Boot: status.Boot, GTIDs: told.Hollow}
@@ -48,14 +48,14 @@ func (m *realMember) matches(t *testing.T, leader *realMember) {
 			}
 		}
 		if told.State == replication.StateErrant {
-			t.Fatalf("it is %s: %s", told.State, told.Message)
+			t.Fatalf("the member is %s: %s", told.State, told.Message)
 		}
 		return told.Hollow.Empty() && told.Executed.Equal(status.Executed)
 	})
 }
 
-// TestHollowTransactionsMysqld: a monitoring account flushes on a replica, and a MEMORY table is used after its restart. It serves on, and
-// the primary gets the same GTIDs. A row that somebody writes there makes it errant, as ever.
+// TestHollowTransactionsMysqld: a monitoring account runs FLUSH on a replica, and a client uses a MEMORY table after its restart. The
+// replica continues to serve, and the primary gets the same GTIDs. A row that a client writes there still makes the replica errant.
 func TestHollowTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
@@ -66,30 +66,30 @@ func TestHollowTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its t
 	execute(t, writer, "CREATE DATABASE shop", "CREATE TABLE shop.cache (id INT PRIMARY KEY) ENGINE=MEMORY", "CREATE TABLE shop.orders (id INT PRIMARY KEY)",
 		"INSERT INTO shop.cache VALUES (1)", "CREATE USER monitor IDENTIFIED BY 'monitor'", "GRANT RELOAD ON *.* TO monitor")
 	monitor := replica.open(t, "monitor", "monitor", nil, ca)
-	replica.until(t, "the replica has it all", func() bool { return monitor.PingContext(t.Context()) == nil })
+	replica.until(t, "the replica has all transactions", func() bool { return monitor.PingContext(t.Context()) == nil })
 
-	t.Log("a monitoring account flushes")
+	t.Log("a monitoring account runs FLUSH")
 	execute(t, monitor, "FLUSH STATUS", "FLUSH TABLES")
 	began := time.Now()
-	replica.until(t, "the replica tells", func() bool { return replica.agent.Status().Hollow.Count() == 2 })
-	t.Logf("told after %s", time.Since(began))
+	replica.until(t, "the replica reports the hollow transactions", func() bool { return replica.agent.Status().Hollow.Count() == 2 })
+	t.Logf("reported after %s", time.Since(began))
 	replica.matches(t, leader)
-	t.Logf("the same after %s", time.Since(began))
+	t.Logf("matched after %s", time.Since(began))
 
-	t.Log("a MEMORY table is written to after the replica has started anew")
+	t.Log("a client writes to a MEMORY table after the replica has restarted")
 	replica.restarts(t)
 	replica.follows(t, leader)
 	execute(t, writer, "INSERT INTO shop.cache VALUES (2)")
-	replica.until(t, "the replica tells", func() bool { return replica.agent.Status().Hollow.Count() == 1 })
+	replica.until(t, "the replica reports the hollow transactions", func() bool { return replica.agent.Status().Hollow.Count() == 1 })
 	replica.matches(t, leader)
 
-	t.Log("a replica that stands still turns to its primary again")
+	t.Log("a stopped replica connects to its primary again")
 	execute(t, reader, "STOP REPLICA", "FLUSH STATUS")
 	replica.until(t, "the replica replicates again", func() bool { return replica.agent.Status().State == replication.StateReplicating })
-	replica.until(t, "the replica tells", func() bool { return replica.agent.Status().Hollow.Count() == 1 })
+	replica.until(t, "the replica reports the hollow transactions", func() bool { return replica.agent.Status().Hollow.Count() == 1 })
 	replica.matches(t, leader)
 
-	t.Log("somebody writes there")
+	t.Log("a client writes on the replica")
 	execute(t, reader, "SET GLOBAL super_read_only = OFF", "INSERT INTO shop.orders VALUES (7)", "SET GLOBAL super_read_only = ON", "FLUSH STATUS")
 	replica.until(t, "it is errant", func() bool {
 		status := replica.agent.Status()

@@ -7,7 +7,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestTheBinaryLogIsLeftAloneOnAFullVolume: a write that waits for room holds it, and each look would leave a session behind.
+// TestTheBinaryLogIsLeftAloneOnAFullVolume: a write that waits for space holds the log, and each read would leave a session behind.
 func TestTheBinaryLogIsLeftAloneOnAFullVolume(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
@@ -22,23 +22,23 @@ func TestTheBinaryLogIsLeftAloneOnAFullVolume(t *testing.T) {
 		return a.unread != "" // there is no mysqld
 	}
 	if !looks() {
-		t.Fatal("it does not look, so that this test shows nothing")
+		t.Fatal("the agent does not read the log, so this test proves nothing")
 	}
 	a.status.Disk.Level, a.diskSeen = replication.DiskFull, time.Now()
 	if looks() {
-		t.Error("it looks although the volume is full")
+		t.Error("the agent reads the log although the volume is full")
 	}
 	a.status.Disk.Level = replication.DiskPressure
 	if !looks() {
-		t.Error("it does not look any more though there is room again")
+		t.Error("the agent no longer reads the log although there is space again")
 	}
 	a.patience.looked(time.Now(), true)
 	if looks() {
-		t.Error("it looks at once again after a look without an answer")
+		t.Error("the agent reads the log at once after a read without an answer")
 	}
 }
 
-// TestLooksWithoutAnAnswerAreSpacedOut: every one takes longer to come, until there is an answer.
+// TestLooksWithoutAnAnswerAreSpacedOut: each pause is longer than the one before, until there is an answer.
 func TestLooksWithoutAnAnswerAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	var p patience
@@ -46,11 +46,11 @@ func TestLooksWithoutAnAnswerAreSpacedOut(t *testing.T) {
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		p.looked(now, true)
 		if got := p.next.Sub(now); got != want*time.Second {
-			t.Errorf("the next look comes after %s, want %s", got, want*time.Second)
+			t.Errorf("the next read comes after %s, want %s", got, want*time.Second)
 		}
 	}
 	p.looked(now, false)
 	if now.Before(p.next) {
-		t.Errorf("after an answer it waits until %s", p.next)
+		t.Errorf("after an answer the agent waits until %s", p.next)
 	}
 }

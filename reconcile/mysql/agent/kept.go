@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// keptFor is how long a connection to a member is kept without a question: longer than the time between two looks at a member at rest,
-	// and shorter than the agent keeps it.
+	// keptFor is how long an idle connection to a member stays open: longer than the time between two requests to a member at rest, and
+	// shorter than the agent keeps it open.
 	keptFor = 45 * time.Second
-	// keptBuffer is how much of a question and of an answer is buffered, in bytes.
+	// keptBuffer is how much of a request and of an answer is buffered, in bytes.
 	keptBuffer = 1 << 10
-	// keptShare is what share of the time for an answer a kept connection gets. Whatever lies between may have forgotten it, so that no
-	// answer proves nothing; a new connection gets the rest of the time.
+	// keptShare is the fraction of the time limit that a kept connection gets. The network in between may have dropped the connection, so a
+	// missing answer proves nothing. A new connection gets the rest of the time.
 	keptShare = 4
 )
 
-// lines are the connections to the agents of one cluster: one for each member, kept from one question to the next. http.Transport does not
-// keep them, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
+// lines are the connections to the agents of one cluster: one for each member, kept from one request to the next. http.Transport is not
+// used, because it has two goroutines for each connection: for 1,000 clusters of three their stacks alone take about 50 MiB.
 type lines struct {
 	security *tls.Config
 
@@ -35,7 +35,7 @@ type lines struct {
 	kept map[string]line // by host
 }
 
-// line is a connection on which no question is under way.
+// line is an idle connection.
 type line struct {
 	*tls.Conn
 	address string
@@ -48,7 +48,7 @@ type question struct {
 	content      []byte
 }
 
-// ask asks over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
+// ask sends a request over a member's kept connection, and over a new one if that gives no answer. within bounds both together.
 func (l *lines) ask(ctx context.Context, target Target, within time.Duration, asked question) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -67,8 +67,8 @@ func (l *lines) ask(ctx context.Context, target Target, within time.Duration, as
 	return l.over(ctx, fresh, target, asked)
 }
 
-// take takes the connection to a member that is kept; nil if there is none. It ends those that nobody has used for long, or whose member
-// has moved.
+// take removes and returns the kept connection to a member; nil if there is none. It closes connections that have been idle for too long,
+// and the connection to this member if its address has changed.
 func (l *lines) take(target Target) *tls.Conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *lines) take(target Target) *tls.Conn {
 	return found
 }
 
-// keep keeps a connection for the next question.
+// keep keeps a connection for the next request.
 func (l *lines) keep(target Target, open *tls.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *lines) keep(target Target, open *tls.Conn) {
 	l.kept[target.Host] = line{Conn: open, address: target.Address, since: time.Now()}
 }
 
-// close ends the connections that nobody uses at the moment.
+// close closes the idle connections.
 func (l *lines) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +111,7 @@ func (l *lines) close() {
 	l.kept = nil
 }
 
-// end ends a connection at once: to take leave by TLS could take seconds.
+// end closes a connection at once. A TLS shutdown could take seconds.
 func end(open *tls.Conn) { _ = open.NetConn().Close() }
 
 func (l *lines) dial(ctx context.Context, target Target) (*tls.Conn, error) {
@@ -129,7 +129,7 @@ func (l *lines) dial(ctx context.Context, target Target) (*tls.Conn, error) {
 	return open, nil
 }
 
-// over asks over a connection, and keeps that for the next question if it can.
+// over sends a request over a connection, and keeps the connection for the next request if possible.
 func (l *lines) over(ctx context.Context, open *tls.Conn, target Target, asked question) ([]byte, error) {
 	stop := context.AfterFunc(ctx, func() { end(open) })
 	body, goesOn, err := converse(ctx, open, target, asked)
@@ -145,7 +145,7 @@ func (l *lines) over(ctx context.Context, open *tls.Conn, target Target, asked q
 	return body, err
 }
 
-// converse sends a question and reads the answer. goesOn says that another question can follow.
+// converse sends a request and reads the answer. goesOn reports whether another request can follow.
 func converse(ctx context.Context, open net.Conn, target Target, asked question) (body []byte, goesOn bool, err error) {
 	request, err := http.NewRequestWithContext(ctx, asked.method, "https://"+target.Host+asked.path, bytes.NewReader(asked.content))
 	if err != nil {
@@ -167,21 +167,21 @@ func receive(open net.Conn, request *http.Request) (body []byte, goesOn bool, er
 		return nil, false, unread(err, bound.N <= 0)
 	}
 	defer response.Body.Close()
-	bound.N = 2 * maxBody // the answer, and what cuts it into pieces
+	bound.N = 2 * maxBody // the answer with its chunk headers
 	body, err = answer(response, maxBody)
 	refused := (*AnswerError)(nil)
 	isRead := err == nil || errors.As(err, &refused) && refused.Code == http.StatusConflict
 	return body, isRead && !response.Close && reader.Buffered() == 0, err
 }
 
-// unread says why there is no answer. Go's own words repeat what is no HTTP.
+// unread returns why there is no answer. It does not pass on Go's error about malformed HTTP, because that repeats the received text.
 func unread(err error, isLong bool) error {
 	_, isNetwork := errors.AsType[net.Error](err)
 	switch {
 	case isLong:
-		return fmt.Errorf("the header of its answer is longer than %d KiB", maxAnswerHeader>>10)
+		return fmt.Errorf("the header of the answer is longer than %d KiB", maxAnswerHeader>>10)
 	case isNetwork, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return bounded(err)
 	}
-	return errors.New("its answer is not HTTP")
+	return errors.New("the answer is not HTTP")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// callers notes over which connections a server was asked.
+// callers records over which connections a server received requests.
 type callers struct {
 	mu   sync.Mutex
 	seen []string
@@ -59,7 +59,7 @@ func TestOneConnectionIsKeptForEachMember(t *testing.T) {
 		}
 	}
 	if connections.Load() != 1 {
-		t.Errorf("6 questions took %d connections, want 1", connections.Load())
+		t.Errorf("6 requests took %d connections, want 1", connections.Load())
 	}
 	client.Close()
 	if _, err := client.Status(t.Context(), target); err != nil || connections.Load() != 2 {
@@ -67,13 +67,13 @@ func TestOneConnectionIsKeptForEachMember(t *testing.T) {
 	}
 }
 
-// TestAKeptConnectionThatIsForgottenHidesNobody: something between operator and member may drop what it does not know any more.
+// TestAKeptConnectionThatIsForgottenHidesNobody: the network between operator and member may drop a connection that has been idle.
 func TestAKeptConnectionThatIsForgottenHidesNobody(t *testing.T) {
 	t.Parallel()
 	var from callers
 	client, target := impostor(t, func(w http.ResponseWriter, r *http.Request) {
 		if connections, requests := from.note(r); requests == 2 && connections == 1 {
-			<-r.Context().Done() // nothing comes back over the first connection any more
+			<-r.Context().Done() // the first connection no longer returns anything
 			return
 		}
 		answerStatus(w)
@@ -81,12 +81,12 @@ func TestAKeptConnectionThatIsForgottenHidesNobody(t *testing.T) {
 	client.timeout = 2 * time.Second
 	for question := range 3 {
 		if _, err := client.Status(t.Context(), target); err != nil {
-			t.Errorf("question %d: %v", question, err)
+			t.Errorf("request %d: %v", question, err)
 		}
 	}
 }
 
-// TestASilentMemberIsFoundInTime: a kept connection does not make the time longer that a member has to answer.
+// TestASilentMemberIsFoundInTime: a kept connection does not extend the time that a member has to answer.
 func TestASilentMemberIsFoundInTime(t *testing.T) {
 	t.Parallel()
 	var from callers
@@ -103,15 +103,15 @@ func TestASilentMemberIsFoundInTime(t *testing.T) {
 	client.timeout = 200 * time.Millisecond
 	began := time.Now()
 	if _, err := client.Status(t.Context(), target); err == nil {
-		t.Error("a member that does not answer was heard")
+		t.Error("the request to a member that does not answer succeeds")
 	}
 	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %s to find that a member does not answer", took)
+		t.Errorf("the operator took %s to find that a member does not answer", took)
 	}
 }
 
-// TestNothingIsLeftOfQuestionsThatHadNoAnswer: what accepts connections and says nothing, such as an agent that is frozen, is asked every
-// second.
+// TestNothingIsLeftOfQuestionsThatHadNoAnswer: the operator asks a member every second, also one that accepts connections and sends
+// nothing, such as a frozen agent.
 func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
 	t.Parallel()
 	address := freeAddress(t)
@@ -129,7 +129,7 @@ func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(io.Discard, accepted) // until the operator ends the connection
+				_, _ = io.Copy(io.Discard, accepted) // until the operator closes the connection
 				ended <- struct{}{}
 			}()
 		}
@@ -137,7 +137,7 @@ func TestNothingIsLeftOfQuestionsThatHadNoAnswer(t *testing.T) {
 	client := NewClient(newAuthority(t).client(OperatorName), 20*time.Millisecond)
 	for range questions {
 		if _, err := client.Status(t.Context(), Target{Address: address, Host: memberHost}); err == nil {
-			t.Fatal("it was heard")
+			t.Fatal("the request succeeds")
 		}
 	}
 	late := time.NewTimer(5 * time.Second)
@@ -160,11 +160,11 @@ func TestOfAMemberThatMovedNothingIsKept(t *testing.T) {
 		after             time.Duration
 		isKept, isStillUp bool
 	}{
-		"the same":              {here, 0, true, true},
-		"it moved":              {there, 0, false, false},
-		"another one":           {other, 0, false, true},
-		"nobody asked for long": {here, keptFor, false, false},
-		"another, after long":   {other, keptFor, false, false},
+		"the same":                   {here, 0, true, true},
+		"the member moved":           {there, 0, false, false},
+		"another member":             {other, 0, false, true},
+		"no request for long":        {here, keptFor, false, false},
+		"another member, after long": {other, keptFor, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

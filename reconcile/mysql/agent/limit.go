@@ -8,8 +8,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// limitTransactions bounds what one transaction may hold, on a member that is to take writes: a larger one would hold up every other commit
-// while it is shipped. What the user chose stays.
+// limitTransactions limits the size of one transaction on a member that is about to take writes: a larger one would delay every other
+// commit while replicas receive it. A limit that the user set stays.
 func (a *Agent) limitTransactions(ctx context.Context) error {
 	a.mu.Lock()
 	limit := sizing.TransactionLimit(a.status.Disk.Size)
@@ -20,8 +20,8 @@ func (a *Agent) limitTransactions(ctx context.Context) error {
 	return a.setTransactionLimit(ctx, limit)
 }
 
-// liftTransactionLimit is for a member that applies: its primary may have had a higher limit, or none, and an applier that obeys a lower
-// one stops for good.
+// liftTransactionLimit removes the limit on a member that applies transactions: its primary may have had a higher limit, or none, and an
+// applier with a lower limit would stop with an error.
 func (a *Agent) liftTransactionLimit(ctx context.Context) error {
 	return a.setTransactionLimit(ctx, 0)
 }
@@ -37,7 +37,7 @@ func (a *Agent) setTransactionLimit(ctx context.Context, limit int64) error {
 	return a.local.LimitTransactions(ctx, limit)
 }
 
-// setReadOnly refuses writes. The limit goes with them.
+// setReadOnly makes mysqld refuse writes, and removes the limit.
 func (a *Agent) setReadOnly(ctx context.Context) error {
 	if err := a.local.SetReadOnly(ctx); err != nil {
 		return err

@@ -7,10 +7,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// noLimit is MySQL's own max_binlog_cache_size.
+// noLimit is MySQL's default max_binlog_cache_size.
 const noLimit = 18446744073709547520
 
-// TestThePrimaryAloneLimitsTransactionsMysqld: from its first write on, and no longer once it is a replica.
+// TestThePrimaryAloneLimitsTransactionsMysqld: the limit applies from the primary's first write on, and ends when it becomes a replica.
 func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -36,5 +36,5 @@ func TestThePrimaryAloneLimitsTransactionsMysqld(t *testing.T) { //nolint:parall
 	if err := m.agent.Assign(order); err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "it is a replica without a limit", func() bool { return !m.agent.Status().Writable && limit() == noLimit })
+	m.until(t, "the member is a replica without a limit", func() bool { return !m.agent.Status().Writable && limit() == noLimit })
 }

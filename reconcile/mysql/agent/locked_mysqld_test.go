@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
-// TestAStatementAboutAccountsThatNobodyAcknowledges: it keeps everybody out until commits need no acknowledgement any more. The operator's
-// own agent never begins one.
+// TestAStatementAboutAccountsThatNobodyAcknowledges: no client can log in until commits need no acknowledgement any more. The operator's
+// own agent never starts such a statement.
 func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -27,59 +27,59 @@ func TestAStatementAboutAccountsThatNobodyAcknowledges(t *testing.T) { //nolint:
 	sets("ALTER USER root FAILED_LOGIN_ATTEMPTS 2 PASSWORD_LOCK_TIME UNBOUNDED")
 	m.leads(t, 2, 1)
 
-	t.Log("a new password waits for replicas, and so harms nobody")
+	t.Log("a new password waits for replicas, so every client can still log in")
 	if err := os.WriteFile(m.layout.rootPassword(), []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "the agent says what it waits for", func() bool { return strings.Contains(m.agent.Status().RootError, "when enough replicas acknowledge") })
+	m.until(t, "the agent reports what it waits for", func() bool { return strings.Contains(m.agent.Status().RootError, "when enough replicas acknowledge") })
 	asked := time.Now()
-	m.until(t, "it has looked so often that the account would be locked", func() bool { return time.Since(asked) > 3*lookEvery })
+	m.until(t, "the agent has looked so often that the account would be locked", func() bool { return time.Since(asked) > 3*lookEvery })
 	if err := former.PingContext(t.Context()); err != nil {
-		t.Errorf("nobody has changed the password: %v", err)
+		t.Errorf("the former password no longer works: %v", err)
 	}
 
-	t.Log("replicas connect with the passwords that the Secret has now")
+	t.Log("replicas connect with the current passwords of the Secret")
 	if err := os.WriteFile(m.layout.account(mysqld.ReplicationUser), []byte("later"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	replica := m.open(t, mysqld.ReplicationUser, "later", m.card(t), ca)
-	m.until(t, "a replica gets in", func() bool { return replica.PingContext(t.Context()) == nil })
+	m.until(t, "a replica connects", func() bool { return replica.PingContext(t.Context()) == nil })
 
-	t.Log("a client makes an account")
+	t.Log("a client creates an account")
 	made := make(chan error, 1)
 	go func() {
 		_, err := former.ExecContext(t.Context(), "CREATE USER shop")
 		made <- err
 	}()
-	m.until(t, "the agent says that nobody can log in", func() bool { return strings.Contains(m.agent.Status().Message, "nobody can log in") })
+	m.until(t, "the agent reports that no client can log in", func() bool { return strings.Contains(m.agent.Status().Message, "no client can log in") })
 	brief, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if err := former.PingContext(brief); err == nil {
-		t.Error("somebody can log in, so that this test shows nothing")
+		t.Error("a client can log in, so this test proves nothing")
 	}
 
-	t.Log("the cluster goes on without replicas")
+	t.Log("the cluster continues without replicas")
 	m.leads(t, 3, 0)
 	if err := <-made; err != nil {
 		t.Error(err)
 	}
-	// In this order: to log in before it is in force would lock the account.
-	m.until(t, "the password is in force", func() bool { return m.agent.Status().RootError == "" && latest.PingContext(t.Context()) == nil })
+	// In this order: a login before the new password works would lock the account.
+	m.until(t, "the new password works", func() bool { return m.agent.Status().RootError == "" && latest.PingContext(t.Context()) == nil })
 	wanted, err := m.layout.wantedPasswords()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "the accounts' passwords are in force for all members", func() bool {
+	m.until(t, "the accounts' new passwords work on all members", func() bool {
 		kept, err := m.layout.keptPasswords()
 		return err == nil && maps.Equal(kept, wanted)
 	})
 	if message := m.agent.Status().Message; strings.Contains(message, "log in") {
-		t.Errorf("everybody can log in, and it says %q", message)
+		t.Errorf("clients can log in, but the message is %q", message)
 	}
 }
 
-// TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while nobody acknowledges, mysqld starts anew with the former passwords, and the Secret
-// goes back to those of before.
+// TestAPrimaryAdmitsMembersWithThePasswordsOfNow: while no replica acknowledges, mysqld restarts with the former passwords, and the Secret
+// returns to earlier passwords.
 func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -91,7 +91,7 @@ func TestAPrimaryAdmitsMembersWithThePasswordsOfNow(t *testing.T) { //nolint:par
 			t.Fatal(err)
 		}
 		replica := m.open(t, mysqld.ReplicationUser, password, m.card(t), ca)
-		m.until(t, "a replica gets in with "+password, func() bool { return replica.PingContext(t.Context()) == nil })
+		m.until(t, "a replica connects with "+password, func() bool { return replica.PingContext(t.Context()) == nil })
 	}
 	former := read(t, m.layout.account(mysqld.ReplicationUser))
 	admits("later")

@@ -11,29 +11,29 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// measured is what /metrics tells beside the report to the operator. Nobody decides by it. The zero value knows nothing.
+// measured is what /metrics reports in addition to the report to the operator. No decision depends on it. The zero value knows nothing.
 type measured struct {
-	// budget is how many bytes of memory mysqld's container has, as its sizes were chosen by; 0 where that is not known.
+	// budget is the memory of mysqld's container in bytes, from which mysqld's sizes were chosen; 0 if unknown.
 	budget int64
-	// mysqld is what mysqld says of itself; zero while it does not answer.
+	// mysqld is mysqld's own report; zero while it does not answer.
 	mysqld mysqld.Measured
-	// wantedFiles is how many files mysqld asks to be able to open, 0 where that is not known.
+	// wantedFiles is how many files mysqld asks to be able to open; 0 if unknown.
 	wantedFiles int64
-	// keyless is how many tables have no primary key; nil where nobody has counted.
+	// keyless is how many tables have no primary key; nil if the agent has not counted them.
 	keyless *int64
-	// files are bytes on the volume by what files are for; a kind that is not there is not known.
+	// files are bytes on the volume by purpose of the files. A missing purpose is unknown.
 	files map[fileKind]int64
 }
 
-// SetMemoryBudget says how many bytes of memory mysqld's container has: the agent sees its own container's only. For /metrics; 0 is not
-// known.
+// SetMemoryBudget sets the memory of mysqld's container in bytes, for /metrics: the agent sees only its own container's memory. 0 means
+// unknown.
 func (a *Agent) SetMemoryBudget(memory int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.measured.budget = memory
 }
 
-// measures is what is known now. Of a volume whose storage hangs nothing is.
+// measures returns the latest measurements. While the volume's storage hangs, it leaves out the files.
 func (a *Agent) measures() measured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,7 +44,7 @@ func (a *Agent) measures() measured {
 	return now
 }
 
-// maintainMeasures asks mysqld once in a while.
+// maintainMeasures measures mysqld periodically.
 func (a *Agent) maintainMeasures(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(a.measuredAt) < surveyEvery {
@@ -55,12 +55,12 @@ func (a *Agent) maintainMeasures(ctx context.Context) {
 	defer cancel()
 	found, err := a.local.Measure(bounded)
 	if err != nil {
-		a.log.Info("cannot measure mysqld, will try again", "error", err.Error())
+		a.log.Info("cannot read mysqld's memory use and its limit of open files, will try again", "error", err.Error())
 		return
 	}
 	config, err := os.ReadFile(a.layout.serverConfig())
 	if err != nil {
-		a.log.Info("cannot see how many files mysqld wants to open, will try again", "error", err.Error())
+		a.log.Info("cannot read how many files mysqld asks to open, will try again", "error", err.Error())
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,27 +68,27 @@ func (a *Agent) maintainMeasures(ctx context.Context) {
 	a.measured.wantedFiles = wantedFiles(string(config))
 }
 
-// countKeyless counts a primary's tables without a primary key, for /metrics alone; nil where that is not known.
+// countKeyless counts a primary's tables without a primary key, only for /metrics. It returns nil if the number is unknown.
 func (a *Agent) countKeyless(ctx context.Context, server *mysqld.Server, leads bool) *int64 {
 	if !leads {
 		return nil
 	}
 	count, err := server.TablesWithoutKey(ctx)
 	if err != nil {
-		a.log.Info("tables without a primary key could not be counted, will try again", "error", err.Error())
+		a.log.Info("cannot count tables without a primary key, will try again", "error", err.Error())
 		return nil
 	}
 	return &count
 }
 
-// forgetMeasures is for a mysqld that does not answer; the caller holds the lock.
+// forgetMeasures forgets the measurements of a mysqld that does not answer. The caller must hold the lock.
 func (a *Agent) forgetMeasures() {
 	a.measured.mysqld, a.measuredAt = mysqld.Measured{}, time.Time{}
 }
 
-// wantedFiles is how many files mysqld asks its system for, by the my.cnf that it starts with (manual, "open_files_limit"). Where it gets
-// fewer it makes max_connections and table_open_cache smaller, so that their values do not tell what was asked for. 0 where there is no
-// my.cnf.
+// wantedFiles returns how many files mysqld asks its system for, from the my.cnf that it starts with (manual, "open_files_limit"). If it
+// gets fewer, it makes max_connections and table_open_cache smaller, so their values do not show what it asked for. wantedFiles returns 0
+// without a my.cnf.
 func wantedFiles(config string) int64 {
 	if config == "" {
 		return 0
@@ -97,11 +97,11 @@ func wantedFiles(config string) int64 {
 	return max(10+connections+2*tables, 5*connections, chosenNumber(config, "open_files_limit", 5000))
 }
 
-// mostAsked is more than any of these settings may be, and can be counted with.
+// mostAsked is larger than any of these settings may be, and small enough to calculate with.
 const mostAsked = 1 << 40
 
-// chosenNumber is the value of a setting in a my.cnf: the last one, as for mysqld. MySQL's default stands for none, for 0, and for what is
-// no plain number.
+// chosenNumber returns the value of a setting in a my.cnf. As for mysqld, the last one counts. It returns MySQL's default if the setting is
+// missing, 0, or not a plain number.
 func chosenNumber(config, setting string, otherwise int64) int64 {
 	chosen := otherwise
 	for line := range strings.Lines(config) {

@@ -2,7 +2,7 @@ package agent
 
 import "testing"
 
-// TestHowManyFilesMysqldWants goes by the manual's rule for open_files_limit.
+// TestHowManyFilesMysqldWants follows the manual's rule for open_files_limit.
 func TestHowManyFilesMysqldWants(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -18,7 +18,7 @@ func TestHowManyFilesMysqldWants(t *testing.T) {
 		"the last one counts":    {"loose_max_connections = 8000\nloose_table_open_cache = 400\nmax_connections = 100\n", 5000},
 		"MySQL chooses":          {"table_open_cache = 400\nopen_files_limit = 0\n", 5000},
 		"more than there can be": {"table_open_cache = 9223372036854775807\n", 10 + 151 + 2*mostAsked},
-		"what it cannot read":    {"table_open_cache = 4K\n", 8161},
+		"not a plain number":     {"table_open_cache = 4K\n", 8161},
 	} {
 		if got := wantedFiles(test.config); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)

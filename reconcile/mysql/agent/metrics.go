@@ -9,25 +9,25 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// maxScrapes is how many requests for metrics are answered at once; anybody may ask.
+// maxScrapes is how many requests for metrics are answered at once, because any client may send them.
 const maxScrapes = 4
 
-// metricsHandler serves what the member's report says, and what was measured, as it stands when it is asked.
+// metricsHandler serves the member's current report and measurements.
 func (a *Agent) metricsHandler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{
 		agent:  a,
 		state:  prometheus.NewDesc(prefix+"state", "1 for the state that the member is in.", []string{"state"}, nil),
-		files:  prometheus.NewDesc(prefix+"disk_used_bytes", "What files of the data directory take of the volume, by what they are for, once a minute.", []string{"kind"}, nil),
+		files:  prometheus.NewDesc(prefix+"disk_used_bytes", "Bytes of the volume that files of the data directory use, by purpose of the files, once a minute.", []string{"kind"}, nil),
 		gauges: gauges(),
 	})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: maxScrapes})
 }
 
-// prefix is what the names of all of an agent's metrics begin with.
+// prefix begins the names of all of an agent's metrics.
 const prefix = "mysql_operator_member_"
 
-// known is what gauges tell.
+// known is what the gauges report.
 type known struct {
 	replication.Status
 	measured
@@ -45,23 +45,23 @@ func gauges() []gauge {
 	return []gauge{
 		{describe("writable", "1 while clients can write here."), func(s known) float64 { return oneIf(s.Writable) }},
 		{describe("acknowledging", "1 while this replica acknowledges commits."), func(s known) float64 { return oneIf(s.Acknowledging) }},
-		{describe("acks_enforced", "Acknowledgements that a commit waits for; 0 waits for none."), func(s known) float64 { return float64(s.AcksEnforced) }},
-		{describe("ack_clients", "Replicas connected that acknowledge commits."), func(s known) float64 { return float64(s.AckClients) }},
-		{describe("epoch", "Epoch of the record that the member holds."), func(s known) float64 { return float64(s.Held.Epoch) }},
+		{describe("acks_enforced", "Acknowledgements that a commit waits for; 0 means none."), func(s known) float64 { return float64(s.AcksEnforced) }},
+		{describe("ack_clients", "Connected replicas that acknowledge commits."), func(s known) float64 { return float64(s.AckClients) }},
+		{describe("epoch", "Epoch of the record in the member's last assignment."), func(s known) float64 { return float64(s.Held.Epoch) }},
 		{describe("unapplied_transactions", "Transactions received and not yet applied."), func(s known) float64 { return float64(s.Received.Subtract(s.Executed).Count()) }},
-		{describe("disk_size_bytes", "Size of the member's volume; 0 while it is not known."), func(s known) float64 { return float64(s.Disk.Size) }},
+		{describe("disk_size_bytes", "Size of the member's volume; 0 while it is unknown."), func(s known) float64 { return float64(s.Disk.Size) }},
 		{describe("disk_free_bytes", "Free bytes on the member's volume."), func(s known) float64 { return float64(s.Disk.Free) }},
 		{describe("prepared_transactions", "Transactions in the state of XA PREPARE, once a minute."), func(s known) float64 { return float64(s.Transactions.Prepared) }},
-		{describe("oldest_transaction_seconds", "For how long the oldest transaction has been open, once a minute."), func(s known) float64 { return float64(s.Transactions.OldestSeconds) }},
-		{describe("commit_wait_seconds", "For how long nothing has been committed while sessions wait to commit, every five seconds."), func(s known) float64 { return float64(s.Transactions.CommitWaitSeconds) }},
+		{describe("oldest_transaction_seconds", "Seconds that the oldest transaction has been open, once a minute."), func(s known) float64 { return float64(s.Transactions.OldestSeconds) }},
+		{describe("commit_wait_seconds", "Seconds without any commit while sessions wait to commit, every five seconds."), func(s known) float64 { return float64(s.Transactions.CommitWaitSeconds) }},
 		{describe("history_list_length", "Undo logs that InnoDB has yet to purge, once a minute."), func(s known) float64 { return float64(s.Transactions.History) }},
-		{describe("lag_seconds", "Seconds behind the primary; -1 when MySQL does not know."), lagValue},
-		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where nobody has counted."), otherEngines},
-		{describe("tables_without_rows", "Tables that the member came without the rows of; -1 where nobody has looked."), tablesWithoutRows},
-		{describe("tables_without_primary_key", "Tables of the primary without a primary key, or a unique one without NULL, once an hour; -1 where nobody has counted."), tablesWithoutKey},
-		{describe("memory_budget_bytes", "Memory that mysqld's container has, by which its sizes were chosen; 0 where neither a limit nor a request tells."), func(s known) float64 { return float64(s.budget) }},
-		{describe("memory_used_bytes", "Memory that mysqld has allocated, as far as its instruments count, once a minute; 0 while it is not known."), func(s known) float64 { return float64(s.mysqld.Memory) }},
-		{describe("open_files_limit", "Files that mysqld may have open; 0 while it is not known."), func(s known) float64 { return float64(s.mysqld.OpenFiles) }},
+		{describe("lag_seconds", "Seconds behind the primary; -1 when MySQL does not report them."), lagValue},
+		{describe("other_engine_tables", "Tables of other engines than InnoDB on the primary; -1 where the agent has not counted them."), otherEngines},
+		{describe("tables_without_rows", "Tables whose rows were missing in the copy or backup that the member began with; -1 where the agent has not looked."), tablesWithoutRows},
+		{describe("tables_without_primary_key", "Tables of the primary without a primary key or a unique key without NULL, once an hour; -1 where the agent has not counted them."), tablesWithoutKey},
+		{describe("memory_budget_bytes", "Memory of mysqld's container, from which the operator chose mysqld's sizes; 0 where the container has neither a limit nor a request."), func(s known) float64 { return float64(s.budget) }},
+		{describe("memory_used_bytes", "Memory that mysqld has allocated, as far as its instruments count, once a minute; 0 while it is unknown."), func(s known) float64 { return float64(s.mysqld.Memory) }},
+		{describe("open_files_limit", "Files that mysqld may have open; 0 while it is unknown."), func(s known) float64 { return float64(s.mysqld.OpenFiles) }},
 		{describe("open_files_wanted", "Files that mysqld asks to be able to open; with fewer it makes max_connections and table_open_cache smaller."), func(s known) float64 { return float64(s.wantedFiles) }},
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMetricsOfAPrimaryMysqld: what a member measures of its mysqld, of its volume and of its tables.
+// TestMetricsOfAPrimaryMysqld: a member measures its mysqld, its volume and its tables.
 func TestMetricsOfAPrimaryMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -15,7 +15,7 @@ func TestMetricsOfAPrimaryMysqld(t *testing.T) { //nolint:paralleltest // its ti
 		t.Helper()
 		value, err := strconv.ParseFloat(scrape(t, m.agent)[name], 64)
 		if err != nil {
-			t.Errorf("%s is no number: %v", name, err)
+			t.Errorf("%s is not a number: %v", name, err)
 		}
 		return value
 	}
@@ -23,10 +23,10 @@ func TestMetricsOfAPrimaryMysqld(t *testing.T) { //nolint:paralleltest // its ti
 	m.until(t, "the table without a key is counted", func() bool { return number("tables_without_primary_key") == 1 })
 	m.until(t, "mysqld is measured", func() bool { return number("open_files_limit") > 0 })
 	if limit, wanted := number("open_files_limit"), number("open_files_wanted"); wanted != 5000 || limit < 1000 {
-		t.Errorf("it may open %.0f files, and wants %.0f", limit, wanted)
+		t.Errorf("mysqld may open %.0f files, and wants %.0f", limit, wanted)
 	}
 	if used, pool := number("memory_used_bytes"), 128.0*(1<<20); used < pool || used > 4*pool {
-		t.Errorf("it uses %.0f bytes, and its buffer pool has %.0f", used, pool)
+		t.Errorf("mysqld uses %.0f bytes, and its buffer pool has %.0f", used, pool)
 	}
 	files, err := m.layout.usage(mostFiles)
 	if err != nil {
@@ -41,5 +41,5 @@ func TestMetricsOfAPrimaryMysqld(t *testing.T) { //nolint:paralleltest // its ti
 		t.Errorf("the redo log takes %d bytes", redo)
 	}
 	m.crashes(t)
-	m.until(t, "mysqld is measured anew", func() bool { return number("memory_used_bytes") > 0 })
+	m.until(t, "mysqld is measured again", func() bool { return number("memory_used_bytes") > 0 })
 }

@@ -20,7 +20,7 @@ func scrape(t *testing.T, a *Agent) map[string]string {
 	answer := httptest.NewRecorder()
 	a.metricsHandler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if answer.Code != http.StatusOK {
-		t.Fatalf("it answers %d: %s", answer.Code, answer.Body)
+		t.Fatalf("the answer is %d: %s", answer.Code, answer.Body)
 	}
 	found := map[string]string{}
 	for line := range strings.Lines(answer.Body.String()) {
@@ -32,7 +32,7 @@ func scrape(t *testing.T, a *Agent) map[string]string {
 	return found
 }
 
-// TestMetricsTellWhatIsKnown: each value where it belongs, and what is not known as such.
+// TestMetricsTellWhatIsKnown: each value has its own metric, and unknown values are reported as unknown.
 func TestMetricsTellWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), memberState())
@@ -74,11 +74,11 @@ func TestMetricsTellWhatIsKnown(t *testing.T) {
 	a.mu.Unlock()
 	silent := scrape(t, a)
 	if _, told := silent[`disk_used_bytes{kind="data"}`]; told || silent["disk_size_bytes"] != "0" || silent["memory_used_bytes"] != "0" || silent["open_files_limit"] != "0" {
-		t.Errorf("of a member whose storage hangs and whose mysqld does not answer it says %v", silent)
+		t.Errorf("for a member whose storage hangs and whose mysqld does not answer the metrics are %v", silent)
 	}
 }
 
-// TestMetricsAreDocumented: every name stands in the users' table, whole or as the rest of one before it.
+// TestMetricsAreDocumented: the users' table has every name, whole or as the end of a name after an earlier one.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/clusters.md")
@@ -93,12 +93,12 @@ func TestMetricsAreDocumented(t *testing.T) {
 		name, _, _ = strings.Cut(name, "{")
 		whole, rest := "`"+prefix+name, "`…_"+name+"`"
 		if !strings.Contains(table, whole+"`") && !strings.Contains(table, whole+"{") && !strings.Contains(table, rest) {
-			t.Errorf("docs/clusters.md does not tell of %s%s", prefix, name)
+			t.Errorf("docs/clusters.md does not mention %s%s", prefix, name)
 		}
 	}
 	for _, kind := range fileKinds() {
 		if !strings.Contains(table, "`"+string(kind)+"`") {
-			t.Errorf("docs/clusters.md does not tell of files of the kind %s", kind)
+			t.Errorf("docs/clusters.md does not mention files of the kind %s", kind)
 		}
 	}
 }

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// OperatorLife is how long a certificate of OperatorTLS is good for. Whoever keeps one makes it anew long before.
+	// OperatorLife is how long a certificate of OperatorTLS is valid. A caller that keeps one must renew it long before.
 	OperatorLife = 24 * time.Hour
-	// operatorSkew is how far the clocks of two machines may be apart.
+	// operatorSkew is how much the clocks of two machines may differ.
 	operatorSkew = time.Hour
 )
 
-// OperatorTLS is how the operator connects to the agents and transfers of the cluster whose CAs these are. It trusts those alone. It has a
-// certificate of each CA that can sign, in the operator's memory only, and shows the one that the other side says it trusts.
+// OperatorTLS returns how the operator connects to the agents and transfers of the cluster with these CAs. The operator trusts only these
+// CAs. It has a certificate of each CA that can sign, only in its memory, and presents the one that the other side trusts.
 func OperatorTLS(authorities Authorities, now time.Time) (*tls.Config, error) {
 	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	for _, one := range authorities {

@@ -2,7 +2,7 @@ package agent
 
 import "path"
 
-// Where things are in a member's Pod. The volume is the only place that outlives it.
+// Paths in a member's Pod. Only the volume outlives the Pod.
 const (
 	VolumeDir   = "/var/lib/mysql-operator"
 	RunDir      = "/run/mysql-operator"
@@ -16,11 +16,11 @@ const (
 
 	// Port is where the agent listens, for probes, metrics and the operator.
 	Port = 9443
-	// OperatorName is the common name of the certificate that the operator shows.
+	// OperatorName is the common name of the operator's client certificate.
 	OperatorName = "mysql-operator"
 )
 
-// Layout is where one member's files are. Tests use another root than a Pod.
+// Layout is where one member's files are. Tests use other folders than a Pod.
 type Layout struct{ Volume, Run, Temp, TLS, Accounts, Root string }
 
 // PodLayout is the layout inside a Pod.
@@ -28,10 +28,10 @@ func PodLayout() Layout {
 	return Layout{Volume: VolumeDir, Run: RunDir, Temp: TempDir, TLS: TLSDir, Accounts: AccountsDir, Root: RootDir}
 }
 
-// DataDir is a folder of its own in the volume: the volume's root may hold lost+found, and our own state must outlive CLONE.
+// DataDir is a separate folder in the volume: the volume's root may contain lost+found, and the agent's state must survive CLONE.
 func (l Layout) DataDir() string { return path.Join(l.Volume, "data") }
 
-// RestoringDir is where a backup is restored to before it takes the data directory's place.
+// RestoringDir is the folder to which a backup is restored before it becomes the data directory.
 func (l Layout) RestoringDir() string    { return path.Join(l.Volume, "data.restoring") }
 func (l Layout) stateFile() string       { return path.Join(l.Volume, "member.json") }
 func (l Layout) ballast() string         { return path.Join(l.Volume, "member.ballast") }
@@ -46,7 +46,7 @@ func (l Layout) keyFile() string         { return path.Join(l.TLS, "tls.key") }
 func (l Layout) rootPassword() string    { return path.Join(l.Root, PasswordKey) }
 func (l Layout) account(u string) string { return path.Join(l.Accounts, u) }
 
-// ServerConfigPath and InitConfigPath are what the Pod's containers start mysqld with.
+// ServerConfigPath and InitConfigPath are the configuration files with which the Pod's containers start mysqld.
 const (
 	ServerConfigPath = RunDir + "/my.cnf"
 	InitConfigPath   = RunDir + "/initialize.cnf"

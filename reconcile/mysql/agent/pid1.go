@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// ProgramDir is where the mysqld container has a program of the operator's image.
+	// ProgramDir is the folder in the mysqld container that has a program of the operator's image.
 	ProgramDir = "/opt/mysql-operator"
-	// PID1Path is that program: it starts mysqld, and passes on signals that a process 1 would not get.
+	// PID1Path is that program. It starts mysqld, and passes on signals that a process 1 would not get.
 	PID1Path    = ProgramDir + "/" + pid1Program
 	pid1Program = "mysql-operator-pid1"
 )
 
-// InstallPID1 copies mysql-operator-pid1 into a folder that the mysqld container mounts. The operator's image has it beside this program.
+// InstallPID1 copies mysql-operator-pid1 into a folder that the mysqld container mounts. In the operator's image it is in the same folder
+// as this program.
 func InstallPID1(folder string) error {
 	self, err := os.Executable()
 	if err != nil {

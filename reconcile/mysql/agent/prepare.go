@@ -15,26 +15,26 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// Identity is who a member is.
+// Identity is a member's identity and settings.
 type Identity struct {
 	// Pod is the Pod's name, Host its stable DNS name.
 	Pod, Host string
 	// Ordinal is the Pod's number in its StatefulSet.
 	Ordinal int
-	// Settings are those of mysqld that all members share, as a my.cnf. They come with the Pod: whoever may write ConfigMaps only cannot
-	// change them.
+	// Settings are mysqld's settings that all members share, as a my.cnf. They come with the Pod, so that a user who may write only
+	// ConfigMaps cannot change them.
 	Settings string
-	// Given is what mysqld has; Settings win over what follows from it.
+	// Given is mysqld's memory and CPU. Settings override the sizes that follow from it.
 	Given sizing.Given
-	// RootAbsent says that nobody looks after root@'%', once there is data.
+	// RootAbsent reports whether the agent leaves root@'%' alone once there is data.
 	RootAbsent bool
-	// Tell takes what a person should know though the member starts; nil for nobody.
+	// Tell receives messages that a user should see although the member starts; nil discards them.
 	Tell io.Writer
 }
 
-// Prepare is the first init container's work: it leaves configuration files in the run folder with which the second one, plain
-// mysqld, either makes a data directory or, where there is one, only validates the configuration. No shell and no script are
-// needed of the MySQL image.
+// Prepare is the work of the first init container. It writes configuration files into the run folder. With them the second init container,
+// plain mysqld, creates a data directory, or only validates the configuration if there is one. The MySQL image needs no shell and no script
+// for this.
 func Prepare(layout Layout, who Identity) error {
 	if who.Settings == "" {
 		return errors.New("the Pod has no settings of the cluster: this subcommand runs inside the Pods of a MySQLCluster only")
@@ -73,11 +73,11 @@ func Prepare(layout Layout, who Identity) error {
 	return nil
 }
 
-// OwnPlugins is how many plugins the settings of every cluster load, without those of its user's.
+// OwnPlugins is how many plugins the settings of every cluster load, without the user's plugins.
 const OwnPlugins = 3
 
-// forNewData are the settings with which mysqld makes a data directory. It loads no plugins for that, so that it does not know their
-// settings: where the cluster has plugins of its user's, what it does not know is no error.
+// forNewData returns the settings with which mysqld creates a data directory. It loads no plugins for that, so it does not know their
+// settings. If the cluster has the user's plugins, unknown settings must not be errors.
 func forNewData(settings string) string {
 	if strings.Count(settings, "\nplugin_load_add = ") <= OwnPlugins {
 		return settings
@@ -109,8 +109,8 @@ func memberSettings(layout Layout, who Identity, serverID uint32) string {
 	return strings.Join(lines, "\n")
 }
 
-// prepareData decides whether a data directory has to be made. What mysqld --initialize left unfinished, and nobody ever used, is
-// made anew; anything else is kept as it is.
+// prepareData decides whether mysqld must create a data directory. It removes one that mysqld --initialize left unfinished and no cluster
+// has used. It keeps anything else.
 func prepareData(layout Layout) (newData bool, err error) {
 	kept, found, err := loadState(layout.stateFile())
 	if err != nil {
@@ -134,18 +134,18 @@ func prepareData(layout Layout) (newData bool, err error) {
 	case exists:
 		return false, nil
 	case kept.Data == replication.OriginMember:
-		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or delete member.json as well to begin with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
+		return false, fmt.Errorf("the volume's %s says that this member has data, but %s is empty: restore the volume, or also delete member.json to start with an empty member", filepath.Base(layout.stateFile()), layout.DataDir())
 	}
 	return true, saveAtStart(layout, state{Data: replication.OriginInitializing})
 }
 
-// refuseUnfinished keeps a volume on which a backup was to be restored from being taken for an empty one.
+// refuseUnfinished returns an error if the volume has an unfinished restore, so that it does not count as empty.
 func refuseUnfinished(layout Layout, exists bool) error {
 	restoring, err := hasEntries(layout.RestoringDir())
 	if err != nil || !restoring || exists {
 		return err
 	}
-	return errors.New("the volume holds a restore that was not finished, and no data: an empty database is not put in its place; apply the cluster with the backup to restore from again, or delete the volume's claim to begin empty")
+	return errors.New("the volume holds a restore that was not finished, and no data: mysqld does not start with an empty database instead; apply the cluster with the backup to restore from again, or delete the volume's claim to start with an empty database")
 }
 
 func hasEntries(folder string) (bool, error) {
@@ -154,13 +154,13 @@ func hasEntries(folder string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look into the data directory: %w", err)
+		return false, fmt.Errorf("read the data directory: %w", err)
 	}
 	return len(entries) > 0, nil
 }
 
-// prepareBootstrap writes what mysqld does at its first start. Restored data that no member has used has no replicas yet, which would lack
-// what is done there.
+// prepareBootstrap writes what mysqld runs at its first start. Restored data that no member has used has no replicas yet, which would miss
+// these changes.
 func prepareBootstrap(layout Layout, newData, rootAbsent bool) error {
 	kept, _, err := loadState(layout.stateFile())
 	if err != nil {
@@ -201,7 +201,7 @@ func (l Layout) readAccount(user string) (mysqld.Account, error) {
 	return mysqld.Account{User: user, Password: string(password)}, nil
 }
 
-// readRootPassword takes the Secret's value as it is, but for one line break at its end, which files and heredocs leave there.
+// readRootPassword returns the Secret's value without one line break at its end, which files and heredocs leave there.
 func (l Layout) readRootPassword() (string, error) {
 	content, err := os.ReadFile(l.rootPassword())
 	if err != nil {
@@ -209,12 +209,12 @@ func (l Layout) readRootPassword() (string, error) {
 	}
 	password := RootPassword(content)
 	if password == "" {
-		return "", fmt.Errorf("the root password in the cluster's Secret is empty")
+		return "", fmt.Errorf("the root password in the cluster's Secret is empty: set one")
 	}
 	return password, nil
 }
 
-// RootPassword is the password that a Secret's value stands for.
+// RootPassword returns the password in a Secret's value.
 func RootPassword(value []byte) string {
 	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
 }

@@ -31,17 +31,17 @@ func TestPrepareDecidesWhetherDataIsMade(t *testing.T) {
 	tests := map[string]struct {
 		data bool
 		kept *state
-		// initialize says that mysqld shall make a data directory; keeps that what was there is still there.
+		// initialize reports whether mysqld must create a data directory, keeps whether the former data must still be there.
 		initialize, keeps bool
 		want              replication.Origin
 	}{
-		"an empty volume is initialised":                                  {initialize: true, want: replication.OriginInitializing},
-		"an initialisation that broke off is begun anew":                  {data: true, kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
-		"one that broke off before it made anything, too":                 {kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
-		"a member's data is kept":                                         {data: true, kept: &state{Data: replication.OriginMember, Held: held}, keeps: true, want: replication.OriginMember},
-		"new data that nobody used is kept":                               {data: true, kept: &state{Data: replication.OriginFresh}, keeps: true, want: replication.OriginFresh},
-		"data that was new and is gone is made anew":                      {kept: &state{Data: replication.OriginFresh}, initialize: true, want: replication.OriginInitializing},
-		"data of which nothing is known is taken for somebody's and kept": {data: true, keeps: true, want: replication.OriginMember},
+		"an empty volume is initialised":                        {initialize: true, want: replication.OriginInitializing},
+		"an interrupted initialization is started again":        {data: true, kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
+		"also one that was interrupted before it made anything": {kept: &state{Data: replication.OriginInitializing}, initialize: true, want: replication.OriginInitializing},
+		"a member's data is kept":                               {data: true, kept: &state{Data: replication.OriginMember, Held: held}, keeps: true, want: replication.OriginMember},
+		"new data that no client used is kept":                  {data: true, kept: &state{Data: replication.OriginFresh}, keeps: true, want: replication.OriginFresh},
+		"new data that is gone is created again":                {kept: &state{Data: replication.OriginFresh}, initialize: true, want: replication.OriginInitializing},
+		"data without a member.json is kept as a member's":      {data: true, keeps: true, want: replication.OriginMember},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPrepareDecidesWhetherDataIsMade(t *testing.T) {
 			}
 			kept := stateOf(t, layout)
 			if kept.Data != test.want || test.kept != nil && !kept.Held.Equal(test.kept.Held) {
-				t.Errorf("the state is %+v, want the data %s and the record as it was", kept, test.want)
+				t.Errorf("the state is %+v, want the data %s and the former record", kept, test.want)
 			}
 			if got := strings.Contains(read(t, layout.initConfig()), "initialize_insecure"); got != test.initialize {
 				t.Errorf("mysqld initialises: %t, want %t", got, test.initialize)
@@ -87,10 +87,10 @@ func TestPrepareRefusesAMemberWithoutItsData(t *testing.T) {
 	}
 	err := Prepare(layout, who())
 	if err == nil || !strings.Contains(err.Error(), "member.json") || !strings.Contains(err.Error(), "restore the volume") {
-		t.Fatalf("got %v, want the remedy", err)
+		t.Fatalf("got %v, want an error that says what to do", err)
 	}
 	if _, err := os.Stat(layout.initConfig()); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("mysqld could be started all the same")
+		t.Error("mysqld could still be started")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestPrepareRefusesADamagedState(t *testing.T) {
 		t.Fatalf("got %v, want an error that names the file", err)
 	}
 	if _, err := os.Stat(filepath.Join(layout.DataDir(), "ibdata1")); err != nil {
-		t.Errorf("data was touched on a state that could not be read: %v", err)
+		t.Errorf("the data was changed although the state could not be read: %v", err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestPrepareWritesSettingsInOrder(t *testing.T) {
 	for _, setting := range order {
 		next := strings.Index(settings, setting+"\n")
 		if next <= at {
-			t.Fatalf("%q is not there, or before what it has to override:\n%s", setting, settings)
+			t.Fatalf("%q is missing, or before the setting that it must override:\n%s", setting, settings)
 		}
 		at = next
 	}
@@ -127,10 +127,10 @@ func TestPrepareWritesSettingsInOrder(t *testing.T) {
 		t.Errorf("the server would not serve:\n%s", settings)
 	}
 	if strings.Contains(read(t, layout.initConfig()), "init_file") {
-		t.Error("accounts would be made in a server that only initialises")
+		t.Error("accounts would be created in a server that only initializes")
 	}
 	if info, err := os.Stat(layout.passwordsFile()); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the passwords in force: %v %v, want a file for the member alone", info, err)
+		t.Errorf("the file of current passwords: %v %v, want a file that only the member can read", info, err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestPrepareNamesWhatIsMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := Prepare(layout, who()); err == nil || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want it to speak of %q", err, test.says)
+				t.Errorf("got %v, want an error about %q", err, test.says)
 			}
 		})
 	}
@@ -166,7 +166,7 @@ func TestPrepareRefusesToGuessSettings(t *testing.T) {
 		t.Errorf("got %v, want an error about the settings", err)
 	}
 	if _, err := os.Stat(layout.stateFile()); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the volume was touched all the same")
+		t.Error("the volume was still changed")
 	}
 }
 

@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// ProbeSettings is the file with the settings to check, in the same folder.
+// ProbeSettings is the name of the file with the settings to check, in the program's folder.
 const ProbeSettings = "my.cnf"
 
-// probeTimeout bounds asking mysqld, which takes a tenth of a second.
+// probeTimeout bounds the calls of mysqld, which take a tenth of a second.
 const probeTimeout = time.Minute
 
 // InstallProbe puts this program, and settings to check if there are any, into a folder, for a container of a MySQL image to run it there
-// (ProbeCommand): nothing is asked of such an image but mysqld, which tells its version on its standard output only, and no container can
-// read another one's. The container of the MySQL image mounts the folder read-only.
+// (ProbeCommand). That image needs nothing but mysqld. mysqld prints its version only on its standard output, which no other container can
+// read. The container of the MySQL image mounts the folder read-only.
 func InstallProbe(folder, settings string) error {
 	if err := copyProgram("/proc/self/exe", filepath.Join(folder, Program)); err != nil {
 		return fmt.Errorf("install the program that asks a MySQL image for its version: %w", err)
@@ -57,8 +57,8 @@ func copyProgram(from, to string) (err error) {
 	return err
 }
 
-// ProbeCommand is what a container of a MySQL image runs to report its version, which ReadVersion reads. With settings, a file, it reports
-// as well whether mysqld takes them; ReadAnswer reads that.
+// ProbeCommand returns the command with which a container of a MySQL image reports its version, which ReadVersion reads. With settings, a
+// file, it also reports whether mysqld accepts them, which ReadAnswer reads.
 func ProbeCommand(folder, report, settings string) []string {
 	command := []string{path.Join(folder, Program), CommandVersion, "--report", report}
 	if settings != "" {
@@ -67,8 +67,8 @@ func ProbeCommand(folder, report, settings string) []string {
 	return command
 }
 
-// Probe asks mysqld for its version, and with settings whether it takes them, and writes the answer to the report, alone. It runs in a
-// container of somebody else's image: whatever it may do there, the image may do as well.
+// Probe asks mysqld for its version, and with settings whether it accepts them, and writes only the answer to the report. It runs in a
+// container of a user's image, and can do no more there than the image itself.
 func Probe(ctx context.Context, report, settings string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -93,12 +93,12 @@ func askMysqld(ctx context.Context, arguments ...string) (said, failed []byte, e
 	out, problems := &head{}, &head{}
 	command := exec.CommandContext(ctx, "mysqld", arguments...) //nolint:gosec // the arguments are ours
 	command.Stdout, command.Stderr = out, problems
-	command.WaitDelay = time.Second // a program that mysqld started may hold its output open
+	command.WaitDelay = time.Second // a program that mysqld started may keep its output open
 	err = command.Run()
 	return out.text, problems.text, err
 }
 
-// head keeps the beginning of what is written to it.
+// head keeps the beginning of the text that is written to it.
 type head struct{ text []byte }
 
 func (h *head) Write(text []byte) (int, error) {
@@ -107,15 +107,15 @@ func (h *head) Write(text []byte) (int, error) {
 }
 
 const (
-	// longestReport is how many bytes of a report are read, longestOutput how many of what mysqld says.
+	// longestReport is how many bytes of a report are read, longestOutput how many of mysqld's output.
 	longestReport = 256
 	longestOutput = 16 << 10
-	// versionPattern is how MySQL and its distributions number their releases: 9.7.4, 8.0.43-34, 9.7.4-2.
+	// versionPattern matches versions of MySQL and its distributions: 9.7.4, 8.0.43-34, 9.7.4-2.
 	versionPattern = `\d{1,4}\.\d{1,4}\.\d{1,4}(?:[-+~._][0-9A-Za-z][-+~._0-9A-Za-z]{0,63})?`
 )
 
-// ReadVersion reads a report that a container of somebody else's image has left. Anything but one version is refused, and nothing of it is
-// repeated: what it holds is unknown.
+// ReadVersion reads a report from a container of a user's image, which the operator does not trust. It rejects anything but one version,
+// and repeats nothing of it.
 func ReadVersion(report string) (version string, ok bool) {
 	if len(report) > longestReport || !regexp.MustCompile(`^`+versionPattern+`$`).MatchString(report) {
 		return "", false
@@ -128,14 +128,14 @@ func ReadVersion(report string) (version string, ok bool) {
 func versionIn(told []byte) (string, error) {
 	found := regexp.MustCompile(`\bVer (` + versionPattern + `) for `).FindSubmatch(told)
 	if found == nil {
-		return "", fmt.Errorf("learn the MySQL image's version: its mysqld says %.256q", bytes.TrimSpace(told))
+		return "", fmt.Errorf("read the MySQL image's version: its mysqld prints %.256q", bytes.TrimSpace(told))
 	}
 	return string(found[1]), nil
 }
 
-// CanStart says why an image's mysqld cannot start on a copy of another server's data; nil if it can. A copy made while its server ran has
-// to be recovered from its redo log, which MySQL does with a release of the same series only (manual, "Upgrade Paths"), and a later patch
-// of a series may write what an earlier one does not know.
+// CanStart returns why an image's mysqld cannot start on a copy of another server's data; nil if it can. A copy of a running server must be
+// recovered from its redo log, which MySQL supports only with a release of the same series (manual, "Upgrade Paths"). A later patch release
+// may write what an earlier one cannot read.
 func CanStart(image, data string) error {
 	have, err := parseVersion(image)
 	if err != nil {
@@ -146,23 +146,23 @@ func CanStart(image, data string) error {
 		return fmt.Errorf("compare the backup's version: %w", err)
 	}
 	if have[0] != need[0] || have[1] != need[1] {
-		return fmt.Errorf("the backup is of MySQL %s and the image has %s: a backup is started by its own series, so take an image of %d.%d first and change spec.image when the cluster is Ready", data, image, need[0], need[1])
+		return fmt.Errorf("the backup is of MySQL %s and the image has %s: only an image of the same series can start a backup; use an image of %d.%d first, and change spec.image when the cluster is Ready", data, image, need[0], need[1])
 	}
 	if have[2] < need[2] {
-		return fmt.Errorf("the backup is of MySQL %s and the image has %s, which is older: take an image of at least %d.%d.%d", data, image, need[0], need[1], need[2])
+		return fmt.Errorf("the backup is of MySQL %s and the image has %s, which is older: use an image of at least %d.%d.%d", data, image, need[0], need[1], need[2])
 	}
 	return nil
 }
 
-// IsOlderSeries says whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading
-// MySQL"). It is false where that is not known.
+// IsOlderSeries reports whether a release of MySQL is of an older series than another, whose data it cannot open (manual, "Downgrading
+// MySQL"). It returns false if either is unknown.
 func IsOlderSeries(version, than string) bool {
 	one, err := parseVersion(version)
 	other, failed := parseVersion(than)
 	return err == nil && failed == nil && (one[0] < other[0] || one[0] == other[0] && one[1] < other[1])
 }
 
-// parseVersion reads the numbers that a version begins with, such as 8.4.6 of 8.4.6-log.
+// parseVersion reads the numbers at the start of a version, such as 8.4.6 of 8.4.6-log.
 func parseVersion(text string) ([3]int, error) {
 	var numbers [3]int
 	rest := text
@@ -170,7 +170,7 @@ func parseVersion(text string) ([3]int, error) {
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 		number, err := strconv.Atoi(rest[:digits])
 		if err != nil {
-			return numbers, fmt.Errorf("%q is no version of MySQL", text)
+			return numbers, fmt.Errorf("%q is not a version of MySQL", text)
 		}
 		numbers[i], rest = number, strings.TrimPrefix(rest[digits:], ".")
 	}

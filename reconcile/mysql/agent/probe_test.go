@@ -33,7 +33,7 @@ func TestVersionsThatImagesTell(t *testing.T) {
 	}
 }
 
-// TestAReportIsAVersionOrNothing: whoever makes the image decides what is in the report, and may know of files that others must not read.
+// TestAReportIsAVersionOrNothing: the author of the image decides what is in the report, and may know files that others must not read.
 func TestAReportIsAVersionOrNothing(t *testing.T) {
 	t.Parallel()
 	for _, report := range []string{
@@ -41,12 +41,12 @@ func TestAReportIsAVersionOrNothing(t *testing.T) {
 		"99999.7.4", strings.Repeat("9", 1<<20), `{"reason":"Completed"}`, "9.7.4-<b>", "9.7.4-é",
 	} {
 		if version, ok := ReadVersion(report); ok || version != "" {
-			t.Errorf("%.40q is taken for version %.40q", report, version)
+			t.Errorf("%.40q is accepted as version %.40q", report, version)
 		}
 	}
 }
 
-// mysqldThat is a program by that name, the first one to be found.
+// mysqldThat puts a program named mysqld first in PATH.
 func mysqldThat(t *testing.T, script string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -110,8 +110,8 @@ func TestCanStart(t *testing.T) {
 		"an earlier patch":            {"8.4.9", "8.4.10", "at least 8.4.10"},
 		"a later series":              {"9.7.4", "8.4.6", "image of 8.4 first"},
 		"an earlier series":           {"8.4.6", "9.7.4", "image of 9.7 first"},
-		"what is no version":          {"latest", "9.7.4", "no version"},
-		"a backup that does not tell": {"9.7.4", "", "the backup's version"},
+		"a name instead of a version": {"latest", "9.7.4", "not a version"},
+		"a backup without a version":  {"9.7.4", "", "the backup's version"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// purgeEvery is how often the agent purges binary logs while there is too little room. One row that is updated for ever can write a
-	// gigabyte in ten seconds.
+	// purgeEvery is how often the agent purges binary logs while there is too little free space. Updates of one row can write a gigabyte in
+	// ten seconds.
 	purgeEvery = time.Second
-	// keptFiles is how many binary logs stay on a full volume beside the one in use, as long as some room is left.
+	// keptFiles is how many binary logs stay on a full volume in addition to the one in use, if some space is left.
 	keptFiles = 2
-	// maxIndex is how many bytes of the list of binary logs are read.
+	// maxIndex is how many bytes of the index of binary logs are read.
 	maxIndex = 4 << 20
 )
 
-// keptLogs is what stays of the binary logs beside the one in use: so many bytes, that one among them, and so many files.
+// keptLogs is what stays of the binary logs: at least that many bytes, which include the log in use, and that many files in addition to it.
 type keptLogs struct {
 	bytes int64
 	files int
 }
 
-// keptBinaryLogs returns what stays when the volume has too little room. false means that none may go: a member that is not connected may
-// need them. On a full volume that counts no more: it gets a copy instead.
+// keptBinaryLogs returns what stays when the volume has too little free space. If some is false, the agent must not purge, because a member
+// that is not connected may need the logs. On a full volume that no longer counts: such a member gets a copy instead.
 func keptBinaryLogs(disk replication.Disk, everybodyReceives bool) (kept keptLogs, some bool) {
 	switch disk.Level {
 	case replication.DiskFull:
@@ -47,7 +47,7 @@ func keptBinaryLogs(disk replication.Disk, everybodyReceives bool) (kept keptLog
 	return keptLogs{}, false
 }
 
-// oldestKept names the oldest binary log to keep; empty where all stay.
+// oldestKept returns the oldest binary log to keep; empty if all stay.
 func oldestKept(logs []mysqld.BinaryLog, kept keptLogs) string {
 	var bytes int64
 	for i := len(logs) - 1; i > 0; i-- {
@@ -59,9 +59,9 @@ func oldestKept(logs []mysqld.BinaryLog, kept keptLogs) string {
 	return ""
 }
 
-// everybodyReceives reports whether all other members are connected to this one, as far as it can be one that they follow: of those that
-// shall be, so many receive. An operator that does not say how many shall be means those that the record counts on, which acknowledge.
-// mysqld itself keeps what a connected replica still needs (manual, "PURGE BINARY LOGS Statement").
+// everybodyReceives reports whether all other members are connected to this one, if it can be their source: it compares the connected
+// receivers with the number of members. An operator that does not send that number means the in-sync members of the record, which
+// acknowledge. mysqld itself keeps the logs that a connected replica still needs (manual, "PURGE BINARY LOGS Statement").
 func everybodyReceives(assignment *replication.Assignment, receivers, ackClients int) bool {
 	switch {
 	case assignment == nil:
@@ -74,8 +74,8 @@ func everybodyReceives(assignment *replication.Assignment, receivers, ackClients
 	return ackClients >= len(assignment.Record.InSync)-1
 }
 
-// maintainDisk purges binary logs while the volume has too little room. One purge is under way at most: mysqld may hold it up until there
-// is room.
+// maintainDisk purges binary logs while the volume has too little free space. At most one purge runs, because mysqld may block it until
+// there is space.
 func (a *Agent) maintainDisk(ctx context.Context, ackClients int) {
 	select {
 	case err := <-a.purging:
@@ -99,10 +99,10 @@ func (a *Agent) maintainDisk(ctx context.Context, ackClients int) {
 	go func() { ended <- a.purge(ctx, local, kept) }()
 }
 
-// everybodyReceives asks mysqld where it matters.
+// everybodyReceives counts the receivers in mysqld, unless the volume is full.
 func (a *Agent) everybodyReceives(ctx context.Context, disk replication.Disk, assignment *replication.Assignment, ackClients int) bool {
 	if disk.Level == replication.DiskFull {
-		return false // and does not matter
+		return false // keptBinaryLogs ignores it on a full volume
 	}
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -120,7 +120,8 @@ func (a *Agent) tellPurge(err error) {
 	}
 }
 
-// purge runs beside the loop. Which logs there are it reads from the volume: mysqld gives no answer while it waits for room to write one.
+// purge runs concurrently with the loop. It lists the logs on the volume, because mysqld gives no answer while it waits for space to write
+// one.
 func (a *Agent) purge(ctx context.Context, local *mysqld.Server, kept keptLogs) error {
 	logs, err := a.layout.binaryLogs()
 	if err != nil {
@@ -130,11 +131,11 @@ func (a *Agent) purge(ctx context.Context, local *mysqld.Server, kept keptLogs) 
 	if oldest == "" {
 		return nil
 	}
-	a.log.Info("purges binary logs, because the volume fills up", "before", oldest)
+	a.log.Info("purging binary logs, because the volume fills up", "before", oldest)
 	return local.PurgeBinaryLogs(ctx, oldest)
 }
 
-// binaryLogs lists the files of the binary log, oldest first, as mysqld's index has them. One that is gone has no size.
+// binaryLogs lists the files of the binary log in mysqld's index, oldest first. A file that is gone has size 0.
 func (l Layout) binaryLogs() ([]mysqld.BinaryLog, error) {
 	index, err := readRegular(filepath.Join(l.DataDir(), binaryLog+".index"), maxIndex)
 	if err != nil {
@@ -159,5 +160,5 @@ func (l Layout) binaryLogs() ([]mysqld.BinaryLog, error) {
 	return logs, nil
 }
 
-// binaryLog is what files of the binary log are called (log_bin).
+// binaryLog begins the names of the binary log's files (log_bin).
 const binaryLog = "binlog"

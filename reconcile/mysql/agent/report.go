@@ -10,7 +10,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// reportKept copies what is kept on the volume into the report; the caller holds the lock or is alone.
+// reportKept copies the state on the volume into the report. The caller must hold the lock or be the only user of the agent.
 func (a *Agent) reportKept() {
 	a.status.Origin, a.status.Held, a.status.HeldRole, a.status.Last = a.kept.Data, a.kept.Held, a.kept.HeldRole, a.kept.Last
 	a.status.Lacking = nil
@@ -20,8 +20,8 @@ func (a *Agent) reportKept() {
 	}
 }
 
-// publish turns a look and a decision into the report; it says whether the state or its explanation changed. Of a step that is tried again
-// it says on why that failed.
+// publish updates the report from a look and a decision. It reports whether the state or its message changed. While a failed step is tried
+// again, the report keeps the error in its message.
 func (a *Agent) publish(observed mysqld.Observed, local replication.Local, step replication.Step, silent []string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +32,7 @@ func (a *Agent) publish(observed mysqld.Observed, local replication.Local, step 
 	}
 	status, server := &a.status, observed.Server
 	if a.assignment == nil && a.refused != "" {
-		// Operators of all releases show this, also one that does not know why it is refused.
+		// Operators of all releases show this message, also an operator that does not know why the agent refuses it.
 		step.Message += "; " + a.refused
 	}
 	changed := status.State != step.State || a.said != step.Message
@@ -64,14 +64,14 @@ func (a *Agent) acksShort(now time.Time, observed mysqld.Observed) int {
 	return int(now.Sub(a.shortSince).Seconds())
 }
 
-// begins takes back what was said of the last try of a step.
+// begins removes the error of the last attempt of a step from the message.
 func (a *Agent) begins() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status.Message = a.said
 }
 
-// ended reports how a step ended. Where it failed the next turn decides anew.
+// ended reports how a step ended. After a failure the next turn decides again.
 func (a *Agent) ended(step replication.Step, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,22 +10,22 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// A backup is restored beside the place of the data directory, in data.restoring, and takes that place in two steps, after everything in it
-// is checked and flushed: member.json says what is about to be there, then the folder is renamed. Whatever is killed in between, the
-// volume holds no data directory, or a whole one, and tells which.
+// A backup is restored into data.restoring, next to the data directory. When every file is checked and flushed, it becomes the data
+// directory in two steps: member.json records what will be there, then the folder is renamed. If the restore is killed in between, the
+// volume has no data directory or a complete one, and LookAtVolume distinguishes the two.
 
-// RestoredFrom says which backup a member's data came from.
+// RestoredFrom identifies the backup that a member's data came from.
 type RestoredFrom struct {
-	// UID is that of the MySQLBackupInstance, Checksum that of the backup's manifest, URL where it was.
+	// UID is the UID of the MySQLBackupInstance, Checksum the checksum of the backup's manifest, URL the backup's address.
 	UID      string `json:"uid,omitempty"`
 	Checksum string `json:"checksum,omitempty"`
 	URL      string `json:"url,omitempty"`
-	// Version is that of the server whose data it is; empty where an agent kept it that did not know the field.
+	// Version is the MySQL version of the data; empty if an agent stored this that did not know the field.
 	Version string `json:"version,omitempty"`
 }
 
-// Is says whether both are the same backup, as far as is known of them: a checksum is certain, the instance's identity is next, and of a
-// folder it is taken for granted that it holds one backup only, ever.
+// Is reports whether both are the same backup, by the best identity that both have: the checksum, then the instance's UID, then the URL. A
+// folder is assumed to hold only one backup, ever.
 func (f RestoredFrom) Is(other RestoredFrom) bool {
 	for _, pair := range [][2]string{{f.Checksum, other.Checksum}, {f.UID, other.UID}, {f.URL, other.URL}} {
 		if pair[0] != "" && pair[1] != "" {
@@ -35,40 +35,41 @@ func (f RestoredFrom) Is(other RestoredFrom) bool {
 	return false
 }
 
-// Contents is what a member's volume holds, in one word.
+// Contents is the kind of contents of a member's volume.
 type Contents string
 
 const (
-	// VolumeEmpty: nothing that anybody could miss.
+	// VolumeEmpty: the volume has nothing that a user could miss.
 	VolumeEmpty Contents = "Empty"
-	// VolumeUnfinished: a restore that broke off; it may be thrown away.
+	// VolumeUnfinished: an interrupted restore, which may be deleted.
 	VolumeUnfinished Contents = "Unfinished"
-	// VolumeStaged: a whole restored data directory that has not taken its place yet.
+	// VolumeStaged: a complete restored data directory that has not been renamed yet.
 	VolumeStaged Contents = "Staged"
-	// VolumeRestored: a data directory that began as a restored backup, whatever was written since.
+	// VolumeRestored: a data directory that began as a restored backup, even if clients have written since.
 	VolumeRestored Contents = "Restored"
 	// VolumeOccupied: any other data.
 	VolumeOccupied Contents = "Occupied"
 )
 
-// Holding is what was found on a volume.
+// Holding describes what a volume holds.
 type Holding struct {
 	Contents Contents
-	// From is the backup, for Staged and Restored. Used says that a cluster has used the data since, so that it is not the backup any more.
+	// From is the backup, for Staged and Restored. Used reports whether a cluster has used the data since, so that it no longer equals the
+	// backup.
 	From RestoredFrom
 	Used bool
-	// What says it in words.
+	// What describes it for messages.
 	What string
 }
 
-// OccupiedError refuses to restore to a volume that holds data.
+// OccupiedError reports that the operator does not restore to a volume because it holds data.
 type OccupiedError struct{ What string }
 
 func (e *OccupiedError) Error() string {
-	return "the volume holds " + e.What + ", which is never overwritten"
+	return "the volume holds " + e.What + ", which the operator never overwrites"
 }
 
-// LookAtVolume tells what a member's volume holds, and changes nothing.
+// LookAtVolume returns what a member's volume holds, and changes nothing.
 func LookAtVolume(layout Layout) (Holding, error) {
 	data, err := hasEntries(layout.DataDir())
 	if err != nil {
@@ -91,11 +92,11 @@ func LookAtVolume(layout Layout) (Holding, error) {
 	return holdingNone(kept, found, restoring), nil
 }
 
-// holdingData judges a data directory by the member's state, if one was found.
+// holdingData describes a volume with a data directory, by the member's state if there is one.
 func holdingData(kept state, found bool) Holding {
 	switch {
 	case !found:
-		return Holding{Contents: VolumeOccupied, What: "a data directory of which nothing is known"}
+		return Holding{Contents: VolumeOccupied, What: "a data directory without a member.json"}
 	case kept.RestoredFrom != nil && kept.Held.Epoch > 0:
 		what := "data that began as a restored backup (" + kept.RestoredFrom.URL + ") and that a cluster has used since" + heldBy(kept.Held)
 		return Holding{Contents: VolumeRestored, From: *kept.RestoredFrom, Used: true, What: what}
@@ -107,13 +108,13 @@ func holdingData(kept state, found bool) Holding {
 	return Holding{Contents: VolumeOccupied, What: "a data directory that mysqld made and no cluster has used"}
 }
 
-// holdingNone judges a volume without a data directory.
+// holdingNone describes a volume without a data directory.
 func holdingNone(kept state, found, restoring bool) Holding {
 	switch {
 	case kept.RestoredFrom != nil && restoring:
-		return Holding{Contents: VolumeStaged, From: *kept.RestoredFrom, What: "a restored backup that has yet to take its place (" + kept.RestoredFrom.URL + ")"}
+		return Holding{Contents: VolumeStaged, From: *kept.RestoredFrom, What: "a restored backup that is not yet in the data directory (" + kept.RestoredFrom.URL + ")"}
 	case found && kept.Data == replication.OriginMember:
-		return Holding{Contents: VolumeOccupied, What: "a member.json that tells of data, and no data"}
+		return Holding{Contents: VolumeOccupied, What: "a member.json that says that there is data, but no data"}
 	case restoring:
 		return Holding{Contents: VolumeUnfinished, What: "a restore that was not finished"}
 	}
@@ -127,8 +128,8 @@ func heldBy(record replication.Record) string {
 	return fmt.Sprintf(" (of epoch %d, with primary %s)", record.Epoch, record.Primary)
 }
 
-// BeginRestore makes the folder to restore into, removing what a former attempt left there. A volume with anything else on it is refused
-// with an *OccupiedError.
+// BeginRestore creates the folder to restore into, and removes what a former attempt left there. If the volume has anything else, it
+// returns an *OccupiedError.
 func BeginRestore(layout Layout) (folder string, err error) {
 	found, err := LookAtVolume(layout)
 	if err != nil {
@@ -142,16 +143,16 @@ func BeginRestore(layout Layout) (folder string, err error) {
 		return "", fmt.Errorf("remove the unfinished restore: %w", err)
 	}
 	if err := os.Mkdir(folder, restoredMode); err != nil {
-		return "", fmt.Errorf("make a folder to restore into: %w", err)
+		return "", fmt.Errorf("create a folder to restore into: %w", err)
 	}
 	return folder, nil
 }
 
-// restoredMode is what mysqld --initialize gives its data directory.
+// restoredMode is the mode that mysqld --initialize gives its data directory.
 const restoredMode = 0o750
 
-// FinishRestore puts what was restored in the place of the data directory; every file in it must be complete and flushed. It also carries
-// on where it was killed, with the same backup. With any other data on the volume it refuses with an *OccupiedError.
+// FinishRestore makes the restored folder the data directory. Every file in it must be complete and flushed. If FinishRestore was killed,
+// another call with the same backup continues. If the volume has any other data, it returns an *OccupiedError.
 func FinishRestore(layout Layout, from RestoredFrom) error {
 	found, err := LookAtVolume(layout)
 	if err != nil {
@@ -179,7 +180,7 @@ func (l Layout) putInPlace(from RestoredFrom) error {
 	if err := saveState(l.stateFile(), state{Data: replication.OriginMember, RestoredFrom: &from}); err != nil {
 		return err
 	}
-	// An empty folder may stand in its place; one with anything in it is not removed.
+	// An empty data directory may exist. os.Remove does not remove one that has files.
 	if err := os.Remove(l.DataDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -16,7 +16,7 @@ func someBackup() RestoredFrom {
 	return RestoredFrom{UID: "one", Checksum: "sha256:1", URL: "s3://bucket/shop/db/nightly"}
 }
 
-// withRestoring puts the beginning of a restore on the volume.
+// withRestoring puts a begun restore on the volume.
 func withRestoring(t *testing.T, layout Layout) {
 	t.Helper()
 	if err := os.Mkdir(layout.RestoringDir(), 0o750); err != nil {
@@ -42,18 +42,18 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 		want                  Contents
 		says                  string
 	}{
-		"a new volume":                        {want: VolumeEmpty},
-		"a restore that broke off":            {restoring: true, want: VolumeUnfinished},
-		"one that had only to be renamed":     {restoring: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeStaged, says: from.URL},
-		"restored data":                       {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeRestored, says: from.URL},
-		"restored data, used for a year":      {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from, Held: held}, want: VolumeRestored, used: true, says: "has used since (of epoch 3, with primary db-1)"},
-		"a member's data":                     {data: true, kept: &state{Data: replication.OriginMember, Held: held}, want: VolumeOccupied, says: "of epoch 3, with primary db-1"},
-		"data that nobody used":               {data: true, kept: &state{Data: replication.OriginFresh}, want: VolumeOccupied, says: "no cluster has used"},
-		"data of which nothing is known":      {data: true, want: VolumeOccupied, says: "nothing is known"},
-		"data beside a restore that began":    {data: true, restoring: true, want: VolumeOccupied},
-		"an initialisation that made nothing": {kept: &state{Data: replication.OriginInitializing}, want: VolumeEmpty},
-		"a member that lost its data":         {kept: &state{Data: replication.OriginMember, Held: held}, want: VolumeOccupied, says: "member.json"},
-		"restored data that is gone":          {kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeOccupied, says: "member.json"},
+		"a new volume":                          {want: VolumeEmpty},
+		"an interrupted restore":                {restoring: true, want: VolumeUnfinished},
+		"a restore that only had to be renamed": {restoring: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeStaged, says: from.URL},
+		"restored data":                         {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeRestored, says: from.URL},
+		"restored data, used for a year":        {data: true, kept: &state{Data: replication.OriginMember, RestoredFrom: &from, Held: held}, want: VolumeRestored, used: true, says: "has used since (of epoch 3, with primary db-1)"},
+		"a member's data":                       {data: true, kept: &state{Data: replication.OriginMember, Held: held}, want: VolumeOccupied, says: "of epoch 3, with primary db-1"},
+		"data that no client used":              {data: true, kept: &state{Data: replication.OriginFresh}, want: VolumeOccupied, says: "no cluster has used"},
+		"data without a member.json":            {data: true, want: VolumeOccupied, says: "without a member.json"},
+		"data next to a begun restore":          {data: true, restoring: true, want: VolumeOccupied},
+		"an initialisation that made nothing":   {kept: &state{Data: replication.OriginInitializing}, want: VolumeEmpty},
+		"a member that lost its data":           {kept: &state{Data: replication.OriginMember, Held: held}, want: VolumeOccupied, says: "member.json"},
+		"restored data that is gone":            {kept: &state{Data: replication.OriginMember, RestoredFrom: &from}, want: VolumeOccupied, says: "member.json"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,13 +70,13 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 			}
 			found, err := LookAtVolume(layout)
 			if err != nil || found.Contents != test.want || !strings.Contains(found.What, test.says) {
-				t.Fatalf("found %+v (%v), want %s, with a word of %q", found, err, test.want, test.says)
+				t.Fatalf("found %+v (%v), want %s, with the text %q", found, err, test.want, test.says)
 			}
 			if found.Used != test.used {
-				t.Errorf("it was used: %t", found.Used)
+				t.Errorf("the data was used: %t", found.Used)
 			}
 			if wasRestored := found.Contents == VolumeStaged || found.Contents == VolumeRestored; wasRestored != (found.From == from) {
-				t.Errorf("it is from %+v", found.From)
+				t.Errorf("the data is from %+v", found.From)
 			}
 			_, err = BeginRestore(layout)
 			var occupied *OccupiedError
@@ -84,7 +84,7 @@ func TestLookAtVolumeTellsWhatThereIsToLose(t *testing.T) {
 				t.Errorf("a restore begins: %v", err)
 			}
 			if _, err := os.Stat(filepath.Join(layout.DataDir(), "ibdata1")); test.data && err != nil {
-				t.Errorf("what was there was touched: %v", err)
+				t.Errorf("the former contents were changed: %v", err)
 			}
 		})
 	}
@@ -136,10 +136,10 @@ func TestARestoreTakesItsPlaceInStepsThatCanBeRepeated(t *testing.T) {
 				t.Errorf("the data is %q", got)
 			}
 			if err := Prepare(layout, who()); err != nil {
-				t.Fatalf("the member does not start on it: %v", err)
+				t.Fatalf("the member does not start on the restored data: %v", err)
 			}
 			if strings.Contains(read(t, layout.initConfig()), "initialize_insecure") {
-				t.Error("mysqld would make a data directory")
+				t.Error("mysqld would create a data directory")
 			}
 			if kept := stateOf(t, layout); kept.Data != replication.OriginMember || kept.RestoredFrom == nil || kept.Held.Primary != "" {
 				t.Errorf("the state is %+v", kept)
@@ -182,11 +182,11 @@ func TestFinishRestoreOverwritesNothing(t *testing.T) {
 			was, err := LookAtVolume(layout)
 			must(t, err)
 			if err := FinishRestore(layout, from); err == nil {
-				t.Fatal("it was finished")
+				t.Fatal("the restore was finished")
 			}
 			is, err := LookAtVolume(layout)
 			if diff := cmp.Diff(was, is); diff != "" || err != nil {
-				t.Errorf("it changed the volume: %s (%v)", diff, err)
+				t.Errorf("FinishRestore changed the volume: %s (%v)", diff, err)
 			}
 		})
 	}
@@ -208,7 +208,7 @@ func TestPrepareMakesNoEmptyDatabaseOfARestore(t *testing.T) {
 			}
 			err := Prepare(layout, who())
 			if err == nil || !strings.Contains(err.Error(), "restore that was not finished") || !strings.Contains(err.Error(), "delete the volume's claim") {
-				t.Errorf("got %v, want both ways out", err)
+				t.Errorf("got %v, want an error that names both ways to continue", err)
 			}
 			if _, err := os.Stat(filepath.Join(layout.RestoringDir(), "ibdata1")); err != nil {
 				t.Errorf("what was restored is gone: %v", err)
@@ -223,11 +223,11 @@ func TestABackupIsKnownAgain(t *testing.T) {
 		a, b RestoredFrom
 		want bool
 	}{
-		"by its checksum, wherever it was moved":   {RestoredFrom{Checksum: "1", URL: "a"}, RestoredFrom{Checksum: "1", URL: "b"}, true},
-		"a checksum decides against everything":    {RestoredFrom{Checksum: "1", UID: "u", URL: "a"}, RestoredFrom{Checksum: "2", UID: "u", URL: "a"}, false},
-		"by its instance":                          {RestoredFrom{UID: "u", URL: "a"}, RestoredFrom{UID: "u", Checksum: "1", URL: "b"}, true},
-		"by its place, where nothing else is told": {RestoredFrom{UID: "u", Checksum: "1", URL: "a"}, RestoredFrom{URL: "a"}, true},
-		"of nothing, nothing is known":             {RestoredFrom{}, RestoredFrom{}, false},
+		"by its checksum, wherever it was moved": {RestoredFrom{Checksum: "1", URL: "a"}, RestoredFrom{Checksum: "1", URL: "b"}, true},
+		"a checksum decides against everything":  {RestoredFrom{Checksum: "1", UID: "u", URL: "a"}, RestoredFrom{Checksum: "2", UID: "u", URL: "a"}, false},
+		"by its instance":                        {RestoredFrom{UID: "u", URL: "a"}, RestoredFrom{UID: "u", Checksum: "1", URL: "b"}, true},
+		"by its URL, if nothing else is known":   {RestoredFrom{UID: "u", Checksum: "1", URL: "a"}, RestoredFrom{URL: "a"}, true},
+		"nothing is known of either":             {RestoredFrom{}, RestoredFrom{}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestABackupIsKnownAgain(t *testing.T) {
 	}
 }
 
-// A member that is copied over, or takes a role, still tells which backup it came from.
+// A member whose data a copy replaces, or that gets a role, still reports which backup it came from.
 func TestWhereDataCameFromIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	from, layout := someBackup(), newLayout(t)

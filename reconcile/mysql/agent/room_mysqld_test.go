@@ -9,8 +9,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary waits for. The replica says that its
-// relay log is full and acknowledges no more, so that the primary knows; once the lock is gone it acknowledges again.
+// TestAFullRelayLogMysqld: a lock stops the applier of a replica whose acknowledgements the primary requires. The replica reports that its
+// relay log is full and stops acknowledging, so that the primary knows. When the lock is gone it acknowledges again.
 func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	leader, replica := startRealMember(t, ca), startRealMember(t, ca)
@@ -32,7 +32,7 @@ func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time l
 	}
 	leader.until(t, "the replica acknowledges", acknowledges(true))
 
-	t.Log("somebody locks a table on the replica, and the primary is written to")
+	t.Log("a client locks a table on the replica, and another writes on the primary")
 	there := replica.open(t, "root", "root's", nil, ca)
 	lock, err := there.Conn(t.Context())
 	if err != nil {
@@ -55,15 +55,15 @@ func TestAFullRelayLogMysqld(t *testing.T) { //nolint:paralleltest // its time l
 	}()
 	replica.until(t, "the replica stops acknowledging", acknowledges(false))
 	told := func() string { return replica.agent.Status().Message }
-	replica.until(t, "it says why", func() bool { return strings.Contains(told(), "relay log is full") })
+	replica.until(t, "the replica reports why", func() bool { return strings.Contains(told(), "relay log is full") })
 	filled := time.Now()
 
-	t.Log("the lock goes")
+	t.Log("the lock is released")
 	if _, err := lock.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
 	}
 	replica.until(t, "the replica acknowledges again", acknowledges(true))
-	t.Logf("it did after %s", time.Since(filled).Round(time.Millisecond))
+	t.Logf("the replica acknowledged again after %s", time.Since(filled).Round(time.Millisecond))
 	stop()
 	if written := <-ended; written < 10 {
 		t.Errorf("%d rows were written", written)

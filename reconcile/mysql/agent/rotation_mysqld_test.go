@@ -101,7 +101,7 @@ func (m *realMember) messages() string {
 	return string(text)
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -109,13 +109,13 @@ func (m *realMember) until(t *testing.T, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("two minutes passed before this was so: %s; the member says %+v\n%s", what, m.agent.Status(), m.messages())
-		case <-time.After(20 * time.Millisecond): // mysqld tells nobody when it is ready
+			t.Fatalf("timed out after two minutes: %s; the member reports %+v\n%s", what, m.agent.Status(), m.messages())
+		case <-time.After(20 * time.Millisecond): // mysqld sends no signal when it is ready
 		}
 	}
 }
 
-// leads makes the member the primary, whose commits wait for so many acknowledgements.
+// leads makes the member the primary, whose commits wait for the given number of acknowledgements.
 func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	t.Helper()
 	m.until(t, "the member answers", func() bool { return m.agent.Status().State != replication.StateStarting })
@@ -132,11 +132,11 @@ func (m *realMember) leads(t *testing.T, revision int64, acks int) {
 	})
 }
 
-// takes waits until mysqld uses what is mounted now.
+// takes waits until mysqld uses the files that are mounted now.
 func (m *realMember) takes(t *testing.T) {
 	t.Helper()
 	wanted := TLSDigest([]byte(read(t, m.layout.caFile())), []byte(read(t, m.layout.certFile())))
-	m.until(t, "mysqld takes the files", func() bool { return m.agent.Status().TLS == wanted })
+	m.until(t, "mysqld uses the files", func() bool { return m.agent.Status().TLS == wanted })
 }
 
 // open returns a client that trusts these CAs.
@@ -156,11 +156,11 @@ func (m *realMember) open(t *testing.T, user, password string, own []tls.Certifi
 	}
 	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
-	db.SetMaxIdleConns(0) // every statement over a connection of its own
+	db.SetMaxIdleConns(0) // every statement over a new connection
 	return db
 }
 
-// card is the member's certificate as another member would show it.
+// card returns the member's certificate as another member would present it.
 func (m *realMember) card(t *testing.T) []tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(m.layout.certFile(), m.layout.keyFile())
@@ -180,7 +180,7 @@ func uptime(t *testing.T, db *sql.DB) int {
 	return seconds
 }
 
-// writer writes over new connections, and over one that it keeps, until it is stopped.
+// writer writes over new connections, and over one kept connection, until it is stopped.
 type writer struct {
 	rows  atomic.Int64
 	fault atomic.Pointer[error]
@@ -223,8 +223,8 @@ func (w *writer) end(t *testing.T) {
 	}
 }
 
-// TestCARotatesUnderAMysqldThatIsWrittenTo: a client that has both CAs in time writes all the while, over new connections and over one of
-// before; nobody loses a write, and mysqld does not start anew.
+// TestCARotatesUnderAMysqldThatIsWrittenTo: a client that trusts both CAs in time writes during the rotation, over new connections and over
+// an older one. No write is lost, and mysqld does not restart.
 func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	old, next := newAuthority(t), newAuthority(t)
 	m := startRealMember(t, old)
@@ -241,12 +241,12 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 	more := func() {
 		t.Helper()
 		from := writing.rows.Load()
-		m.until(t, "the client goes on", func() bool { return writing.rows.Load() >= from+20 || writing.fault.Load() != nil })
+		m.until(t, "the client continues", func() bool { return writing.rows.Load() >= from+20 || writing.fault.Load() != nil })
 	}
 	more()
 	before := m.card(t)
 
-	t.Log("the new CA is brought: clients that know the old one only still verify")
+	t.Log("the new CA is added: clients that know only the old one still verify")
 	trust(t, m.layout, next, old)
 	m.takes(t)
 	more()
@@ -254,27 +254,27 @@ func TestCARotatesUnderAMysqldThatIsWrittenTo(t *testing.T) { //nolint:parallelt
 		t.Errorf("a client of the old CA is refused in the overlap: %v", err)
 	}
 
-	t.Log("the members get certificates of the new CA; one that still shows the old is let in")
+	t.Log("the members get certificates of the new CA; a member that still presents the old one can connect")
 	next.install(m.layout, 3, "localhost")
 	trust(t, m.layout, next, old)
 	m.takes(t)
 	more()
 	for what, shown := range map[string][]tls.Certificate{"old": before, "new": m.card(t)} {
 		if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", shown, next).PingContext(t.Context()); err != nil {
-			t.Errorf("a member that shows a certificate of the %s CA is refused: %v", what, err)
+			t.Errorf("a member that presents a certificate of the %s CA is refused: %v", what, err)
 		}
 	}
 	if err := former.PingContext(t.Context()); err == nil {
 		t.Error("the certificate is not that of the new CA")
 	}
 
-	t.Log("the old CA is forgotten")
+	t.Log("the old CA is removed")
 	trust(t, m.layout, next)
 	m.takes(t)
 	more()
 	writing.end(t)
 	if err := m.open(t, mysqld.ReplicationUser, mysqld.ReplicationUser+"-pass", before, next).PingContext(t.Context()); err == nil {
-		t.Error("a member that shows a certificate of the old CA is let in")
+		t.Error("a member that presents a certificate of the old CA can connect")
 	}
 	latest := m.open(t, "root", "root's", nil, next)
 	var count int64

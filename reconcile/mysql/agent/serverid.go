@@ -7,28 +7,28 @@ import (
 	"io"
 )
 
-// firstPlainID is member 0's server_id where none can be kept; the others count on from it, so that members of one cluster differ all the
-// same.
+// firstPlainID is the server_id of member 0 if the volume cannot store one. The other members count on from it, so that the members of a
+// cluster still differ.
 const firstPlainID = 100
 
-// chooseServerID returns the member's server_id. Where the volume has no room to keep one, it is one for this start: mysqld has to run for
-// somebody to make room.
+// chooseServerID returns the member's server_id. If the volume has no space to store one, the server_id is for this start only: mysqld must
+// run for a user to free space.
 func chooseServerID(layout Layout, ordinal int, tell io.Writer) (uint32, error) {
 	chosen, err := keepServerID(layout, ordinal)
 	if !isFull(err) {
 		return chosen, err
 	}
 	chosen = firstPlainID + uint32(ordinal) //nolint:gosec // the schema bounds it by 8
-	fmt.Fprintf(tell, "mysql-operator: server_id is %d for this start, and another one from the next on: the volume is full: %v\n", chosen, err)
+	fmt.Fprintf(tell, "mysql-operator: server_id is %d for this start only, because the volume is full: %v\n", chosen, err)
 	return chosen, nil
 }
 
-// ordinalBits of a server_id are the member's number, so that members of one cluster always differ; the others are random.
+// ordinalBits of a server_id are the member's number, so that members of one cluster always differ. The other bits are random.
 const ordinalBits = 5
 
-// keepServerID returns the member's server_id, which must differ in everything that ever replicates from each other (manual, "server_id").
-// It is chosen once: a server takes what has its own for what it wrote itself, and applies none of it, also when binary logs come back from
-// an archive or from another cluster's member.
+// keepServerID returns the member's server_id, which must differ between all servers that ever replicate from each other (manual,
+// "server_id"). It is chosen once. A server treats transactions with its own server_id as its own and applies none of them, also when
+// binary logs come back from an archive or from another cluster's member.
 func keepServerID(layout Layout, ordinal int) (uint32, error) {
 	kept, _, err := loadState(layout.stateFile())
 	if err != nil {

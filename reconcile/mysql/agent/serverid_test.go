@@ -18,14 +18,14 @@ func TestServerIDsDifferAndStay(t *testing.T) {
 			layout := newLayout(t)
 			id := choose(layout, ordinal)
 			if id == 0 || seen[id] {
-				t.Errorf("member %d of another cluster has %d as well", ordinal, id)
+				t.Errorf("member %d of another cluster also has %d", ordinal, id)
 			}
 			seen[id] = true
 			if again := choose(layout, ordinal); again != id {
-				t.Errorf("member %d has %d after a start, and had %d", ordinal, again, id)
+				t.Errorf("member %d has %d after a restart, and had %d", ordinal, again, id)
 			}
 			if other := choose(layout, ordinal+1); other == id {
-				t.Errorf("a volume that became another member's has %d still", other)
+				t.Errorf("a volume that became another member's still has %d", other)
 			}
 		}
 	}

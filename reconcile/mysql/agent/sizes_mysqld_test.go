@@ -10,12 +10,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/sizing"
 )
 
-// smallest is the least that a member may have.
+// smallest returns the smallest memory and CPU that a member may have.
 func smallest() sizing.Given {
 	return sizing.Given{Memory: 512 << 20, CPU: 1000, Volume: 1 << 30}
 }
 
-// TestMysqldTakesTheSizesItIsGiven: it knows every setting, and rounds none of them.
+// TestMysqldTakesTheSizesItIsGiven: mysqld knows every setting, and rounds none of them.
 func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -29,19 +29,20 @@ func TestMysqldTakesTheSizesItIsGiven(t *testing.T) { //nolint:paralleltest // i
 			t.Errorf("%s is %s, want %s", name, value, want)
 		}
 	}
-	// For its two threads for reading, its two for writing and one more it has reserved 256 each, and one request to try whether it can:
-	// 65,536 of fs.aio-max-nr are enough for 51 such members. The kernel's own count is of all processes; what one has reserved is in its
-	// memory map.
+	// mysqld reserves 256 asynchronous requests for each of its two read threads, its two write threads and one more thread, and one
+	// request to test whether it can: 65,536 of fs.aio-max-nr are enough for 51 such members. The kernel's own count covers all processes.
+	// A process's memory map shows its reservations.
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", m.mysqld.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if contexts := strings.Count(string(maps), "/[aio]"); contexts > 6 {
-		t.Errorf("it has reserved asynchronous requests %d times, want 6 times at most", contexts)
+		t.Errorf("mysqld has reserved asynchronous requests %d times, want at most 6 times", contexts)
 	}
 }
 
-// TestMysqldLeavesThePoolBesideTheUsersInstances: MySQL rounds a pool up to whole chunks in all instances.
+// TestMysqldLeavesThePoolBesideTheUsersInstances: MySQL rounds a pool up to whole chunks in all instances. The operator's size needs no
+// rounding.
 func TestMysqldLeavesThePoolBesideTheUsersInstances(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)

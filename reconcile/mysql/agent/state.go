@@ -13,32 +13,34 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// state is what a member keeps beside its data. It outlives the Pod, the cluster resource and, on a moved volume, the whole
-// Kubernetes.
+// state is what a member stores next to its data. It outlives the Pod, the cluster resource and, on a moved volume, the whole Kubernetes
+// cluster.
 type state struct {
 	Data replication.Origin `json:"data"`
-	// IsCopied says, of fresh data, that a copy of the primary's has taken its place: CLONE went through, and its mysqld has ended since.
+	// IsCopied reports, for fresh data, whether a copy of the primary's data has replaced it: CLONE succeeded, and its mysqld has ended
+	// since.
 	IsCopied bool `json:"copied,omitempty"`
-	// ServerID is the member's server_id, chosen once for its volume; 0 where no agent that knows the field has started yet.
+	// ServerID is the member's server_id, chosen once for its volume; 0 if no agent that knows the field has started yet.
 	ServerID uint32 `json:"serverID,omitempty"`
 	// Held is the record of the last assignment that was accepted, HeldRole its role.
 	Held     replication.Record `json:"held"`
 	HeldRole replication.Role   `json:"heldRole,omitempty"`
-	// Last is that assignment; nil where an agent kept it that did not know the field.
+	// Last is that assignment; nil if an agent stored the state that did not know the field.
 	Last *replication.Assignment `json:"last,omitempty"`
-	// Lacking are the tables that the data came without the rows of; nil where nobody has looked since it came.
+	// Lacking are the tables whose rows were missing when the data came; nil if the agent has not looked since.
 	Lacking *lacking `json:"lacking,omitempty"`
-	// RestoredFrom is the backup that the volume's data began as; nil where it began otherwise. It stays, whatever becomes of the data.
+	// RestoredFrom is the backup that the volume's data began as; nil if it did not begin as a backup. It never changes, even if clients
+	// write to the data.
 	RestoredFrom *RestoredFrom `json:"restoredFrom,omitempty"`
 }
 
-// accepting is the state once an assignment is accepted.
+// accepting returns the state after an assignment is accepted.
 func (s state) accepting(next replication.Assignment) state {
 	s.Held, s.HeldRole, s.Last = next.Record, next.Role, &next
 	return s
 }
 
-// loadState reads the state; found is false where there is none.
+// loadState reads the state. found is false if there is none.
 func loadState(file string) (loaded state, found bool, err error) {
 	content, err := readRegular(file, maxState)
 	odd := (*oddFileError)(nil)
@@ -60,8 +62,8 @@ func loadState(file string) (loaded state, found bool, err error) {
 // maxState is how many bytes of a state are read.
 const maxState = 1 << 20
 
-// readRegular reads a regular file of at most so many bytes and follows no link: other programs may have written to the volume before this
-// one runs beside what they must not read.
+// readRegular reads a regular file of at most most bytes and follows no link: other programs may have written to the volume, and this
+// program can read files that they must not read.
 func readRegular(file string, most int64) ([]byte, error) {
 	opened, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -78,17 +80,17 @@ func readRegular(file string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(opened, most))
 }
 
-// oddFileError is about something that is there and not what should be.
+// oddFileError reports that a path is not a regular file of the expected size.
 type oddFileError struct {
 	file string
 	most int64
 }
 
 func (e *oddFileError) Error() string {
-	return fmt.Sprintf("%s is no file of at most %d bytes", e.file, e.most)
+	return fmt.Sprintf("%s is not a regular file of at most %d bytes", e.file, e.most)
 }
 
-// damagedError is about a state that is there and makes no sense.
+// damagedError reports a state that cannot be parsed.
 type damagedError struct {
 	file  string
 	cause error
@@ -99,7 +101,7 @@ func (e *damagedError) Error() string {
 }
 func (e *damagedError) Unwrap() error { return e.cause }
 
-// saveState replaces the state in one step that a crash cannot halve.
+// saveState replaces the state atomically, also if a crash interrupts it.
 func saveState(file string, next state) error {
 	content, err := json.MarshalIndent(next, "", "  ")
 	if err != nil {
@@ -108,7 +110,7 @@ func saveState(file string, next state) error {
 	return writeDurably(file, content, 0o640)
 }
 
-// saveAtStart saves the state before mysqld runs. On a full volume it takes the room of the ballast, which is there for that.
+// saveAtStart saves the state before mysqld runs. On a full volume it removes the ballast to get space.
 func saveAtStart(layout Layout, next state) error {
 	err := saveState(layout.stateFile(), next)
 	if !isFull(err) {
@@ -120,18 +122,18 @@ func saveAtStart(layout Layout, next state) error {
 	return saveState(layout.stateFile(), next)
 }
 
-// isFull says whether something failed for want of room on the volume.
+// isFull reports whether an operation failed because the volume has no free space.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// writeDurably writes beside the file, flushes, renames and flushes the folder.
+// writeDurably writes a new file next to the old one, flushes it, renames it and flushes the folder.
 func writeDurably(file string, content []byte, mode fs.FileMode) error {
 	beside := file + ".new"
-	// What a crash left there, or somebody planted, is neither followed nor written to.
+	// A file that a crash left there, or that another program planted, is neither followed nor written to.
 	if err := os.RemoveAll(beside); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	if err := writeAndSync(beside, content, mode); err != nil {
-		_ = os.Remove(beside) // it takes room
+		_ = os.Remove(beside) // it takes space
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	if err := os.Rename(beside, file); err != nil {
@@ -143,7 +145,7 @@ func writeDurably(file string, content []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// writeAndSync makes a new file.
+// writeAndSync writes and flushes a new file.
 func writeAndSync(file string, content []byte, mode fs.FileMode) error {
 	out, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY|syscall.O_NOFOLLOW, mode)
 	if err != nil {

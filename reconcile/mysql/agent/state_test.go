@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestAStateThatSomebodyPlanted: the image of a MySQLCluster could write to the volume before. What it left is not followed, does not hang
-// and does not fill the memory, and nothing of it is repeated.
+// TestAStateThatSomebodyPlanted: the image of a MySQLCluster could write to the volume before. The agent follows no link that it left, does
+// not hang, does not fill its memory, and repeats nothing of it.
 func TestAStateThatSomebodyPlanted(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cr3t"
@@ -41,17 +41,17 @@ func TestAStateThatSomebodyPlanted(t *testing.T) {
 	}
 }
 
-// TestWhatSomebodyPlantedBesideAState: the new state is written beside the old one first, where the image could have left something too. It
-// is neither followed nor waited for.
+// TestWhatSomebodyPlantedBesideAState: the agent first writes the new state next to the old one, where the image could have left something
+// too. The agent neither follows it nor waits for it.
 func TestWhatSomebodyPlantedBesideAState(t *testing.T) {
 	t.Parallel()
 	for story, plant := range map[string]func(beside, victim string) error{
-		"a link":                func(beside, victim string) error { return os.Symlink(victim, beside) },
-		"a pipe":                func(beside, _ string) error { return syscall.Mkfifo(beside, 0o600) },
-		"another name":          func(beside, victim string) error { return os.Link(victim, beside) },
-		"a folder":              func(beside, _ string) error { return os.MkdirAll(filepath.Join(beside, "deep"), 0o700) },
-		"what a crash left":     func(beside, _ string) error { return os.WriteFile(beside, []byte("half a sta"), 0o600) },
-		"nothing, as it should": func(string, string) error { return nil },
+		"a link":                   func(beside, victim string) error { return os.Symlink(victim, beside) },
+		"a pipe":                   func(beside, _ string) error { return syscall.Mkfifo(beside, 0o600) },
+		"another name":             func(beside, victim string) error { return os.Link(victim, beside) },
+		"a folder":                 func(beside, _ string) error { return os.MkdirAll(filepath.Join(beside, "deep"), 0o700) },
+		"a file that a crash left": func(beside, _ string) error { return os.WriteFile(beside, []byte("half a sta"), 0o600) },
+		"nothing, as expected":     func(string, string) error { return nil },
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 // TestStrangersDoNotStopTheAgent: 300 connections without a certificate, idle or with large headers, take less than half of the memory that
-// the agent's container may use, and the operator and kubelet are answered meanwhile.
+// the agent's container may use. Meanwhile the agent answers the operator and kubelet.
 func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it measures the whole process
 	const strangers, limit = 300, 128
 	header := []byte("GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: "+strings.Repeat("a", 4000)+"\r\n", 240))
@@ -50,7 +50,7 @@ func TestStrangersDoNotStopTheAgent(t *testing.T) { //nolint:paralleltest // it 
 					return err
 				})
 				if peak := heapInUse(); peak > limit/2 {
-					t.Errorf("%d MiB of heap are in use, the container is ended at %d MiB", peak, limit)
+					t.Errorf("%d MiB of heap are in use, the container is killed at %d MiB", peak, limit)
 				}
 			}
 		})
@@ -61,7 +61,7 @@ func answeredWithin(t *testing.T, who string, ask func() error) {
 	t.Helper()
 	began := time.Now()
 	if err := ask(); err != nil {
-		t.Errorf("%s is not answered: %v", who, err)
+		t.Errorf("%s gets no answer: %v", who, err)
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("%s waited for %s", who, took)

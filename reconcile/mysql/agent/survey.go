@@ -9,23 +9,24 @@ import (
 )
 
 const (
-	// surveyEvery is how often transactions are looked at.
+	// surveyEvery is how often the agent looks at transactions.
 	surveyEvery = time.Minute
-	// dumpEvery is how often the buffer pool's pages are written down.
+	// dumpEvery is how often mysqld dumps the list of pages in its buffer pool.
 	dumpEvery = 15 * time.Minute
-	// reportedAccounts are named in a report.
+	// reportedAccounts is how many accounts a report names.
 	reportedAccounts = 8
-	// preparedFor is for how long a transaction may be prepared before it counts as left by its coordinator.
+	// preparedFor is how long a transaction may be prepared before it counts as left by its coordinator.
 	preparedFor = 5 * time.Minute
 )
 
-// survey remembers since when transactions have been prepared: MySQL does not tell. The zero value has seen none.
+// survey remembers since when transactions have been prepared, because MySQL does not report it. The zero value has seen none.
 type survey struct {
 	first, last, dumped time.Time
 	since               map[string]time.Time
 }
 
-// left returns how many of the prepared transactions have been so for long; nil where it has not looked for so long.
+// left returns how many of the prepared transactions have been prepared for at least preparedFor; nil if the agent has not watched for that
+// long.
 func (s *survey) left(now time.Time, prepared []string) *int {
 	if s.first.IsZero() {
 		s.first = now
@@ -48,7 +49,7 @@ func (s *survey) left(now time.Time, prepared []string) *int {
 	return &left
 }
 
-// maintainSurvey looks at transactions and accounts once in a while.
+// maintainSurvey looks at transactions and accounts periodically.
 func (a *Agent) maintainSurvey(ctx context.Context) {
 	now := time.Now()
 	if now.Sub(a.survey.last) < surveyEvery {
@@ -61,7 +62,7 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	if now.Sub(a.survey.dumped) >= dumpEvery {
 		a.survey.dumped = now
 		if err := a.local.DumpBufferPool(bounded); err != nil {
-			a.log.Info("the buffer pool's pages are not written down, will try again", "error", err.Error())
+			a.log.Info("cannot dump the buffer pool, will try again", "error", err.Error())
 		}
 	}
 	seen, err := a.local.Survey(bounded)
@@ -71,12 +72,12 @@ func (a *Agent) maintainSurvey(ctx context.Context) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stand := a.status.Transactions.CommitWaitSeconds // which is looked at more often
+	stand := a.status.Transactions.CommitWaitSeconds // maintainCommits updates it more often
 	a.status.Transactions = transactionsOf(seen, a.survey.left(now, seen.Prepared))
 	a.status.Transactions.CommitWaitSeconds = stand
 }
 
-// surveyAccounts looks which accounts nobody can log in to. Where that fails, what was seen last in this life of mysqld still holds.
+// surveyAccounts finds the accounts to which no client can log in. If that fails, the last result since mysqld's start remains.
 func (a *Agent) surveyAccounts(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

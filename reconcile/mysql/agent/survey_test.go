@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPreparedTransactionsThatAreLeft: a coordinator commits within moments, or has left its transaction. An agent that has just started
-// cannot tell.
+// TestPreparedTransactionsThatAreLeft: a coordinator that does not commit within moments has left its transaction. An agent that has just
+// started cannot know that.
 func TestPreparedTransactionsThatAreLeft(t *testing.T) {
 	t.Parallel()
 	var s survey
@@ -14,7 +14,7 @@ func TestPreparedTransactionsThatAreLeft(t *testing.T) {
 	for _, moment := range []struct {
 		minute   int
 		prepared []string
-		want     int // -1 for not known
+		want     int // -1 means unknown
 	}{
 		{0, nil, -1},
 		{1, []string{"a"}, -1},
@@ -23,7 +23,7 @@ func TestPreparedTransactionsThatAreLeft(t *testing.T) {
 		{7, []string{"a", "b"}, 2},
 		{8, []string{"b"}, 1},
 		{9, nil, 0},
-		// An identifier that is used again begins anew.
+		// An identifier that is used again counts as a new transaction.
 		{10, []string{"b"}, 0},
 	} {
 		got := -1

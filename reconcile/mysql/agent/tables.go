@@ -14,56 +14,54 @@ import (
 )
 
 const (
-	// tablesEvery is how often tables of other engines than InnoDB are looked for, tablesSoon while there are some that people may have
-	// mended.
+	// tablesEvery is how often the agent looks for tables of other engines than InnoDB, tablesSoon how often while there are some that
+	// users may have fixed.
 	tablesEvery = time.Hour
 	tablesSoon  = 5 * time.Minute
 	// tablesTimeout bounds such a look.
 	tablesTimeout = 30 * time.Second
-	// reportedTables are named in a report, keptTables in member.json.
+	// reportedTables is how many tables a report names, keptTables how many member.json names.
 	reportedTables = 5
 	keptTables     = 20
 )
 
-// lacking are the tables that came without their rows when the data was copied or restored here. A member that made its data itself has
-// none.
+// lacking are the tables whose rows were missing when the data was copied or restored here. A member that created its data itself has none.
 type lacking struct {
 	Tables replication.Tables `json:"tables,omitzero"`
-	// Until is when they were looked for, or when the youngest of them was made if that is later: tables that are younger came with their
-	// rows. In UTC, as MySQL writes it.
+	// Until is when the agent looked for them, or when the youngest of them was created if that is later: younger tables have their rows.
+	// It is in UTC, in MySQL's format.
 	Until string `json:"until,omitempty"`
 }
 
-// tableWatch says when tables are looked at next.
+// tableWatch records when to look at tables next.
 type tableWatch struct {
 	leads, busy bool
 	due         time.Time
-	// names are those of the tables at the last look, for the list that a replica has in of: what is gone since was dropped, if nothing is
-	// new.
+	// names are the tables at the last look, for the list of a replica in of. A table that is gone since then was dropped, unless there are
+	// new tables, which it may have been renamed to.
 	names nameSet
 	of    *lacking
-	// tried says that the loop itself has looked once; what it did not find out is found out beside it.
+	// tried reports whether the loop itself has looked once. Later looks run concurrently with it.
 	tried bool
 }
 
-// tableTask is what one look is about: the tables that the member lacks rows of, nil where that is not known, and, on a primary, all of its
-// tables.
+// tableTask describes one look: the tables whose rows are missing on this member, nil if unknown, and, on a primary, all of its tables.
 type tableTask struct {
 	lacking *lacking
 	leads   bool
-	// names are those of all tables at the look before; nil where there was none for the same list.
+	// names are all tables at the look before; nil if there was none for the same list.
 	names nameSet
 }
 
-// tableFindings is what a look has found; names where they were needed, other engines on a primary.
+// tableFindings is the result of a look. It has names if they were needed, and other engines on a primary.
 type tableFindings struct {
 	lacking *lacking
 	names   nameSet
 	other   *replication.Tables
 }
 
-// keepCopied ends a copy: of which tables the rows are not here is on the volume before replication brings any, and so before anybody
-// counts on the data. Where the look fails, it is a member's data of which that is not known, and the next look is due.
+// keepCopied completes a copy. It stores which tables miss their rows on the volume before replication adds any, and so before the operator
+// counts on the data. If the look fails, the data still becomes a member's, with unknown tables, and the next look is due.
 func (a *Agent) keepCopied(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
@@ -86,10 +84,10 @@ func (a *Agent) keepCopied(ctx context.Context) error {
 	return nil
 }
 
-const notYetKnown = "it is not known yet which tables came without their rows, will look again"
+const notYetKnown = "cannot find out which tables came without their rows, will try again"
 
-// lackingNow is what data may lack that came a short while ago: whatever table of another engine there is. When a table was made does not
-// tell whether it came with its rows, since that is by the clock of the server where it was made.
+// lackingNow returns the tables whose rows may be missing in data that came a short while ago: every table of another engine. The creation
+// time of a table does not show whether it came with its rows, because the clock of another server may have set it.
 func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	until, err := server.TablesUntil(ctx)
 	if err != nil {
@@ -102,8 +100,9 @@ func lackingNow(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	return &lacking{Tables: tables, Until: until}, nil
 }
 
-// settleTables finds out once what a member's data lacks. In a restored backup that is known only until somebody writes, so it comes before
-// anything else. Data that an agent of before knew is told by MySQL's own word about the copy, which stays: an error is no reason to wait.
+// settleTables finds out once which rows are missing in a member's data. In a restored backup the agent can know that only until clients
+// write, so this comes before anything else. For data that a former release of the agent knew, MySQL's own record of the copy answers, and
+// that record stays. So an error there is no reason to wait.
 func (a *Agent) settleTables(ctx context.Context) error {
 	a.mu.Lock()
 	kept, isUnused := a.kept, a.kept.RestoredFrom != nil && a.kept.Held.Epoch == 0
@@ -128,13 +127,13 @@ func (a *Agent) settleTables(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("learn which tables came without their rows, before anybody writes: %w", err)
+		return fmt.Errorf("find out which tables came without their rows, before clients write: %w", err)
 	}
 	return nil
 }
 
-// lackingSince is what data may lack that came as a copy before. Tables that were made since came with their rows and are named as well:
-// that asks for a rebuild that nobody needs, and the other way round rows could be lost.
+// lackingSince returns the tables whose rows may be missing in data that came as a copy earlier. It includes tables that were created since
+// and have their rows. That may cause an unneeded rebuild, but leaving tables out could lose rows.
 func lackingSince(ctx context.Context, server *mysqld.Server) (*lacking, error) {
 	isCopy, err := server.CopyCompleted(ctx)
 	if err != nil {
@@ -146,7 +145,7 @@ func lackingSince(ctx context.Context, server *mysqld.Server) (*lacking, error) 
 	return lackingNow(ctx, server)
 }
 
-// keepLacking notes what the member lacks, unless what was known before is not what it is now: it was copied over meanwhile.
+// keepLacking stores which rows the member misses, unless the former value has changed because the member was copied meanwhile.
 func (a *Agent) keepLacking(before, found *lacking) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -158,7 +157,7 @@ func (a *Agent) keepLacking(before, found *lacking) error {
 	return a.keep(kept)
 }
 
-// maintainTables looks at tables from time to time, beside the loop: information_schema may take seconds.
+// maintainTables looks at tables periodically, concurrently with the loop, because information_schema may take seconds.
 func (a *Agent) maintainTables(ctx context.Context, where replication.State) {
 	task, isDue := a.dueTables(where == replication.StateWriting, time.Now())
 	if isDue {
@@ -166,12 +165,13 @@ func (a *Agent) maintainTables(ctx context.Context, where replication.State) {
 	}
 }
 
-// dueTables says what is to be looked at now. A primary looks at the beginning of its term; what an earlier one was told says nothing then.
+// dueTables returns the look that is due now. A primary looks when it becomes primary, because what an earlier primary saw does not count
+// then.
 func (a *Agent) dueTables(leads bool, now time.Time) (task tableTask, isDue bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	watch := &a.tables
-	leads = leads && a.kept.HeldRole == replication.RolePrimary // somebody may open a replica by hand
+	leads = leads && a.kept.HeldRole == replication.RolePrimary // a user may make a replica writable
 	if leads != watch.leads {
 		watch.leads, watch.due, a.status.OtherEngines, a.measured.keyless = leads, time.Time{}, nil, nil
 	}
@@ -187,7 +187,7 @@ func (a *Agent) dueTables(leads bool, now time.Time) (task tableTask, isDue bool
 	return task, true
 }
 
-// lookAtTables takes one look and keeps what it found.
+// lookAtTables carries out one look and stores its result.
 func (a *Agent) lookAtTables(ctx context.Context, server *mysqld.Server, task tableTask) {
 	bounded, cancel := context.WithTimeout(ctx, tablesTimeout)
 	defer cancel()
@@ -196,7 +196,7 @@ func (a *Agent) lookAtTables(ctx context.Context, server *mysqld.Server, task ta
 		err = a.keepLacking(task.lacking, found.lacking)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.log.Info("tables could not be looked at, will try again", "error", err.Error())
+		a.log.Info("cannot look at tables, will try again", "error", err.Error())
 	}
 	keyless := a.countKeyless(bounded, server, task.leads)
 	a.mu.Lock()
@@ -216,7 +216,7 @@ func (a *Agent) lookAtTables(ctx context.Context, server *mysqld.Server, task ta
 	}
 }
 
-// look finds what the member still lacks and, on a primary, its tables of other engines.
+// look finds which tables still miss their rows and, on a primary, its tables of other engines.
 func (t tableTask) look(ctx context.Context, server *mysqld.Server) (tableFindings, error) {
 	found := tableFindings{lacking: t.lacking}
 	var err error
@@ -234,7 +234,7 @@ func (t tableTask) look(ctx context.Context, server *mysqld.Server) (tableFindin
 	return found, err
 }
 
-// lookAgain finds what is left of the tables that the member lacked rows of.
+// lookAgain finds which of the listed tables still miss their rows.
 func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *tableFindings) error {
 	var seen replication.Present
 	var err error
@@ -253,11 +253,11 @@ func (t tableTask) lookAgain(ctx context.Context, server *mysqld.Server, found *
 	return nil
 }
 
-// nameSet says of tables, by the hash of each name, what else there is to tell it by: another table may have its name by now. A server may
-// have many tables, so that both are hashes. nil is not known.
+// nameSet maps the hash of each table's name to a hash of its other properties, because another table may have its name by now. A server
+// may have many tables, so both are hashes. nil means unknown.
 type nameSet map[uint64]uint64
 
-// maxNames bounds a nameSet. Of a server with more tables it is not known which are new.
+// maxNames limits a nameSet. On a server with more tables the agent does not know which tables are new.
 const maxNames = 100_000
 
 func hash(parts ...string) uint64 {
@@ -265,8 +265,8 @@ func hash(parts ...string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// add notes a table. RENAME TABLE gives another name to the same engine and time, and whatever else makes a table of another one's rows
-// gives it a new time.
+// add adds a table. RENAME TABLE changes the name but keeps engine and creation time. Any other statement that makes a table from another
+// one's rows sets a new creation time.
 func (n nameSet) add(table replication.Table, made string) {
 	n[hash(table.Schema, table.Name)] = hash(table.Engine, made)
 }
@@ -276,7 +276,7 @@ func (n nameSet) has(table replication.Table) bool {
 	return found
 }
 
-// isWithin says whether all of these were there before, so that none is new; not where one of both is not known.
+// isWithin reports whether all of these tables were there before, so that none is new. It is false if either set is unknown.
 func (n nameSet) isWithin(before nameSet) bool {
 	if n == nil || before == nil || len(n) > maxNames {
 		return false
@@ -289,7 +289,7 @@ func (n nameSet) isWithin(before nameSet) bool {
 	return true
 }
 
-// dropped says which tables were dropped for certain since the look before.
+// dropped returns a function that reports whether a table was certainly dropped since the look before.
 func (n nameSet) dropped(before nameSet) func(replication.Table) bool {
 	nothingNew := n.isWithin(before)
 	return func(table replication.Table) bool { return nothingNew && before.has(table) && !n.has(table) }

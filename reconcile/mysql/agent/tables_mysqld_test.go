@@ -23,8 +23,8 @@ func (m *realMember) follow(t *testing.T, primary *realMember, revision int64) {
 	}
 }
 
-// admits gives the account for replication a password of at most 32 characters, which is what a replica can use, and waits until this
-// primary takes it.
+// admits sets a password of at most 32 characters for the replication account, which is what a replica can use, and waits until this
+// primary accepts it.
 func (m *realMember) admits(t *testing.T, ca authority, replica *realMember) {
 	t.Helper()
 	const short = "at most 32 characters"
@@ -32,17 +32,17 @@ func (m *realMember) admits(t *testing.T, ca authority, replica *realMember) {
 		write(t, one.layout.account(mysqld.ReplicationUser), short)
 	}
 	db := m.open(t, mysqld.ReplicationUser, short, m.card(t), ca)
-	m.until(t, "the primary takes the password", func() bool { return db.PingContext(t.Context()) == nil })
+	m.until(t, "the primary accepts the password", func() bool { return db.PingContext(t.Context()) == nil })
 }
 
-// comesBack starts mysqld again once it has ended by itself, as kubelet does after a copy.
+// comesBack starts mysqld again when it has ended by itself, as kubelet does after a copy.
 func (m *realMember) comesBack(t *testing.T) {
 	t.Helper()
-	_ = m.mysqld.Wait() // a copy ends it with a status of its own
+	_ = m.mysqld.Wait() // a copy ends mysqld with a special exit status
 	m.start(t)
 }
 
-// saysSoFirst is false of a member that replicates and says nothing of tables that it lacks.
+// saysSoFirst returns false for a member that replicates and has not reported the tables without rows.
 func (m *realMember) saysSoFirst() bool {
 	status := m.agent.Status()
 	return status.State != replication.StateReplicating || !status.LackingTables().Empty()
@@ -57,7 +57,7 @@ func execute(t *testing.T, db *sql.DB, statements ...string) {
 	}
 }
 
-// lookAgain lets the agent look at tables now.
+// lookAgain makes the agent look at tables now.
 func (m *realMember) lookAgain() {
 	m.agent.mu.Lock()
 	defer m.agent.mu.Unlock()
@@ -75,8 +75,8 @@ func (m *realMember) looks(t *testing.T) {
 	})
 }
 
-// TestACopyLacksRowsMysqld: a replica is made while the primary has tables of other engines. It says so before it replicates, and as long
-// as it is so.
+// TestACopyLacksRowsMysqld: a replica is copied while the primary has tables of other engines. It reports them before it replicates, and as
+// long as their rows are missing.
 func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	primary := startRealMember(t, ca)
@@ -91,25 +91,25 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	primary.lookAgain()
 	primary.until(t, "the primary names them", func() bool { other := primary.agent.Status().OtherEngines; return other != nil && other.Count() == 4 })
 	if lacks := primary.agent.Status().LackingTables(); !lacks.Empty() {
-		t.Errorf("the primary lacks %s", lacks)
+		t.Errorf("rows are missing on the primary: %s", lacks)
 	}
 
 	replica := startRealMember(t, ca)
 	primary.admits(t, ca, replica)
 	replica.follow(t, primary, 1)
-	replica.until(t, "it is copied", func() bool { return strings.Contains(replica.agent.Status().Message, "does not answer") })
+	replica.until(t, "the replica is copied", func() bool { return strings.Contains(replica.agent.Status().Message, "does not answer") })
 	replica.comesBack(t)
 	replica.follow(t, primary, 2)
 	replica.until(t, "it replicates", func() bool {
 		if !replica.saysSoFirst() {
-			t.Fatal("it replicates, and has not said what it lacks")
+			t.Fatal("the replica replicates, but has not reported the tables without rows")
 		}
 		return replica.agent.Status().State == replication.StateReplicating
 	})
 	lacks := func(want string) {
 		t.Helper()
 		replica.lookAgain()
-		replica.until(t, "it lacks "+want, func() bool {
+		replica.until(t, "tables without rows: "+want, func() bool {
 			replica.lookAgain()
 			var names []string
 			for _, table := range replica.agent.Status().LackingTables().Named {
@@ -126,7 +126,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 		return err == nil
 	})
 	lacks("of_ARCHIVE of_CSV of_MyISAM")
-	t.Log("an agent of before did not note it: MySQL tells that it is a copy, and nobody tells which tables are older")
+	t.Log("a former agent did not record it: MySQL reports that the data is a copy, but not which tables are older")
 	forgets := func(found *lacking) {
 		replica.agent.mu.Lock()
 		defer replica.agent.mu.Unlock()
@@ -146,13 +146,13 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	}
 
 	if _, err := copied.ExecContext(t.Context(), "SELECT * FROM shop.of_ARCHIVE"); err == nil {
-		t.Error("a copy has files of ARCHIVE: docs/clusters.md says that it has not")
+		t.Error("a copy has files of ARCHIVE, but docs/clusters.md says that it has none")
 	}
 
 	replica.looks(t)
 	execute(t, root, "DROP TABLE shop.of_CSV")
 	lacks("of_ARCHIVE of_MyISAM")
-	t.Log("it is InnoDB from now on, on the replica without the rows of before")
+	t.Log("the table becomes InnoDB, on the replica without the former rows")
 	execute(t, root, "ALTER TABLE shop.of_MyISAM ENGINE=InnoDB")
 	lacks("of_ARCHIVE of_MyISAM")
 	execute(t, root, "RENAME TABLE shop.of_ARCHIVE TO shop.renamed")
@@ -164,9 +164,9 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 		replica.looks(t)
 	}
 	lacks("of_ARCHIVE of_MyISAM")
-	t.Log("a row that is not there is changed")
+	t.Log("a client changes a row that is missing on the replica")
 	execute(t, root, "UPDATE shop.of_MyISAM SET id = 3 WHERE id = 1")
-	replica.until(t, "it says why it cannot go on", func() bool {
+	replica.until(t, "the replica reports why it cannot continue", func() bool {
 		status := replica.agent.Status()
 		return status.State == replication.StateBroken && strings.Contains(status.Message, "1032") && strings.Contains(status.Message, `"shop"."of_MyISAM" (MyISAM), which are not InnoDB`)
 	})
@@ -181,7 +181,7 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	byHand("STOP REPLICA")
 	byHand("DROP TABLE shop.of_MyISAM")
 	lacks("of_ARCHIVE")
-	t.Log("what has another name is not known to be dropped, until it is made and dropped by its own")
+	t.Log("a renamed table does not count as dropped until a table with its old name is created and dropped")
 	byHand("DROP TABLE IF EXISTS shop.renamed")
 	byHand("CREATE TABLE shop.of_ARCHIVE (id INT)")
 	for range 3 {
@@ -190,11 +190,11 @@ func TestACopyLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time 
 	byHand("DROP TABLE shop.of_ARCHIVE")
 	lacks("")
 	if kept := stateOf(t, replica.layout).Lacking; kept == nil || !kept.Tables.Empty() {
-		t.Errorf("the volume says %+v", kept)
+		t.Errorf("the stored state is %+v", kept)
 	}
 }
 
-// TestARestoredMemberLacksRowsMysqld: what is on the volume began as a backup. Tables that are made later have their rows.
+// TestARestoredMemberLacksRowsMysqld: the data on the volume began as a backup. Tables that are created later have their rows.
 func TestARestoredMemberLacksRowsMysqld(t *testing.T) { //nolint:paralleltest // its time limits are mysqld's
 	ca := newAuthority(t)
 	m := startRealMember(t, ca)
@@ -209,19 +209,19 @@ func TestARestoredMemberLacksRowsMysqld(t *testing.T) { //nolint:paralleltest //
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.until(t, "it says what it lacks", func() bool { return m.agent.Status().LackingTables().Count() == 1 })
+	m.until(t, "the member reports the tables without rows", func() bool { return m.agent.Status().LackingTables().Count() == 1 })
 	m.leads(t, 2, 0)
 	execute(t, root, "DO SLEEP(1.1)", "CREATE TABLE shop.later (id INT) ENGINE=MyISAM", "RENAME TABLE shop.log TO shop.former")
 	m.lookAgain()
-	m.until(t, "it finds the table under its new name", func() bool {
+	m.until(t, "the member finds the table under its new name", func() bool {
 		m.lookAgain()
 		lacks := m.agent.Status().LackingTables()
 		return lacks.Count() == 1 && lacks.Named[0].Name == "former"
 	})
-	t.Log("what the primary has is what its cluster has")
+	t.Log("the rows of the primary are the rows of its cluster")
 	execute(t, root, "ALTER TABLE shop.former ENGINE=InnoDB")
-	m.until(t, "it lacks nothing", func() bool { m.lookAgain(); return m.agent.Status().LackingTables().Empty() })
-	m.until(t, "it names what is left", func() bool {
+	m.until(t, "the member has no tables without rows", func() bool { m.lookAgain(); return m.agent.Status().LackingTables().Empty() })
+	m.until(t, "the member names the remaining table", func() bool {
 		m.lookAgain()
 		other := m.agent.Status().OtherEngines
 		return other != nil && other.Count() == 1 && other.Named[0].Name == "later"

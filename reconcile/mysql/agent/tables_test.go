@@ -9,7 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// tablesAt are tables of the schema shop, such as "orders:MyISAM" or, made at another time, "orders:MyISAM:later".
+// tablesAt returns tables of the schema shop, such as "orders:MyISAM" or, created at another time, "orders:MyISAM:later".
 func tablesAt(texts ...string) nameSet {
 	all := nameSet{}
 	for _, text := range texts {
@@ -27,7 +27,8 @@ func lackingTables(names ...string) *lacking {
 	return found
 }
 
-// TestALookThatIsOvertakenChangesNothing: while it was under way the member was copied over, and lacks again what was dropped before.
+// TestALookThatIsOvertakenChangesNothing: while the look was in progress a copy replaced the member's data, so that rows are missing again
+// in tables that were dropped before.
 func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
 	t.Parallel()
 	layout, before := newLayout(t), lackingTables("log", "visits")
@@ -37,7 +38,7 @@ func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept := stateOf(t, layout).Lacking; kept.Tables.Count() != 1 || a.Status().LackingTables().Count() != 1 {
-		t.Errorf("the volume says %+v, the report %s", kept, a.Status().Lacking)
+		t.Errorf("the stored state is %+v, the report %s", kept, a.Status().Lacking)
 	}
 	known = a.kept.Lacking
 	if err := a.keepOrigin(replication.OriginFresh); err != nil {
@@ -47,18 +48,18 @@ func TestALookThatIsOvertakenChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept := stateOf(t, layout); kept.Lacking != nil || kept.Data != replication.OriginFresh {
-		t.Errorf("while a copy is made the volume says %+v", kept)
+		t.Errorf("during a copy the stored state is %+v", kept)
 	}
 	a.kept.Data, a.kept.Lacking = replication.OriginMember, lackingTables("visits")
 	if err := a.keepLacking(known, lackingTables()); err != nil {
 		t.Fatal(err)
 	}
 	if a.kept.Lacking.Tables.Count() != 1 {
-		t.Error("a look of before the copy has changed what was found after it")
+		t.Error("a look from before the copy has changed the result of a look after it")
 	}
 }
 
-// TestWhenTablesAreLookedAt: at the beginning of a term, from time to time after that, and one look at a time.
+// TestWhenTablesAreLookedAt: when a member becomes primary, periodically after that, and one look at a time.
 func TestWhenTablesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -70,37 +71,37 @@ func TestWhenTablesAreLookedAt(t *testing.T) {
 	}
 	ended := func(next time.Time) { a.tables.busy, a.tables.due = false, next }
 	if due(false, now) {
-		t.Error("a replica that lacks nothing looks")
+		t.Error("a replica without missing rows looks")
 	}
 	if due(true, now) {
-		t.Error("a replica that somebody has opened by hand looks as a primary")
+		t.Error("a replica that a user made writable looks as a primary")
 	}
 	a.kept.Lacking = lackingTables("log")
 	if !due(false, now) || due(false, now) {
-		t.Error("a replica that lacks something does not look, or twice at once")
+		t.Error("a replica with missing rows does not look, or looks twice at once")
 	}
 	ended(now.Add(tablesSoon))
 	a.kept.HeldRole = replication.RolePrimary
 	if !due(true, now) {
-		t.Error("a term begins, and nobody looks")
+		t.Error("a member becomes primary, but does not look")
 	}
 	ended(now.Add(tablesEvery))
 	if due(true, now.Add(tablesEvery-time.Second)) || !due(true, now.Add(tablesEvery)) {
-		t.Error("it looks too often, or not at all")
+		t.Error("the primary looks too often, or not at all")
 	}
 	ended(now.Add(tablesEvery))
 	a.status.OtherEngines = &replication.Tables{}
 	due(false, now)
 	if a.Status().OtherEngines != nil {
-		t.Error("what a primary has counted counts after its term")
+		t.Error("the count of a former primary still counts")
 	}
 	a.kept.Data = replication.OriginFresh
 	if due(true, now) {
-		t.Error("it looks at data that nobody has used")
+		t.Error("the agent looks at data that no client has used")
 	}
 }
 
-// TestWhatIsNewAmongTables: what is gone was dropped for certain only where nothing is new.
+// TestWhatIsNewAmongTables: a missing table was certainly dropped only if no table is new.
 func TestWhatIsNewAmongTables(t *testing.T) {
 	t.Parallel()
 	set := tablesAt
@@ -114,8 +115,8 @@ func TestWhatIsNewAmongTables(t *testing.T) {
 		"one has another name":   {set("a", "b"), set("a", "c"), false},
 		"one has another's name": {set("a", "b:InnoDB:later"), set("a:InnoDB:later"), false},
 		"one has another engine": {set("a"), set("a:MyISAM"), false},
-		"nobody looked before":   {nil, set("a"), false},
-		"there is none any more": {set("a"), set(), true},
+		"no look before":         {nil, set("a"), false},
+		"all are gone":           {set("a"), set(), true},
 	} {
 		if got := test.now.isWithin(test.before); got != test.want {
 			t.Errorf("%s: %t", name, got)
@@ -126,15 +127,15 @@ func TestWhatIsNewAmongTables(t *testing.T) {
 		many[uint64(number)] = 1
 	}
 	if many.isWithin(many) {
-		t.Error("it is known of more tables than are read which are new")
+		t.Error("with more tables than are read, isWithin claims to know which are new")
 	}
 	if hash("a", "bc") == hash("ab", "c") {
-		t.Error("two names look alike")
+		t.Error("two names have the same hash")
 	}
 }
 
-// TestATableThatTakesAnothersPlaceIsNotDropped: DROP TABLE orders; RENAME TABLE orders_new TO orders. The one without rows is there under
-// the other's name.
+// TestATableThatTakesAnothersPlaceIsNotDropped: DROP TABLE orders; RENAME TABLE orders_new TO orders. The table without rows still exists
+// under the other's name.
 func TestATableThatTakesAnothersPlaceIsNotDropped(t *testing.T) {
 	t.Parallel()
 	lacks := lackingTables("orders_new").Tables
@@ -143,21 +144,21 @@ func TestATableThatTakesAnothersPlaceIsNotDropped(t *testing.T) {
 		now  nameSet
 		want int
 	}{
-		"it took the other's place":                {tablesAt("orders:MyISAM:tonight", "visits"), 1},
-		"it did, and is InnoDB now":                {tablesAt("orders:InnoDB:right now", "visits"), 1},
-		"it was dropped":                           {tablesAt("orders:MyISAM:long ago", "visits"), 0},
-		"both were dropped":                        {tablesAt("visits"), 0},
-		"it is there":                              {before, 1},
-		"it was dropped, and another one was made": {tablesAt("orders:MyISAM:long ago", "visits", "more"), 1},
+		"the new table took the old name":             {tablesAt("orders:MyISAM:tonight", "visits"), 1},
+		"it took the name, and is InnoDB now":         {tablesAt("orders:InnoDB:right now", "visits"), 1},
+		"the new table was dropped":                   {tablesAt("orders:MyISAM:long ago", "visits"), 0},
+		"both were dropped":                           {tablesAt("visits"), 0},
+		"nothing changed":                             {before, 1},
+		"it was dropped, and another one was created": {tablesAt("orders:MyISAM:long ago", "visits", "more"), 1},
 	} {
 		left := lacks.StillLacking(replication.Present{Dropped: test.now.dropped(before)}, false)
 		if left.Count() != test.want {
-			t.Errorf("%s: it lacks rows of %d tables, want %d", name, left.Count(), test.want)
+			t.Errorf("%s: rows are missing in %d tables, want %d", name, left.Count(), test.want)
 		}
 	}
 }
 
-// TestACopyIsKeptThoughItsTablesCannotBeLookedAt: it is a member's data all the same, and what it lacks is found out later.
+// TestACopyIsKeptThoughItsTablesCannotBeLookedAt: the data still becomes a member's, and a later look finds the tables without rows.
 func TestACopyIsKeptThoughItsTablesCannotBeLookedAt(t *testing.T) {
 	t.Parallel()
 	layout := newLayout(t)
@@ -167,31 +168,31 @@ func TestACopyIsKeptThoughItsTablesCannotBeLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept := stateOf(t, layout); kept.Data != replication.OriginMember || kept.Lacking != nil || a.Status().Lacking != nil {
-		t.Errorf("the volume says %+v, the report %v", kept, a.Status().Lacking)
+		t.Errorf("the stored state is %+v, the report %v", kept, a.Status().Lacking)
 	}
 	if task, isDue := a.dueTables(false, time.Now()); !isDue || task.lacking != nil {
-		t.Errorf("nobody looks again: %+v", task)
+		t.Errorf("no look is due: %+v", task)
 	}
 }
 
-// TestARestoredBackupWaitsUntilItIsKnownWhatItLacks: once somebody has written nobody can tell. The report has the reason, and nobody
-// restarts anything for it.
+// TestARestoredBackupWaitsUntilItIsKnownWhatItLacks: after a client has written, the agent cannot find it out. The report has the reason,
+// and nothing is restarted for it.
 func TestARestoredBackupWaitsUntilItIsKnownWhatItLacks(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, newLayout(t), state{Data: replication.OriginMember, RestoredFrom: &RestoredFrom{UID: "1"}})
 	for range 2 {
 		err := a.settleTables(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "tables") {
-			t.Fatalf("it goes on: %v", err)
+			t.Fatalf("the member continues: %v", err)
 		}
 		a.looked = time.Now().Add(-2 * stuckAfter)
 		a.unsettled(someObservation(), err)
 	}
 	now, status := time.Now(), a.Status()
 	if status.State != replication.StateStarting || !strings.Contains(status.Message, "mysqld answers") || !strings.Contains(status.Message, "tables") {
-		t.Errorf("it is %s: %s", status.State, status.Message)
+		t.Errorf("the member is %s: %s", status.State, status.Message)
 	}
 	if err := errors.Join(a.turning(now), a.alive(now), a.started()); err != nil {
-		t.Errorf("kubelet restarts something: %v", err)
+		t.Errorf("kubelet would restart a container: %v", err)
 	}
 }

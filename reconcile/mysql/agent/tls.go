@@ -16,7 +16,7 @@ import (
 type tlsFiles struct {
 	layout Layout
 	mu     sync.Mutex
-	// inUse are the files that mysqld is known to use, offered those that changed saw last; nil before there are any.
+	// inUse are the files that mysqld is known to use, offered those that changed read last; nil before there are any.
 	inUse, offered *contents
 	last           *parsed
 }
@@ -28,17 +28,17 @@ func (c *contents) same(other *contents) bool {
 	return bytes.Equal(c.certificate, other.certificate) && bytes.Equal(c.key, other.key) && bytes.Equal(c.ca, other.ca)
 }
 
-// parsed is what the files say, and what they were when it was read.
+// parsed is the parsed files, with the contents that were parsed.
 type parsed struct {
 	contents
 	pair tls.Certificate
 	pool *x509.CertPool
 }
 
-// digestLength is how many characters of a hash tell a member's files from any others that the operator gives it.
+// digestLength is how many characters of a hash distinguish a member's files from all others that the operator gives it.
 const digestLength = 16
 
-// TLSDigest stands for a member's certificate files in its status: what is to be trusted, and what is shown.
+// TLSDigest returns a digest of a member's CA and certificate files for its status.
 func TLSDigest(ca, certificate []byte) string {
 	hash := sha256.New()
 	for _, part := range [][]byte{ca, certificate} {
@@ -60,7 +60,7 @@ func (t *tlsFiles) contents() (*contents, error) {
 	return found, nil
 }
 
-// read reads the files. Their parts are parsed only when they have changed: anybody who connects makes a server read them.
+// read reads the files. It parses them only when they have changed, because every client that connects makes a server read them.
 func (t *tlsFiles) read() (tls.Certificate, *x509.CertPool, error) {
 	found, err := t.contents()
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *tlsFiles) read() (tls.Certificate, *x509.CertPool, error) {
 	return now.pair, now.pool, nil
 }
 
-// client is how this member connects to another.
+// client returns how this member connects to another.
 func (t *tlsFiles) client() (*tls.Config, error) {
 	pair, pool, err := t.read()
 	if err != nil {
@@ -93,9 +93,9 @@ func (t *tlsFiles) client() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: pool}, nil
 }
 
-// server reads the files anew for every connection, so that renewed certificates are in force at once. Clients without a certificate may
-// connect: kubelet's probes have none. What they may ask for is decided for each route. No session is resumed, so that every connection is
-// held against the CA of now.
+// server returns a configuration that reads the files again for every connection, so that renewed certificates take effect at once. Clients
+// without a certificate may connect, because kubelet's probes have none. Each route decides which clients it serves. Sessions are not
+// resumed, so that every connection is verified against the current CA.
 func (t *tlsFiles) server() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -112,7 +112,7 @@ func (t *tlsFiles) server() *tls.Config {
 	}
 }
 
-// verify holds the certificate of a client against the CAs of now.
+// verify verifies a client's certificate against the current CAs.
 func (t *tlsFiles) verify(client *x509.Certificate) error {
 	_, pool, err := t.read()
 	if err != nil {
@@ -122,8 +122,8 @@ func (t *tlsFiles) verify(client *x509.Certificate) error {
 	return err
 }
 
-// changed reports whether the files differ from those that mysqld is known to use. At the agent's start nothing is known: they may have
-// been replaced since mysqld started, while no agent ran.
+// changed reports whether the files differ from those that mysqld is known to use. When the agent starts, none are known: kubelet may have
+// replaced them since mysqld started, while no agent ran.
 func (t *tlsFiles) changed() bool {
 	now, err := t.contents()
 	if err != nil {
@@ -135,8 +135,8 @@ func (t *tlsFiles) changed() bool {
 	return t.inUse == nil || !now.same(t.inUse)
 }
 
-// taken notes that mysqld uses the files as they were when they were last looked at, and returns their digest. mysqld may have read later
-// ones, and reads them again then.
+// taken records that mysqld uses the files that changed read last, and returns their digest. mysqld may have loaded later ones. If so, it
+// loads them again.
 func (t *tlsFiles) taken() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,7 +144,7 @@ func (t *tlsFiles) taken() string {
 	return TLSDigest(t.inUse.ca, t.inUse.certificate)
 }
 
-// unknown notes that it is not known which files mysqld uses.
+// unknown records that the agent does not know which files mysqld uses.
 func (t *tlsFiles) unknown() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trust puts CAs where kubelet mounts them, beside the certificate that is there.
+// trust puts CAs where kubelet mounts them, next to the existing certificate.
 func trust(t *testing.T, layout Layout, authorities ...authority) {
 	t.Helper()
 	var bundle []byte
@@ -19,14 +19,14 @@ func trust(t *testing.T, layout Layout, authorities ...authority) {
 	write(t, layout.caFile(), string(bundle))
 }
 
-// TestMysqldIsToldOfEveryFile: whom to trust changes without the certificate.
+// TestMysqldIsToldOfEveryFile: the trusted CAs can change without the certificate.
 func TestMysqldIsToldOfEveryFile(t *testing.T) {
 	t.Parallel()
 	layout, old, next := newLayout(t), newAuthority(t), newAuthority(t)
 	old.install(layout, 1, memberHost)
 	files := &tlsFiles{layout: layout}
 	if !files.changed() {
-		t.Fatal("at the start it is not known what mysqld uses")
+		t.Fatal("at the start the agent does not know which files mysqld uses")
 	}
 	first := files.taken()
 	if first != TLSDigest([]byte(read(t, layout.caFile())), []byte(read(t, layout.certFile()))) || len(first) != digestLength {
@@ -34,23 +34,23 @@ func TestMysqldIsToldOfEveryFile(t *testing.T) {
 	}
 	trust(t, layout, next, old)
 	if !files.changed() {
-		t.Error("another CA is no news")
+		t.Error("another CA does not count as a change")
 	}
 	if second := files.taken(); second == first || files.changed() {
 		t.Errorf("the digest is %q, was %q", second, first)
 	}
 	files.unknown()
 	if !files.changed() {
-		t.Error("mysqld has started anew, and it is taken to use what is there now")
+		t.Error("mysqld has restarted, and the agent assumes that it uses the current files")
 	}
 	write(t, layout.caFile(), "")
 	_ = files.changed()
 	if _, _, err := files.read(); err == nil {
-		t.Error("a member without a CA trusts somebody")
+		t.Error("a member without a CA trusts a certificate")
 	}
 }
 
-// TestAMemberWhoseServerRestartedReportsNoFiles until mysqld has been told to read them.
+// TestAMemberWhoseServerRestartedReportsNoFiles until the agent has made mysqld load them.
 func TestAMemberWhoseServerRestartedReportsNoFiles(t *testing.T) {
 	t.Parallel()
 	layout, ca := newLayout(t), newAuthority(t)
@@ -60,12 +60,12 @@ func TestAMemberWhoseServerRestartedReportsNoFiles(t *testing.T) {
 	member.status.TLS = member.tls.taken()
 	member.unanswered(errors.New("connection refused"))
 	if uses := member.Status().TLS; uses != "" || !member.tls.changed() {
-		t.Errorf("it reports %q", uses)
+		t.Errorf("the member reports %q", uses)
 	}
 }
 
-// TestAKeptConnectionEndsWithItsCA: who showed a certificate of a CA that is not trusted any more gives no orders over a connection of
-// before.
+// TestAKeptConnectionEndsWithItsCA: a client that presented a certificate of a CA that is no longer trusted can send no more requests over
+// an older connection.
 func TestAKeptConnectionEndsWithItsCA(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -83,16 +83,16 @@ func TestAKeptConnectionEndsWithItsCA(t *testing.T) {
 	next.install(s.layout, 3, memberHost)
 	trust(t, s.layout, next, s.ca)
 	if err := ask(); err != nil {
-		t.Errorf("a CA was added, and the operator of the old one is refused: %v", err)
+		t.Errorf("a CA was added, but the operator of the old CA is refused: %v", err)
 	}
 	trust(t, s.layout, next)
 	var refused *AnswerError
 	if err := ask(); !errors.As(err, &refused) || refused.Code != http.StatusUnauthorized {
-		t.Errorf("the old CA is forgotten, and its operator hears: %v", err)
+		t.Errorf("the old CA was removed, and its operator gets: %v", err)
 	}
 }
 
-// TestOperatorShowsWhatTheMemberTrusts: it has a certificate of each CA, and members that know only one of them take it.
+// TestOperatorShowsWhatTheMemberTrusts: the operator has a certificate of each CA, and members that know only one of the CAs accept it.
 func TestOperatorShowsWhatTheMemberTrusts(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
@@ -135,17 +135,17 @@ func TestAuthoritiesAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(back) != 2 || !Signs(back[0], now) || Signs(back[1], now) || !slices.Equal(back.Bundle(), held.Bundle()) {
-		t.Errorf("they come back as %v", back)
+		t.Errorf("the CAs come back as %v", back)
 	}
 	if Signs(back[0], now.Add(2*time.Hour)) {
-		t.Error("a CA that has ended signs")
+		t.Error("an expired CA signs")
 	}
 	for what, damaged := range map[string]map[string][]byte{
 		"nothing": nil, "no key": {"ca.crt": data["ca.crt"]}, "no certificate": {"ca.key": data["ca.key"]},
 		"the key of another": {"ca.crt": old.pem, "ca.key": data["ca.key"]}, "nonsense": {"ca.crt": []byte("x"), "ca.key": []byte("y")},
 	} {
 		if _, err := ReadAuthorities(damaged); err == nil {
-			t.Errorf("%s is taken for CAs", what)
+			t.Errorf("%s is accepted as CAs", what)
 		}
 	}
 }
@@ -153,11 +153,11 @@ func TestAuthoritiesAreKept(t *testing.T) {
 func TestAuthoritySecretsTellTheirCluster(t *testing.T) {
 	t.Parallel()
 	if namespace, cluster, ok := ClusterOf(AuthoritySecret("shop", "db")); namespace != "shop" || cluster != "db" || !ok {
-		t.Errorf("it comes back as %s, %s", namespace, cluster)
+		t.Errorf("the name comes back as %s, %s", namespace, cluster)
 	}
 	for _, other := range []string{"", "ca.", "ca.shop", "ca..db", "ca.shop.", "shop.db", "mysql-operator-conversion"} {
 		if _, _, ok := ClusterOf(other); ok {
-			t.Errorf("%q is taken for the Secret of a cluster", other)
+			t.Errorf("%q is accepted as the Secret of a cluster", other)
 		}
 	}
 }

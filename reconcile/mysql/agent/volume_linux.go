@@ -18,25 +18,25 @@ func (l Layout) VolumeSize() (int64, error) {
 	return size, err
 }
 
-// room returns how many bytes the member's volume has, and how many of them are free: those that the file system keeps for root do not
+// room returns how many bytes the member's volume has, and how many of them are free. Bytes that the file system reserves for root do not
 // count (statfs(2)).
 func (l Layout) room() (size, free int64, err error) {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(l.Volume, &stat); err != nil {
-		return 0, 0, fmt.Errorf("look at the room on the volume %s: %w", l.Volume, err)
+		return 0, 0, fmt.Errorf("read the free space of the volume %s: %w", l.Volume, err)
 	}
 	blocks := stat.Blocks - min(stat.Blocks, stat.Bfree) + stat.Bavail
 	return int64(blocks) * stat.Bsize, int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no file system has 2^63 bytes
 }
 
-// reserve gives a new file so many bytes of the volume. It follows no link and replaces nothing.
+// reserve creates a file that takes size bytes of the volume. It follows no link and replaces nothing.
 func reserve(file string, size int64) error {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	err = unix.EINTR
-	for errors.Is(err, unix.EINTR) { // the Go runtime's own signals do that, too
+	for errors.Is(err, unix.EINTR) { // the Go runtime's own signals cause that, too
 		err = unix.Fallocate(int(made.Fd()), 0, 0, size)
 	}
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
@@ -52,7 +52,7 @@ func reserve(file string, size int64) error {
 	return nil
 }
 
-// fill writes bytes that no file system can make less of.
+// fill writes random bytes, which no file system can compress.
 func fill(made *os.File, size int64) error {
 	if _, err := io.CopyN(made, rand.Reader, size); err != nil {
 		return err
@@ -60,11 +60,11 @@ func fill(made *os.File, size int64) error {
 	return made.Sync()
 }
 
-// taken is how many bytes of the volume a file takes that would be free without it; 0 where it has another name too.
+// taken returns how many bytes of the volume would be free without a file; 0 if the file has another name too.
 func taken(info fs.FileInfo) int64 {
 	stat, known := info.Sys().(*syscall.Stat_t)
 	if !known || stat.Nlink > 1 {
 		return 0
 	}
-	return stat.Blocks * 512 // whatever the file system's blocks are (stat(2))
+	return stat.Blocks * 512 // independent of the file system's block size (stat(2))
 }

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// VolumeSize is not known where the operator's Pods do not run.
+// VolumeSize returns 0, because the operator's Pods run only on Linux.
 func (l Layout) VolumeSize() (int64, error) { return 0, nil }
 
 func (l Layout) room() (size, free int64, err error) { return 0, 0, errors.ErrUnsupported }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The results are those of crypt(3) in glibc, which takes salts of at most 16 characters.
+// The expected results are those of crypt(3) in glibc, which accepts salts of at most 16 characters.
 func TestSHACrypt(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

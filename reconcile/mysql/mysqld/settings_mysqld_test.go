@@ -123,7 +123,7 @@ func (m *mysqld) takes(t *testing.T, text string) (bool, string) {
 	return err == nil, string(said)
 }
 
-// TestValuesOfSettingsMysqld: mysqld takes every value of an enum that the table has.
+// TestValuesOfSettingsMysqld: mysqld accepts every value of an enum that the table has.
 func TestValuesOfSettingsMysqld(t *testing.T) {
 	t.Parallel()
 	m, table, longest := newMysqld(t, writeCertificates(t)), tableOfSettings(t), 1
