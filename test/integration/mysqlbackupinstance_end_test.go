@@ -132,7 +132,7 @@ func TestBackupInstanceDataGoes(t *testing.T) {
 			d.gone(t, "jobs", "running-backup")
 			soon(t, func(ctx context.Context) string {
 				instance, err := d.instance(ctx, "running")
-				if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "waits for its Pod to end before its data is deleted") {
+				if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "waiting for its Pod to end before its data is deleted") {
 					return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
 				}
 				return ""
@@ -279,7 +279,7 @@ func TestBackupInstanceDataOutlastsAPodUnseen(t *testing.T) {
 	d.gone(t, "jobs", "unseen-backup")
 	soon(t, func(ctx context.Context) string {
 		instance, err := d.instance(ctx, "unseen")
-		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "deletes its data") {
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "deleting its data") {
 			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
 		}
 		return ""
@@ -322,7 +322,7 @@ func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
 	clock.set(began.Add(11 * time.Minute))
 	d.patch(t, "mysqlbackupinstances", "lost", `{"metadata":{"annotations":{"minutes":"11"}}}`)
 	d.gone(t, "mysqlbackupinstances", "lost")
-	says(t, d.told(t, "lost", "Warning BackupDataLeft"), pod, "is its node gone?")
+	says(t, d.told(t, "lost", "Warning BackupDataLeft"), pod, "check whether its node still exists")
 }
 
 // TestBackupInstanceStaysUntilItIsTold deletes an instance whose data cannot be deleted, while no event can be written: it stays, since

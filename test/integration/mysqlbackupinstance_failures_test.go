@@ -67,7 +67,7 @@ func TestBackupInstanceFails(t *testing.T) {
 			d.runs(t, pod, "")
 			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "busy", transfer.ReasonDonorBusy, "db-1 gives a copy to db-2"))
 			waits := d.until(t, "busy", mysqlv1.BackupStarted, transfer.ReasonDonorBusy)
-			says(t, readyOf(waits).Message, "made again", "db-1 gives a copy to db-2")
+			says(t, readyOf(waits).Message, "retries it", "db-1 gives a copy to db-2")
 			if done := d.succeeds(t, "busy"); done.Status.Attempts != 2 {
 				t.Errorf("it took %d attempts, want 2", done.Status.Attempts)
 			}
@@ -165,7 +165,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			replace(t, "running")
 			d.gone(t, "jobs", "running-backup")
 			ending := d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonReplaced)
-			says(t, readyOf(ending).Message, "waits for its Pod to end")
+			says(t, readyOf(ending).Message, "waiting for its Pod to end")
 			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, "told to end"))
 			failed(t, "running")
 		},

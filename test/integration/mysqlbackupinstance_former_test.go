@@ -25,7 +25,7 @@ func TestBackupInstanceWaitsForTheFormerPod(t *testing.T) {
 	d.remove(t, "jobs", "one-backup")
 	soon(t, func(ctx context.Context) string {
 		found, err := d.instance(ctx, "one")
-		if said := readyOf(found).Message; err != nil || !strings.Contains(said, "has not ended") {
+		if said := readyOf(found).Message; err != nil || !strings.Contains(said, "waiting for a Pod of its previous Job to end") {
 			return fmt.Sprintf("it does not wait for the former Pod, but: %s (%v)", said, err)
 		}
 		return ""

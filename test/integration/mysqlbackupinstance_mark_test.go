@@ -116,8 +116,8 @@ func TestBackupInstanceWaitsToKnowItsSchedule(t *testing.T) {
 	for _, name := range names {
 		d.gone(t, "mysqlbackupinstances", name)
 	}
-	says(t, d.told(t, "orphan", "Warning BackupDataLeft"), "/"+d.namespace+"/db/orphan", `MySQLBackupSchedule "of-orphan"`, "is gone")
-	says(t, d.told(t, "remade", "Warning BackupDataLeft"), "was deleted and made anew")
+	says(t, d.told(t, "orphan", "Warning BackupDataLeft"), "/"+d.namespace+"/db/orphan", `MySQLBackupSchedule "of-orphan"`, "no longer exists")
+	says(t, d.told(t, "remade", "Warning BackupDataLeft"), "was deleted and created again")
 	for _, name := range names[1:] {
 		if _, err := d.of("jobs").Get(t.Context(), name+"-delete", metav1.GetOptions{}); err == nil {
 			t.Errorf("the data of %s is deleted", name)
@@ -142,7 +142,7 @@ func (d *depot) unsure(t *testing.T, name string) {
 	t.Helper()
 	soon(t, func(ctx context.Context) string {
 		instance, err := d.instance(ctx, name)
-		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "look whether the schedule that has marked it is still there") {
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), "check whether the schedule that marked it still exists") {
 			return fmt.Sprintf("%s says %v (%v)", name, instance.Status.Conditions, err)
 		}
 		return ""

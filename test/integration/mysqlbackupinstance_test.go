@@ -49,7 +49,7 @@ func TestBackupInstanceLife(t *testing.T) {
 	if copying.Status.Progress.Summary != "42% of 100, 7/s" || copying.Status.Source != "db-1" || copying.Status.Attempts != 1 {
 		t.Errorf("unexpected status of a Pod at work: %+v", copying.Status)
 	}
-	says(t, readyOf(copying).Message, "copies db-1: copying")
+	says(t, readyOf(copying).Message, "copying from db-1: copying")
 
 	d.told(t, "one", "Normal Copying") // events are written after the status
 
@@ -170,7 +170,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 		},
 		"for a cluster of another namespace, in vain": func(t *testing.T) {
 			d.back(t, "astray", "cluster: far")
-			d.waitsFor(t, "astray", "ClusterNotFound", false, "their cluster's own namespace")
+			d.waitsFor(t, "astray", "ClusterNotFound", false, "a cluster of its own namespace")
 		},
 		"for its schedule": func(t *testing.T) {
 			d.back(t, "unscheduled", "schedule: weekly")
@@ -190,7 +190,7 @@ func TestBackupInstanceWaits(t *testing.T) {
 			d.secret(t, "s3", map[string]string{"AWS_ACCESS_KEY_ID": "a"})
 			soon(t, func(ctx context.Context) string {
 				instance, err := d.instance(ctx, "cloud")
-				if err != nil || !strings.Contains(readyOf(instance).Message, "lacks keys") {
+				if err != nil || !strings.Contains(readyOf(instance).Message, "is missing keys") {
 					return fmt.Sprintf("the instance says %q (%v)", readyOf(instance).Message, err)
 				}
 				return ""

@@ -18,10 +18,10 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// managerStorage owns the size of claims that have grown.
+// managerStorage is the field manager that owns the size of expanded claims.
 const managerStorage = reconcile.ManagerChildren + "-storage"
 
-// act does what was decided, and returns the status that follows.
+// act carries out the decision, and returns the status that follows.
 func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight, decided decision) (v1.MySQLBackupInstanceStatus, error) {
 	switch decided.step {
 	case stepBegin:
@@ -36,7 +36,7 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 		return waiting(instance, seen, starting()), r.start(ctx, owner, instance, seen)
 	case stepAsk:
 		status := waiting(instance, seen, decided.why)
-		status.Attempts = max(status.Attempts, 1) // by which the next Job is known not to be the first
+		status.Attempts = max(status.Attempts, 1) // so that the next Job knows that it is not the first
 		return status, r.stop(ctx, instance)
 	case stepStop:
 		return waiting(instance, seen, decided.why), r.stop(ctx, instance)
@@ -51,8 +51,8 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 	return waiting(instance, seen, decided.why), nil
 }
 
-// provide makes the claim that the operator has to make, and lets one that is there grow to what is asked for. The claim belongs to
-// nobody: backups outlive their schedule, their cluster and their instances.
+// provide creates the operator's own claim if it is missing, and expands an existing one to the size in the settings. The claim has no
+// owner: backups outlive their schedule, their cluster and their instances.
 func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstance, seen sight) error {
 	if seen.location.Claim == "" || !isDefaultClaim(seen) {
 		return nil
@@ -62,7 +62,7 @@ func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstanc
 	}
 	_, err := r.api.Create(ctx, nil, claimFor(instance.Namespace, seen))
 	if apierrors.IsAlreadyExists(err) {
-		return nil // by another backup, a moment ago; whose it is is looked at in the next pass
+		return nil // another backup created it just now; the next pass checks its labels
 	}
 	if err == nil {
 		logr.FromContextOrDiscard(ctx).Info("claim created", "op", "provide", "claim", seen.location.Claim)
@@ -70,7 +70,7 @@ func (r *reconciler) provide(ctx context.Context, instance v1.MySQLBackupInstanc
 	return err
 }
 
-// claimFor is the volume for backups as the operator makes it.
+// claimFor returns the claim of the volume for backups, as the operator creates it.
 func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	spec := corev1ac.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
@@ -81,8 +81,8 @@ func claimFor(namespace string, seen sight) *corev1ac.PersistentVolumeClaimApply
 	return corev1ac.PersistentVolumeClaim(seen.location.Claim, namespace).WithLabels(transfer.ClaimLabels()).WithSpec(spec)
 }
 
-// expand asks for a larger volume where the settings do; a volume is never made smaller. That the StorageClass refuses it keeps no backup
-// from being tried: there may be room.
+// expand requests a larger volume if the settings do. It never makes a volume smaller. If the StorageClass refuses, the backup is tried
+// anyway: there may be enough space.
 func (r *reconciler) expand(ctx context.Context, seen sight) error {
 	asked, wanted := seen.claim.Spec.Resources.Requests[corev1.ResourceStorage], seen.settings.Storage
 	if seen.claim.Status.Phase != corev1.ClaimBound || asked.Cmp(wanted) >= 0 {
@@ -92,13 +92,14 @@ func (r *reconciler) expand(ctx context.Context, seen sight) error {
 		WithResources(corev1ac.VolumeResourceRequirements().WithRequests(corev1.ResourceList{corev1.ResourceStorage: wanted})))
 	_, err := r.api.ApplyFields(ctx, managerStorage, claim)
 	if err != nil && problemOf(err) != nil {
-		logr.FromContextOrDiscard(ctx).Info("claim cannot grow, going on with what it has", "op", "expand", "claim", seen.claim.Name, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("failed to expand the claim, using its current size", "op", "expand", "claim", seen.claim.Name, "reason", err.Error())
 		return nil
 	}
 	return err
 }
 
-// start makes the Job, unless the API server knows of a Pod of a former one that the cache does not: two would write to one place.
+// start creates the Job. It does not if the API server has a Pod of a previous Job that the cache does not have yet: two Pods would write
+// to one place.
 func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured, instance v1.MySQLBackupInstance, seen sight) error {
 	left, err := r.podsOf(ctx, instance, true)
 	if err != nil || countWriting(left) > 0 {
@@ -122,12 +123,12 @@ func (r *reconciler) start(ctx context.Context, owner *unstructured.Unstructured
 	return err
 }
 
-// refuseForeignJob looks whose a Job is that exists already. The instance's own is no error: it was made by a pass that did not live to
-// hear of it.
+// refuseForeignJob checks who owns a Job that already exists. The instance's own Job is no error: an earlier pass created it and did not
+// receive the answer.
 func (r *reconciler) refuseForeignJob(ctx context.Context, owner *unstructured.Unstructured, name string) error {
 	job, err := r.api.Get(ctx, jobs(), owner.GetNamespace(), name)
 	if apierrors.IsNotFound(err) {
-		return nil // gone since; the next pass makes one
+		return nil // it is gone again; the next pass creates one
 	}
 	if err != nil {
 		return err
@@ -148,12 +149,12 @@ func (r *reconciler) stop(ctx context.Context, instance v1.MySQLBackupInstance) 
 	return nil
 }
 
-// again is when to look again at a backup that is not over.
+// again returns the requeue time of a backup that is not over.
 func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.Duration {
 	switch decided.step {
 	case stepComplete, stepFail:
 		if seen.job != nil && !isFinished(*seen.job) {
-			return time.Second // it may have to be deleted
+			return time.Second // the next pass may have to delete the Job
 		}
 		return 0
 	case stepFollow:
@@ -164,10 +165,10 @@ func again(instance v1.MySQLBackupInstance, seen sight, decided decision) time.D
 }
 
 func starting() problem {
-	return problem{transfer.ReasonScheduled, "its Job is made", false}
+	return problem{transfer.ReasonScheduled, "creating its Job", false}
 }
 
-// where says in words where the data of an instance is.
+// where describes where the data of an instance is.
 func where(location v1.BackupLocation) string {
 	if location.Claim != "" {
 		return fmt.Sprintf("%s in the volume of claim %s", location.URL, location.Claim)

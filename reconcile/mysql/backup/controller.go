@@ -1,22 +1,22 @@
-// Package backup reconciles MySQLBackupInstance resources: one backup each, made once.
+// Package backup reconciles MySQLBackupInstance resources. Each is one backup, which the operator makes once.
 //
-//	Scheduled ──(cluster serves, Secrets and claim are there)──▶ location in the status ──▶ Job ──▶ Started ──▶ Completed
-//	    │                                                                                              │
-//	    └───────────── activeDeadlineSeconds over, replaced, refused ──────────────────────────────────┴──▶ Failed
+//	Scheduled ──(a member is ready, Secrets and claim exist)──▶ location in the status ──▶ Job ──▶ Started ──▶ Completed
+//	    │                                                                                               │
+//	    └───────────── activeDeadlineSeconds over, replaced, refused ───────────────────────────────────┴──▶ Failed
 //
 // A pass observes (observe.go), decides (decide.go while the backup is made, end.go when the instance is deleted), acts (act.go) and
 // reports (status.go).
 //
-// A backup is made once, and its place is never in doubt, wherever the operator dies, because of the order of its writes:
+// The order of the operator's writes guarantees that a backup is made once and its place is never in doubt, even if the operator crashes:
 //
-//	finalizer, if the data is to go with the instance ──▶ status: location ──▶ Job ──▶ status: Completed or Failed, which nothing follows
+//	finalizer, if the data is deleted with the instance ──▶ status: location ──▶ Job ──▶ status: Completed or Failed, which is final
 //
-// The location is on record before anything can be written there. The Job is named after the instance and belongs to it: there is never
-// a second one at the same time, and its program continues nobody else's folder. Completed rests on what the Job's Pod itself said,
-// nothing less; and where the cache says that there is nothing to be heard any more, the API server is asked before the backup is given up.
+// The status has the location before any Pod can write there. The Job has the instance's name, and the instance owns it. So there are never
+// two Jobs at the same time, and the Job's program never continues the folder of another backup. Only a report of the Job's Pod makes a
+// backup Completed. If the cache shows that no report can come, the operator asks the API server before it gives the backup up.
 //
-// When an instance is deleted its data stays, unless the finalizer is on it; then a second Job deletes the data. That Job belongs to
-// nobody: garbage collection would take it together with the instance that waits for it.
+// When a user deletes an instance, its data stays unless the instance has the finalizer. With the finalizer, a second Job deletes the data.
+// That Job has no owner: garbage collection would delete it together with the instance that waits for it.
 package backup
 
 import (
@@ -33,13 +33,13 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it. image is the operator's own, which backups' Pods run, home its namespace, where the CAs of
-// clusters are kept.
+// Controller returns the kind as the engine needs it. image is the operator's own image, which backups' Pods run. home is the operator's
+// namespace, which holds the CAs of clusters.
 func Controller(kind schema.Kind, image, home string) reconcile.Controller {
 	return ControllerAt(kind, image, home, time.Now)
 }
 
-// ControllerAt is Controller by another clock.
+// ControllerAt is Controller with another clock.
 func ControllerAt(kind schema.Kind, image, home string, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
@@ -58,7 +58,7 @@ func ControllerAt(kind schema.Kind, image, home string, now func() time.Time) re
 	}
 }
 
-// byLabel finds the instance of a Job or a Pod by its label: the Job that deletes data belongs to nobody.
+// byLabel finds the instance of a Job or a Pod by its label: the Job that deletes data has no owner.
 func byLabel(child *unstructured.Unstructured, instances reconcile.Lister) []types.NamespacedName {
 	value := child.GetLabels()[transfer.LabelBackup]
 	if value == "" {
@@ -67,7 +67,7 @@ func byLabel(child *unstructured.Unstructured, instances reconcile.Lister) []typ
 	return keysOfAll(instances.Indexed(indexLabel, indexKey(child.GetNamespace(), value)))
 }
 
-// waitingFor finds the backups of a cluster that are not over. Those that are may be many, and the cluster concerns them no more.
+// waitingFor finds the backups of a cluster that are not over. Finished backups may be many, and the cluster no longer affects them.
 func waitingFor(cluster *unstructured.Unstructured, instances reconcile.Lister) []types.NamespacedName {
 	named := instances.Indexed(indexWaiting, indexKey(cluster.GetNamespace(), cluster.GetName()))
 	return keysOfAll(append(named, instances.Indexed(indexWaiting, indexKey(cluster.GetNamespace(), ""))...))
@@ -81,7 +81,8 @@ func keysOfAll(instances []*unstructured.Unstructured) []types.NamespacedName {
 	return keys
 }
 
-// rules are what the kind needs beyond its own resource and what it watches. Secrets are read by name, never listed.
+// rules are the permissions that the kind needs in addition to those for its own resource and its watches. Secrets are read by name, never
+// listed.
 func rules(kind schema.Kind) []rbacv1.PolicyRule {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
@@ -90,9 +91,9 @@ func rules(kind schema.Kind) []rbacv1.PolicyRule {
 		rule("batch", []string{"jobs"}, "create", "delete"),
 		rule("", []string{"persistentvolumeclaims"}, "get", "create", "patch"),
 		rule("", []string{"secrets"}, "get"),
-		// Why Kubernetes makes no Pod for a Job is told by its events only.
+		// Only a Job's events report why Kubernetes creates no Pod for it.
 		rule("", []string{"events"}, "list"),
-		// The finalizer.
+		// For the finalizer.
 		rule(kind.Group, []string{kind.Plural}, "patch"),
 		rule(kind.Group, []string{schedulesPlural}, "get"),
 	}

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// keyAuthorities is the key, of any Secret for a destination, with the certificates to trust.
+	// keyAuthorities is the key of the CA certificates to trust. The Secret of any destination may have it.
 	keyAuthorities = "ca.crt"
-	// keyEndpoint is the key with the server that the credentials may go to, see destination.CheckEndpoint.
+	// keyEndpoint is the key of the server that may receive the credentials, see destination.CheckEndpoint.
 	keyEndpoint = "endpoint"
-	// keyAzureAccount is the key with the name of Azure's storage account.
+	// keyAzureAccount is the key of the name of the Azure storage account.
 	keyAzureAccount = "AZURE_STORAGE_ACCOUNT"
 )
 
 // storeKeys are the keys that the Secret for a kind of store can have.
 type storeKeys struct {
-	// sets are those that say who one is: one of them whole is enough.
+	// sets are the sets of keys that hold credentials. One complete set is enough.
 	sets [][]string
-	// beside are keys that are enough, too, where none of the others is there: the identity is then the Pod's.
+	// beside are keys that are enough if no key of the sets is there. The Pod's own identity is used then.
 	beside []string
 }
 
-// keysOf are those of a destination. The storage account of Azure may be in the URL instead, but not that of a signature, which is shown to
-// it.
+// keysOf returns the keys for a destination. For Azure, the URL may hold the storage account instead. The account of a signature must be in
+// the Secret, because that account's server sees the signature.
 func keysOf(where *url.URL) storeKeys {
 	switch where.Scheme {
 	case "s3":
@@ -43,7 +43,7 @@ func keysOf(where *url.URL) storeKeys {
 		if options := where.Query(); options.Get("storage_account") != "" {
 			key = key[1:]
 			if options.Get("endpoint") != "" {
-				signature = signature[1:] // destination.CheckEndpoint knows whether this server may see it
+				signature = signature[1:] // destination.CheckEndpoint decides whether this server may see it
 			}
 		}
 		return storeKeys{sets: [][]string{key, signature}, beside: []string{keyAzureAccount, keyAuthorities, keyEndpoint}}
@@ -51,7 +51,7 @@ func keysOf(where *url.URL) storeKeys {
 	return storeKeys{}
 }
 
-// areIn says whether a Secret has enough of them. Half of a set is not: somebody has forgotten the rest.
+// areIn reports whether a Secret has enough keys. Part of a set is not enough: the user has forgotten the rest.
 func (k storeKeys) areIn(data map[string][]byte) bool {
 	has := func(key string) bool { return len(data[key]) > 0 }
 	for _, set := range k.sets {
@@ -67,7 +67,7 @@ func (k storeKeys) areIn(data map[string][]byte) bool {
 	return slices.ContainsFunc(k.beside, has)
 }
 
-// String is for people.
+// String is for messages.
 func (k storeKeys) String() string {
 	wanted := make([]string, 0, len(k.sets)+1)
 	for _, set := range k.sets {
@@ -76,7 +76,7 @@ func (k storeKeys) String() string {
 	return strings.Join(append(wanted, strings.Join(k.beside, " or ")+" alone to use the identity of the Pod"), ", or ")
 }
 
-// credentialsObstacle looks at the Secret for the destination, and at where its credentials, or the identity of the Pod, would go.
+// credentialsObstacle checks the Secret of the destination, and the server that would receive its credentials or the identity of the Pod.
 func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	name := seen.location.Secret
 	if name == "" {
@@ -87,16 +87,16 @@ func credentialsObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	}
 	parsed, err := url.Parse(seen.location.URL)
 	if err != nil {
-		return nil // LocationOf made it
+		return nil // LocationOf made this URL, so it is valid
 	}
 	keys := keysOf(parsed)
 	if len(keys.sets) == 0 || keys.areIn(seen.credentials.data) {
 		return endpointObstacle(seen)
 	}
-	return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q lacks keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
+	return &problem{transfer.ReasonCredentialsNotFound, fmt.Sprintf("destination.secret: Secret %q is missing keys for %s://; it needs %s", name, parsed.Scheme, keys), true}
 }
 
-// endpointObstacle looks whether credentials may go where the URL says.
+// endpointObstacle checks whether the credentials may be sent to the server in the URL.
 func endpointObstacle(seen sight) *problem {
 	err := endpointRefused(seen.location.URL, seen.credentials.data)
 	if err == nil {
@@ -105,7 +105,8 @@ func endpointObstacle(seen sight) *problem {
 	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("destination.url: %v", err), true}
 }
 
-// endpointRefused says why credentials may not go where a URL says; nil if they may. What else is wrong with a URL, the Pod says.
+// endpointRefused returns why credentials must not be sent to the server in a URL; nil if they may. The Pod reports other errors of the
+// URL.
 func endpointRefused(where string, credentials map[string][]byte) error {
 	err := destination.CheckEndpoint(where, credentials)
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindEndpoint {
@@ -114,7 +115,8 @@ func endpointRefused(where string, credentials map[string][]byte) error {
 	return nil
 }
 
-// keyFor is the key of the Secret that a backup's Pod is given: the public one, if there is one. What decrypts is not its business.
+// keyFor returns the key in the Secret that a backup's Pod reads. This is the public key, if there is one: the Pod does not need to
+// decrypt.
 func keyFor(key secret) string {
 	if _, err := encryption.ParseKeys(key.data[transfer.KeyRecipient], nil); err != nil && len(key.data[transfer.KeyIdentity]) > 0 {
 		return transfer.KeyIdentity
@@ -122,7 +124,7 @@ func keyFor(key secret) string {
 	return transfer.KeyRecipient
 }
 
-// keyObstacle looks at the Secret with the encryption key.
+// keyObstacle checks the Secret of the encryption key.
 func keyObstacle(instance v1.MySQLBackupInstance, seen sight) *problem {
 	name := seen.location.EncryptionSecret
 	if name == "" {

@@ -37,7 +37,7 @@ func TestKeysOfDestinations(t *testing.T) {
 		"azblob: the URL has the account, and nothing is in the Secret": {"azblob://bucket?storage_account=mine", nil, false},
 		"azblob: a signature, and the URL has the account":              {"azblob://bucket?storage_account=mine", []string{"AZURE_STORAGE_SAS_TOKEN"}, false},
 		"azblob: a signature and its account":                           {"azblob://bucket?storage_account=mine", []string{"AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_SAS_TOKEN"}, true},
-		"azblob: a signature for a server of one's own":                 {"azblob://bucket?storage_account=mine&endpoint=https://store.example", []string{"AZURE_STORAGE_SAS_TOKEN", keyEndpoint}, true},
+		"azblob: a signature for the user's own server":                 {"azblob://bucket?storage_account=mine&endpoint=https://store.example", []string{"AZURE_STORAGE_SAS_TOKEN", keyEndpoint}, true},
 		"azblob: a key without an account":                              {"azblob://bucket", []string{"AZURE_STORAGE_KEY", keyAuthorities}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,11 +68,11 @@ func TestWhichKeyABackupsPodIsGiven(t *testing.T) {
 		data map[string][]byte
 		want string
 	}{
-		"it can only encrypt":         {map[string][]byte{transfer.KeyRecipient: public}, transfer.KeyRecipient},
-		"it could decrypt, too":       {map[string][]byte{transfer.KeyRecipient: public, transfer.KeyIdentity: private}, transfer.KeyRecipient},
-		"nothing else encrypts":       {map[string][]byte{transfer.KeyIdentity: private}, transfer.KeyIdentity},
-		"nothing but a remark beside": {map[string][]byte{transfer.KeyRecipient: []byte("# none yet"), transfer.KeyIdentity: private}, transfer.KeyIdentity},
-		"there is no key":             {nil, transfer.KeyRecipient},
+		"it can only encrypt":        {map[string][]byte{transfer.KeyRecipient: public}, transfer.KeyRecipient},
+		"it could decrypt, too":      {map[string][]byte{transfer.KeyRecipient: public, transfer.KeyIdentity: private}, transfer.KeyRecipient},
+		"nothing else encrypts":      {map[string][]byte{transfer.KeyIdentity: private}, transfer.KeyIdentity},
+		"only a comment in addition": {map[string][]byte{transfer.KeyRecipient: []byte("# none yet"), transfer.KeyIdentity: private}, transfer.KeyIdentity},
+		"there is no key":            {nil, transfer.KeyRecipient},
 	} {
 		if got := keyFor(secret{found: true, data: test.data}); got != test.want {
 			t.Errorf("%s: %s", name, got)

@@ -19,7 +19,7 @@ type story struct {
 	instance v1.MySQLBackupInstance
 	seen     sight
 	want     step
-	// reason and says are what a wait or a failure gives; stalled that somebody has to help.
+	// reason and says belong to a wait or a failure. stalled means that a user must act.
 	reason  string
 	stalled bool
 	says    []string
@@ -52,22 +52,22 @@ func TestABackupBeginsWhenNothingIsMissing(t *testing.T) {
 	t.Parallel()
 	ours := transfer.ClaimLabels()
 	runStories(t, map[string]story{
-		"the location goes on record before anything else": {instance: fresh(), seen: calm(), want: stepBegin},
-		"then the Job is made":                             {instance: fresh(begins), seen: calm(), want: stepStart},
-		"into a volume that was made for another cluster's backups": {
+		"the location is recorded first": {instance: fresh(), seen: calm(), want: stepBegin},
+		"then the Job is made":           {instance: fresh(begins), seen: calm(), want: stepStart},
+		"into a volume that was created for another cluster's backups": {
 			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimBound) }), want: stepBegin,
 		},
 		"a claim without a volume is no obstacle: a Pod may have to come first": {
 			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", ours, corev1.ClaimPending) }), want: stepBegin,
 		},
-		"a claim that the user names may be anybody's": {instance: fresh(), seen: calm(func(s *sight) {
+		"a claim that the user names may have any owner": {instance: fresh(), seen: calm(func(s *sight) {
 			s.settings.Destination = &v1.BackupDestination{Claim: "nas"}
 			s.location.Claim, s.claim = "nas", claimNamed("nas", nil, corev1.ClaimBound)
 		}), want: stepBegin},
-		"one replica serves and the primary does not": {instance: fresh(), seen: calm(func(s *sight) {
+		"one replica is ready and the primary is not": {instance: fresh(), seen: calm(func(s *sight) {
 			s.cluster.Status = v1.MySQLClusterStatus{Phase: v1.PhaseFailed, Primary: "db-0", ReadyReplicas: 1}
 		}), want: stepBegin},
-		"a schedule that is gone is no obstacle where the cluster is named": {
+		"a schedule that is missing is no obstacle if the instance names the cluster": {
 			instance: fresh(func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "nightly" }), seen: calm(func(s *sight) { s.scheduleMissing = true }), want: stepBegin,
 		},
 	})
@@ -101,19 +101,19 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			instance: fresh(), seen: calm(func(s *sight) { s.cluster = nil }),
 			want: stepWait, reason: transfer.ReasonClusterNotFound, says: []string{`"db" does not exist in namespace "shop"`, "create the cluster, or create another instance"},
 		},
-		"a cluster that goes": {
+		"a cluster that is being deleted": {
 			instance: fresh(), seen: calm(func(s *sight) { s.cluster.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"is being deleted"},
 		},
-		"a cluster that is being made": {
+		"a cluster without members yet": {
 			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status = v1.MySQLClusterStatus{} }),
 			want: stepWait, reason: transfer.ReasonWaitingForCluster, says: []string{"has no members yet"},
 		},
-		"a cluster of which nothing serves": {
+		"a cluster without a ready member": {
 			instance: fresh(), seen: calm(func(s *sight) { s.cluster.Status.ReadyReplicas = 0 }),
 			want: stepWait, reason: transfer.ReasonClusterNotReady, says: []string{"no member", "kubectl get mysqlcluster db"},
 		},
-		"a URL that makes no sense": {
+		"a URL that is invalid": {
 			instance: fresh(), seen: calm(func(s *sight) { s.urlFault = errors.New("read destination.url: odd") }),
 			want: stepWait, reason: reasonURLInvalid, stalled: true, says: []string{"destination.url: odd"},
 		},
@@ -123,7 +123,7 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 		},
 		"a Secret with half of the credentials": {
 			instance: fresh(), seen: s3(map[string][]byte{"AWS_ACCESS_KEY_ID": []byte("a"), "ca.crt": []byte("c")}, true),
-			want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" lacks keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
+			want: stepWait, reason: transfer.ReasonCredentialsNotFound, stalled: true, says: []string{`"s3" is missing keys`, "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"},
 		},
 		"a Secret that does not name the endpoint": {
 			instance: fresh(), seen: elsewhere(""), want: stepWait, reason: transfer.ReasonDestinationRefused, stalled: true,
@@ -145,22 +145,22 @@ func TestABackupWaitsForWhatIsMissing(t *testing.T) {
 			instance: fresh(), seen: encrypted(map[string][]byte{"key": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyNotFound, stalled: true,
 			says: []string{`neither "recipient"`, `nor "identity"`},
 		},
-		"a key that is none": {
+		"a key that is invalid": {
 			instance: fresh(), seen: encrypted(map[string][]byte{"recipient": []byte("x")}, true), want: stepWait, reason: transfer.ReasonEncryptionKeyInvalid, stalled: true,
 			says: []string{`Secret "age"`},
 		},
 		"a claim that the user names and that is not there": {instance: fresh(), seen: calm(func(s *sight) {
 			s.settings.Destination, s.location.Claim = &v1.BackupDestination{Claim: "nas"}, "nas"
 		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{`"nas" does not exist in namespace "shop"`}},
-		"a claim of that name that is somebody else's": {
+		"a claim of that name that the operator did not create": {
 			instance: fresh(), seen: calm(func(s *sight) { s.claim = claimNamed("db-backups", nil, corev1.ClaimBound) }),
 			want: stepWait, reason: reasonForeignObject, stalled: true, says: []string{"was not made by this operator", "destination.claim"},
 		},
-		"a claim that goes": {instance: fresh(), seen: calm(func(s *sight) {
+		"a claim that is being deleted": {instance: fresh(), seen: calm(func(s *sight) {
 			s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimBound)
 			s.claim.DeletionTimestamp = &metav1.Time{Time: born()}
 		}), want: stepWait, reason: transfer.ReasonClaimNotFound, stalled: true, says: []string{"is being deleted"}},
-		"also when only the Job is still to be made": {
+		"also when only the Job is missing": {
 			instance: fresh(begins), seen: calm(func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
 	})
@@ -173,47 +173,47 @@ func TestABackupHasItsTime(t *testing.T) {
 		"a moment before the deadline it still waits": {
 			instance: fresh(), seen: calm(waited(24*time.Hour-time.Second), func(s *sight) { s.cluster = nil }), want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
-		"at the deadline it has failed, and says what it waited for": {
+		"at the deadline it fails, and reports what it waited for": {
 			instance: fresh(), seen: calm(late, func(s *sight) { s.cluster = nil }), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
 			says: []string{"activeDeadlineSeconds (24h0m0s)", `"db" does not exist`},
 		},
-		"also with all it needs: the deadline is the user's word": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
-		"a Job that is there is Kubernetes' to end":               {instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running})), want: stepFollow},
-		"but its Pods may not end: the node is gone": {
+		"also if nothing is missing: the user set the deadline": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
+		"Kubernetes ends an existing Job":                       {instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running})), want: stepFollow},
+		"but its Pods may never end: the node is gone": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is told to end"}), due(3600, time.Hour+patience+time.Second)),
 			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is told to end"},
 		},
-		"which they are given time for": {
+		"the Pods have time to end": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Hour+patience)), want: stepFollow,
 		},
-		"nor a Job that somebody deletes and somebody else holds": {
+		"nor a deleted Job with the finalizer of another client": {
 			instance: fresh(begins, isReplaced), seen: calm(working(transfer.State{Phase: transfer.Pending}), due(3600, time.Hour+patience+time.Second)),
 			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true,
 		},
-		"one that failed says why itself": {
+		"a failed Job has its own reason": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonCopyFailed}), due(3600, 24*time.Hour)),
 			want: stepFail, reason: transfer.ReasonCopyFailed, stalled: true,
 		},
-		"however far ahead of the API server's the clock is": {
+		"the clock may be far ahead of the API server's": {
 			instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running}), due(3600, time.Second)), want: stepFollow,
 		},
-		"Kubernetes ends it, and its Pods have yet to end": {
+		"Kubernetes ends it, and its Pods have not ended yet": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience }), want: stepFollow,
 		},
 		"Kubernetes ends it, and its Pods do not end": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Second), func(s *sight) { s.doomed = patience + time.Second }),
-			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"node of its Pod gone"},
+			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"whether the node of its Pod still exists"},
 		},
-		"and one that succeeded has":   {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
-		"what is complete is complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
+		"a Job that succeeded completes":    {instance: fresh(begins), seen: calm(working(succeeded(nil)), due(3600, 24*time.Hour)), want: stepComplete},
+		"a completed backup stays complete": {instance: fresh(begins), seen: calm(late, working(succeeded(nil))), want: stepComplete},
 	})
 }
 
 func TestABackupIsFollowed(t *testing.T) {
 	t.Parallel()
 	runStories(t, map[string]story{
-		"its Pod is at work": {instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running})), want: stepFollow},
-		"no node takes it": {
+		"its Pod is running": {instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running})), want: stepFollow},
+		"no node fits": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonUnschedulable, Message: "Pod x waits for a node: none"})),
 			want: stepWait, reason: transfer.ReasonUnschedulable, says: []string{"none"},
 		},
@@ -223,7 +223,7 @@ func TestABackupIsFollowed(t *testing.T) {
 				s.claim = claimNamed("db-backups", transfer.ClaimLabels(), corev1.ClaimPending)
 			}),
 		},
-		"its image is not to be had, in words that do not alternate": {
+		"its image cannot be pulled, in a message that does not alternate": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Pod: "x", Reason: transfer.ReasonImagePullFailed, Message: "ImagePullBackOff: now"})),
 			want: stepWait, reason: transfer.ReasonImagePullFailed, stalled: true, says: []string{"kubectl describe pod x"},
 		},
@@ -231,33 +231,33 @@ func TestABackupIsFollowed(t *testing.T) {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.refused = "exceeded quota" }),
 			want: stepWait, reason: reasonPodsNotCreated, stalled: true, says: []string{"exceeded quota"},
 		},
-		"an attempt failed, another one is made": {
+		"an attempt failed and is retried": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: transfer.ReasonDonorBusy, Message: "db-1 gives a copy"})),
-			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"made again", "db-1 gives a copy"},
+			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"retries it", "db-1 gives a copy"},
 		},
-		"its cluster goes before its Pod could start": {
+		"its cluster is deleted before its Pod starts": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is being started"}), func(s *sight) { s.cluster = nil }),
 			want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
-		"somebody deletes its Job": {
+		"a user deletes its Job": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending}), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
-			want: stepWait, reason: transfer.ReasonScheduled, says: []string{"another one is made"},
+			want: stepWait, reason: transfer.ReasonScheduled, says: []string{"creates another one"},
 		},
-		"but not beside a Pod of it, which may still write": {
-			instance: fresh(begins), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"has not ended"},
+		"but not while a Pod of it may still write": {
+			instance: fresh(begins), seen: calm(func(s *sight) { s.pods = 1 }), want: stepWait, reason: transfer.ReasonScheduled, says: []string{"waiting for a Pod of its previous Job to end"},
 		},
-		"and another one is made": {instance: fresh(begins), seen: calm(), want: stepStart},
+		"and the operator creates another Job": {instance: fresh(begins), seen: calm(), want: stepStart},
 		"it was refused": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 1, Reason: transfer.ReasonDestinationOccupied, Message: "holds another backup"})),
 			want: stepFail, reason: transfer.ReasonDestinationOccupied, stalled: true, says: []string{"holds another backup"},
 		},
-		"its Pods failed and did not say why": {
+		"its Pods failed and did not report why": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Failed, Attempts: 7})), want: stepFail, reason: transfer.ReasonPodsFailed, stalled: true,
 		},
 	})
 }
 
-// TestABackupsTimeIsMeasuredByOneClock: the operator's clock is not that of the API server, which says when an instance was made.
+// TestABackupsTimeIsMeasuredByOneClock: the operator's clock differs from the API server's, which sets the instance's creation time.
 func TestABackupsTimeIsMeasuredByOneClock(t *testing.T) {
 	t.Parallel()
 	hour := func(clock, known time.Duration) func(*sight) {
@@ -269,19 +269,19 @@ func TestABackupsTimeIsMeasuredByOneClock(t *testing.T) {
 	for name, test := range map[string]struct {
 		clock, known, want time.Duration
 	}{
-		"both clocks are right":                      {clock: 20 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
-		"the operator's is ten minutes ahead":        {clock: 30 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
-		"it is ten minutes behind":                   {clock: 10 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
-		"it is a day behind":                         {clock: -24 * time.Hour, known: 20 * time.Minute, want: 40 * time.Minute},
-		"it is ahead at the end":                     {clock: 70 * time.Minute, known: time.Hour},
-		"an operator took over, and counts anew":     {clock: 50 * time.Minute, want: time.Hour},
-		"the instance is older than it may be by it": {clock: 70 * time.Minute, want: time.Hour},
-		"operators took over from each other":        {clock: 2*time.Hour + transfer.ClockTolerance, want: 0},
+		"both clocks are right":                     {clock: 20 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"the operator's is ten minutes ahead":       {clock: 30 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ten minutes behind":                  {clock: 10 * time.Minute, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is a day behind":                        {clock: -24 * time.Hour, known: 20 * time.Minute, want: 40 * time.Minute},
+		"it is ahead at the end":                    {clock: 70 * time.Minute, known: time.Hour},
+		"an operator took over, and starts at zero": {clock: 50 * time.Minute, want: time.Hour},
+		"by this clock the instance is too old":     {clock: 70 * time.Minute, want: time.Hour},
+		"operators took over from each other":       {clock: 2*time.Hour + transfer.ClockTolerance, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := timeLeft(fresh(), calm(hour(test.clock, test.known))); got != test.want {
-				t.Errorf("%s are left, want %s", got, test.want)
+				t.Errorf("%s is left, want %s", got, test.want)
 			}
 		})
 	}
@@ -301,20 +301,20 @@ func TestOnlyThePodsWordMakesABackupCompleted(t *testing.T) {
 	}
 	gone := transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "its Pod is gone"}
 	runStories(t, map[string]story{
-		"it says all": {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
-		"it says nothing: another Pod looks": {
-			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: transfer.ReasonScheduled, says: []string{"its Pod is gone", "looks at the destination"},
+		"it reports everything": {instance: fresh(begins), seen: calm(working(succeeded(nil))), want: stepComplete},
+		"it reports nothing: another Pod checks": {
+			instance: fresh(begins), seen: calm(working(gone)), want: stepAsk, reason: transfer.ReasonScheduled, says: []string{"its Pod is gone", "checks the destination"},
 		},
-		"which says nothing either":    unproven(gone, func(s *story) { s.seen.former = 1 }),
-		"and there is no time to look": unproven(gone, func(s *story) { waited(24 * time.Hour)(&s.seen) }),
-		"and its cluster is gone":      unproven(gone, func(s *story) { s.seen.cluster = nil }),
-		"and its time has passed":      unproven(gone, func(s *story) { isReplaced(&s.instance) }),
-		"it says no checksum":          unproven(succeeded(func(o *transfer.Outcome) { o.Checksum = "" })),
-		"it says no size":              unproven(succeeded(func(o *transfer.Outcome) { o.Size = 0 })),
-		"it copied nothing":            unproven(succeeded(func(o *transfer.Outcome) { o.DataSize = 0 })),
-		"it says that it fell":         unproven(succeeded(func(o *transfer.Outcome) { o.Reason = transfer.ReasonCopyFailed })),
-		"it speaks of another":         unproven(succeeded(func(o *transfer.Outcome) { o.UID = "uid-0" })),
-		"it said so just before it was replaced": {
+		"the other Pod reports nothing either": unproven(gone, func(s *story) { s.seen.former = 1 }),
+		"and there is no time to check":        unproven(gone, func(s *story) { waited(24 * time.Hour)(&s.seen) }),
+		"and its cluster is gone":              unproven(gone, func(s *story) { s.seen.cluster = nil }),
+		"and another backup replaces it":       unproven(gone, func(s *story) { isReplaced(&s.instance) }),
+		"it reports no checksum":               unproven(succeeded(func(o *transfer.Outcome) { o.Checksum = "" })),
+		"it reports no size":                   unproven(succeeded(func(o *transfer.Outcome) { o.Size = 0 })),
+		"it copied nothing":                    unproven(succeeded(func(o *transfer.Outcome) { o.DataSize = 0 })),
+		"it reports a failure":                 unproven(succeeded(func(o *transfer.Outcome) { o.Reason = transfer.ReasonCopyFailed })),
+		"it reports on another":                unproven(succeeded(func(o *transfer.Outcome) { o.UID = "uid-0" })),
+		"it reported just before it was replaced": {
 			instance: fresh(begins, isReplaced), seen: calm(working(succeeded(nil))), want: stepComplete,
 		},
 	})
@@ -334,7 +334,7 @@ func TestABackupIsReplaced(t *testing.T) {
 	})
 }
 
-// A Pod may have containers that an admission webhook adds: one that runs on keeps the Job from ending, and from making another attempt.
+// An admission webhook may add containers to a Pod. One that keeps running prevents the Job from ending, and from retrying.
 func TestABackupBesideOtherContainers(t *testing.T) {
 	t.Parallel()
 	lingering := func(attempts int32, change ...func(*sight)) sight {
@@ -343,19 +343,20 @@ func TestABackupBesideOtherContainers(t *testing.T) {
 	}
 	after := func(wait time.Duration) func(*sight) { return func(s *sight) { s.ended = wait } }
 	runStories(t, map[string]story{
-		"it failed, and the other one runs on": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
-		"after a while another Job is made":    {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: transfer.ReasonDonorBusy, says: []string{"made again"}},
-		"after a longer while the second time": {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *sight) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
-		"not while the Job goes": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
+		"it failed, and the other container still runs": {instance: fresh(begins), seen: lingering(1, after(9*time.Second)), want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"another container", "db-1 gives a copy"}},
+		"after a while another Job retries":             {instance: fresh(begins), seen: lingering(1, after(10*time.Second)), want: stepAsk, reason: transfer.ReasonDonorBusy, says: []string{"retries it"}},
+		"after a longer while the second time":          {instance: fresh(begins), seen: lingering(1, after(19*time.Second), func(s *sight) { s.former = 1 }), want: stepWait, reason: transfer.ReasonDonorBusy},
+		"not while the Job is being deleted": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.job.DeletionTimestamp = &metav1.Time{Time: born()} }),
 			want: stepWait, reason: transfer.ReasonDonorBusy},
-		"not without end": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
-		"not what was refused": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.transfer.Refused = true }),
+		"not indefinitely": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.former = transfer.Retries }), want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
+		"not a refusal": {instance: fresh(begins), seen: lingering(1, after(time.Hour), func(s *sight) { s.transfer.Refused = true }),
 			want: stepFail, reason: transfer.ReasonDonorBusy, stalled: true},
-		"what is complete is complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *sight) { s.transfer.Lingers = true }), want: stepComplete},
+		"a completed backup stays complete": {instance: fresh(begins), seen: calm(working(succeeded(nil)), func(s *sight) { s.transfer.Lingers = true }), want: stepComplete},
 	})
 }
 
-// Kubernetes' own container statuses, from the Pod to the decision: the backup runs, and a container that sorts before it has ended.
+// The container statuses come from Kubernetes, and the test goes from the Pod to the decision. The backup runs, and a container with an
+// earlier name has ended.
 func TestABackupThatRunsIsNotEndedByAnotherContainer(t *testing.T) {
 	t.Parallel()
 	controller := true
@@ -379,12 +380,12 @@ func TestWhatOfABackupGoesOnWhenItIsOver(t *testing.T) {
 		state transfer.State
 		want  bool
 	}{
-		"complete, and its Job about to end":            {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded}, false},
-		"complete, and another container runs on":       {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded, Lingers: true}, true},
-		"given up, and its Pod may still write":         {v1.BackupFailed, transfer.State{Phase: transfer.Running}, true},
-		"given up, and Kubernetes may make another Pod": {v1.BackupFailed, transfer.State{Phase: transfer.Pending}, true},
-		"refused, and another container runs on":        {v1.BackupFailed, transfer.State{Phase: transfer.Failed, Lingers: true}, true},
-		"unproven, and its Job about to end":            {v1.BackupFailed, transfer.State{Phase: transfer.Succeeded}, false},
+		"complete, and its Job about to end":              {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded}, false},
+		"complete, and another container still runs":      {v1.BackupCompleted, transfer.State{Phase: transfer.Succeeded, Lingers: true}, true},
+		"given up, and its Pod may still write":           {v1.BackupFailed, transfer.State{Phase: transfer.Running}, true},
+		"given up, and Kubernetes may create another Pod": {v1.BackupFailed, transfer.State{Phase: transfer.Pending}, true},
+		"refused, and another container still runs":       {v1.BackupFailed, transfer.State{Phase: transfer.Failed, Lingers: true}, true},
+		"unproven, and its Job about to end":              {v1.BackupFailed, transfer.State{Phase: transfer.Succeeded}, false},
 	} {
 		if got := goesOn(fresh(begins, func(i *v1.MySQLBackupInstance) { i.Status.Phase = test.phase }), test.state); got != test.want {
 			t.Errorf("%s: %t", name, got)

@@ -12,38 +12,39 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// patience is for how long the deletion of data may fail before it is given up: nobody's namespace waits for a bucket that is no more.
+// patience is for how long the deletion of data may fail before the operator gives up: no namespace must wait for a bucket that no longer
+// exists.
 const patience = 10 * time.Minute
 
-// mendPatience is for how long the deletion of data waits for a Secret that does not let its credentials go to the data any more. Only its
-// owner can put that right, which is one command, and the instance is all that leads to the data. Where operators change, it waits for
-// twice as long at most.
+// mendPatience is for how long the deletion of data waits for a Secret that no longer allows its credentials to be sent to the store. Only
+// a user can fix the Secret, with one command, and only the instance records where the data is. If the operator restarts, the wait is at
+// most twice as long.
 const mendPatience = 24 * time.Hour
 
-// remains is what a pass saw of an instance that is being deleted.
+// remains is what a pass observed of an instance that is being deleted.
 type remains struct {
 	now time.Time
-	// job is the backup's own, if it is still there, and pods are its Pods that may still write.
+	// job is the backup's own Job, if it still exists. pods are its Pods that may still write.
 	job  *batchv1.Job
 	pods []corev1.Pod
-	// removal is the Job that deletes the data; nil before it is made. state is what it and its Pods tell. stale says that it is there for
-	// another order, and state is not known.
+	// removal is the Job that deletes the data; nil before it is created. state is what it and its Pods report. stale means that the Job
+	// belongs to another order, and state is unknown.
 	removal *batchv1.Job
 	state   transfer.State
 	stale   bool
-	// stopping is for how long this process has known that the Job or the Pod of that name was told to end: of the backup or of the removal.
-	// tried is for how long it has known the latest Pod of the removal (or its Job, without a Pod), since no other backup kept that out.
-	// removing is for how long it has seen the data being deleted.
+	// stopping is for how long this process has known that the Job or the Pod of that name is being deleted. It includes those of the
+	// backup and of the removal. tried is for how long it has known the latest Pod of the removal, or its Job if it has no Pod; time during
+	// which another backup blocked that Pod does not count. removing is for how long it has observed the deletion of the data.
 	stopping        map[string]time.Duration
 	tried, removing time.Duration
-	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it, and not told to end.
+	// strayed is for how long it has known the backup's Pod of that name without a Job that would end it. The Pod is not being deleted.
 	strayed map[string]time.Duration
-	// shared says that another backup is being written to the same volume, which may keep a Pod from it; false after mendPatience.
+	// shared means that another backup writes to the same volume, which may block a Pod of the removal; false after mendPatience.
 	shared bool
-	// lost is why the data cannot be reached at all; empty if it can.
+	// lost is why the data can never be reached; empty if it can.
 	lost string
-	// barred is why the credentials may not be sent to where the data is, for barredFor by this process' clock; empty if they may, or while a
-	// Pod deletes.
+	// barred is why the credentials must not be sent to the store of the data; empty if they may, or while a Pod deletes. barredFor is for
+	// how long, by this process' clock.
 	barred    string
 	barredFor time.Duration
 }
@@ -54,25 +55,25 @@ type parting string
 const (
 	// partRest: there is nothing to wait for.
 	partRest parting = "rest"
-	// partStop: the backup's Job has to end first.
+	// partStop: the backup's Job must end first.
 	partStop parting = "stop"
-	// partRemove: the Job that deletes the data is made.
+	// partRemove: create the Job that deletes the data.
 	partRemove parting = "remove"
-	// partClear: a Job of that name is in the way.
+	// partClear: delete a Job that has the same name.
 	partClear parting = "clear"
-	// partWait: something is on its way.
+	// partWait: something is in progress.
 	partWait parting = "wait"
-	// partKeep: the data stays, as the policy says, or there is none.
+	// partKeep: the data stays, because of the policy, or because there is none.
 	partKeep parting = "keep"
 	// partDone: the data is gone.
 	partDone parting = "done"
-	// partHold: somebody has to help first.
+	// partHold: a user must fix something first.
 	partHold parting = "hold"
-	// partLeave: the data cannot be deleted, and is left.
+	// partLeave: the data cannot be deleted, and is left in place.
 	partLeave parting = "leave"
 )
 
-// decideEnd decides what an instance that is being deleted needs before it may go. The second result says why.
+// decideEnd decides what an instance that is being deleted needs before the finalizer is removed. because is the reason.
 func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case !isHeld(instance):
@@ -91,7 +92,7 @@ func decideEnd(instance v1.MySQLBackupInstance, seen remains) (what parting, bec
 	return decideData(instance, seen)
 }
 
-// decideData decides what becomes of the data once nothing writes any more.
+// decideData decides what to do with the data after the last write.
 func decideData(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case seen.lost != "":
@@ -101,36 +102,36 @@ func decideData(instance v1.MySQLBackupInstance, seen remains) (what parting, be
 	case seen.barred != "":
 		return decideBarred(instance, seen)
 	case seen.stale:
-		return partClear, "waits for the Job of an earlier order to end"
+		return partClear, "waiting for an outdated Job that deletes its data to end"
 	case seen.removal == nil:
-		return partRemove, "deletes its data"
+		return partRemove, "deleting its data"
 	}
 	return decideRemoval(seen)
 }
 
-// decideStop ends the backup before its data is deleted: what still writes would leave something behind. partRest: nothing does.
+// decideStop ends the backup before its data is deleted: a Pod that still writes would leave data behind. partRest: no Pod writes.
 func decideStop(seen remains) (what parting, because string) {
 	if seen.job != nil && seen.job.DeletionTimestamp == nil {
-		return partStop, "ends its Job"
+		return partStop, "deleting its Job"
 	}
 	for _, pod := range seen.pods {
 		if seen.stopping[pod.Name] > patience {
-			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end (is its node %s gone?)", pod.Name, pod.Spec.NodeName)
+			return partLeave, fmt.Sprintf("Pod %s, which may still write there, does not end; check whether its node %s still exists", pod.Name, pod.Spec.NodeName)
 		}
 		if seen.strayed[pod.Name] > strayPatience(pod) {
-			return partLeave, fmt.Sprintf("Pod %s, which may still write there, has no Job any more that would end it (kubectl delete pod %s does)", pod.Name, pod.Name)
+			return partLeave, fmt.Sprintf("Pod %s, which may still write there, has no Job that would end it (kubectl delete pod %s ends it)", pod.Name, pod.Name)
 		}
 	}
 	if job := seen.job; job != nil && seen.stopping[job.Name] > patience {
 		return partLeave, fmt.Sprintf("Job %s, which may still write there, does not end (finalizers: %v)", job.Name, job.Finalizers)
 	}
 	if seen.job != nil || len(seen.pods) > 0 {
-		return partWait, "waits for its Pod to end before its data is deleted"
+		return partWait, "waiting for its Pod to end before its data is deleted"
 	}
 	return partRest, ""
 }
 
-// strayPatience is for how long a Pod without its Job is waited for. One that works may come to its end by itself.
+// strayPatience is for how long the operator waits for a Pod without its Job. A running Pod may complete by itself.
 func strayPatience(pod corev1.Pod) time.Duration {
 	if pod.Status.Phase == corev1.PodRunning {
 		return removalDeadline*time.Second + patience
@@ -138,42 +139,42 @@ func strayPatience(pod corev1.Pod) time.Duration {
 	return patience
 }
 
-// decideBarred waits, without a Job, until the Secret lets its credentials go there again. That the data is left is not taken back once it
-// was told.
+// decideBarred waits, without a Job, until the Secret allows its credentials to be sent to the store again. Once the status reports that
+// the data is left, that decision is final.
 func decideBarred(instance v1.MySQLBackupInstance, seen remains) (what parting, because string) {
 	switch {
 	case isToldLeft(instance.Status), heldFor(instance, seen) > mendPatience:
 		return partLeave, seen.barred
 	case seen.removal != nil:
-		return partClear, "waits for its Job to be gone: " + seen.barred
+		return partClear, "waiting for the Job that deletes its data to end: " + seen.barred
 	}
-	return partHold, fmt.Sprintf("its data is not deleted yet: %s; after %s the instance goes and the data is left", seen.barred, mendPatience)
+	return partHold, fmt.Sprintf("its data is not deleted yet: %s; after %s the operator removes the instance and leaves the data in place", seen.barred, mendPatience)
 }
 
-// hungRemoval says what of the removal does not end, although it was told to long ago; empty for nothing. A node that is lost never says
-// that its Pod has ended, and nobody makes another Pod beside it. The instance does not wait for that node: its Pod may go on for a while,
-// but it only deletes, in a folder that bears the instance's UID, and it deletes that mark last.
+// hungRemoval returns what part of the removal does not end long after its deletion; empty if there is none. A lost node never reports that
+// its Pod has ended, and Kubernetes creates no other Pod meanwhile. The instance does not wait for that node. Its Pod may continue for a
+// while, but it only deletes in a folder with the instance's UID, and it deletes that mark last.
 func hungRemoval(seen remains) string {
 	switch {
 	case seen.removal == nil || seen.state.Phase == transfer.Succeeded:
 		return ""
 	case seen.stopping[seen.removal.Name] > patience:
-		return fmt.Sprintf("Job %s, which deletes it, does not end (finalizers: %v)", seen.removal.Name, seen.removal.Finalizers)
+		return fmt.Sprintf("Job %s, which deletes the data, does not end (finalizers: %v)", seen.removal.Name, seen.removal.Finalizers)
 	case seen.stopping[seen.state.Pod] > patience:
-		return fmt.Sprintf("Pod %s, which deletes it, does not end (is its node gone?)", seen.state.Pod)
+		return fmt.Sprintf("Pod %s, which deletes the data, does not end; check whether its node still exists", seen.state.Pod)
 	case seen.tried > removalDeadline*time.Second+patience && !isKeptOut(seen):
-		return fmt.Sprintf("Job %s was to delete it within %s, and has not ended (is the node of its Pod gone?)", seen.removal.Name, removalDeadline*time.Second)
+		return fmt.Sprintf("Job %s, which deletes the data, did not end within %s; check whether the node of its Pod still exists", seen.removal.Name, removalDeadline*time.Second)
 	}
 	return ""
 }
 
-// isKeptOut says whether the Pod that deletes may be waiting for another backup on its volume. That backup has a deadline of its own.
+// isKeptOut reports whether another backup may block the volume for the Pod that deletes. That backup has its own deadline.
 func isKeptOut(seen remains) bool {
 	return seen.shared && seen.state.Phase == transfer.Pending && seen.state.Reason != transfer.ReasonImagePullFailed
 }
 
-// decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about as long as patience
-// lasts; what has not even begun by then will not.
+// decideRemoval follows the Job that deletes the data. Kubernetes spaces its attempts so that it fails after about the time of patience. A
+// Pod that has not started by then will never start.
 func decideRemoval(seen remains) (what parting, because string) {
 	switch seen.state.Phase {
 	case transfer.Succeeded:
@@ -181,44 +182,44 @@ func decideRemoval(seen remains) (what parting, because string) {
 	case transfer.Failed:
 		return decideFailed(seen)
 	case transfer.Running:
-		return partWait, strings.TrimSuffix("deletes its data; "+cleanMessage(seen.state.Message), "; ")
+		return partWait, strings.TrimSuffix("deleting its data; "+cleanMessage(seen.state.Message), "; ")
 	case transfer.Pending:
 	}
 	if seen.removal.DeletionTimestamp != nil {
-		return partWait, "waits for its Job to be gone, and makes another one"
+		return partWait, "waiting for the Job that deletes its data to end; then the operator creates another one"
 	}
 	if seen.tried > patience && !isKeptOut(seen) {
 		return partLeave, cleanMessage(seen.state.Message)
 	}
 	if seen.state.Attempts > 0 && seen.state.Reason != "" {
-		return partWait, "deletes its data; the last attempt failed and is made again: " + cleanMessage(seen.state.Message)
+		return partWait, "deleting its data; the last attempt failed, and Kubernetes retries it: " + cleanMessage(seen.state.Message)
 	}
-	return partWait, "deletes its data; " + cleanMessage(seen.state.Message)
+	return partWait, "deleting its data; " + cleanMessage(seen.state.Message)
 }
 
-// decideFailed leaves the data where the Job that deletes it has failed, unless another Job may do better.
+// decideFailed leaves the data in place if the Job that deletes it has failed, unless another Job may succeed.
 func decideFailed(seen remains) (what parting, because string) {
 	why := cleanMessage(seen.state.Message)
 	switch {
 	case isRepeated(seen):
-		return partClear, "deletes its data; the last attempt failed and is made again by another Job: " + why
+		return partClear, "deleting its data; the last attempt failed, and another Job retries it: " + why
 	case seen.shared && seen.state.Reason == transfer.ReasonDeadlineExceeded:
-		return partClear, "deletes its data; its Job waited for another backup on the volume until its deadline, and another Job is made: " + why
+		return partClear, "deleting its data; the Job waited for another backup on the volume until its deadline, and another Job retries it: " + why
 	}
 	return partLeave, why
 }
 
-// isRepeated says whether an attempt that failed beside a container that runs on is made again, by another Job.
+// isRepeated reports whether another Job retries an attempt that failed in a Pod in which another container still runs.
 func isRepeated(seen remains) bool {
 	return seen.state.Lingers && !seen.state.Refused && seen.removing <= patience
 }
 
-// unreachable says why data cannot be reached; empty if it can. A Secret that is missing may come back: the Job that deletes waits for it,
-// and is given up after a while.
+// unreachable returns why data can never be reached; empty if it can. A missing Secret may come back: the Job that deletes waits for it,
+// and fails after a while.
 func unreachable(location v1.BackupLocation, claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case location.Claim != "" && claim == nil:
-		return fmt.Sprintf("PersistentVolumeClaim %q does not exist any more", location.Claim)
+		return fmt.Sprintf("PersistentVolumeClaim %q no longer exists", location.Claim)
 	case location.Claim != "" && claim.DeletionTimestamp != nil:
 		return fmt.Sprintf("PersistentVolumeClaim %q is being deleted", location.Claim)
 	}

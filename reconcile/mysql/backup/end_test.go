@@ -37,15 +37,15 @@ func TestWhichInstancesAreHeld(t *testing.T) {
 		held   bool
 		want   bool
 	}{
-		"the data stays": {own: v1.RetainData, policy: v1.RetainData},
-		"the data goes":  {own: v1.DeleteData, policy: v1.DeleteData, want: true},
-		"retention takes it, whatever the policy":        {own: v1.RetainData, policy: v1.RetainData, marked: true, want: true},
-		"the policy was changed to Retain":               {own: v1.RetainData, policy: v1.RetainData, held: true},
-		"the schedule says that it goes":                 {policy: v1.DeleteData, want: true},
-		"the schedule said so, and is gone":              {policy: v1.RetainData, held: true, want: true},
-		"nobody ever said anything":                      {policy: v1.RetainData},
-		"somebody's own Retain is above the schedule's":  {own: v1.RetainData, policy: v1.RetainData, held: true},
-		"expired and held already by the one who marked": {own: v1.RetainData, policy: v1.RetainData, marked: true, held: true, want: true},
+		"the data stays":                                   {own: v1.RetainData, policy: v1.RetainData},
+		"the data is deleted":                              {own: v1.DeleteData, policy: v1.DeleteData, want: true},
+		"retention deletes it, with any policy":            {own: v1.RetainData, policy: v1.RetainData, marked: true, want: true},
+		"the policy was changed to Retain":                 {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"the schedule's policy is Delete":                  {policy: v1.DeleteData, want: true},
+		"the schedule's policy was Delete, and it is gone": {policy: v1.RetainData, held: true, want: true},
+		"no policy was ever set":                           {policy: v1.RetainData},
+		"the instance's Retain overrides the schedule's":   {own: v1.RetainData, policy: v1.RetainData, held: true},
+		"expired, and the schedule added the finalizer":    {own: v1.RetainData, policy: v1.RetainData, marked: true, held: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +59,7 @@ func TestWhichInstancesAreHeld(t *testing.T) {
 				}
 			})
 			if got := holds(instance, test.policy); got != test.want {
-				t.Errorf("held is %t, want %t", got, test.want)
+				t.Errorf("finalizer is %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -88,46 +88,46 @@ func TestAnInstanceGoes(t *testing.T) {
 		want     parting
 		says     string
 	}{
-		"without the finalizer nothing keeps it":                 {instance: fresh(begins), want: partRest},
-		"its data stays: the policy was changed":                 {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
-		"it never began":                                         {instance: fresh(goes), want: partKeep},
-		"it runs":                                                {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
-		"its Job goes":                                           {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waits for its Pod"},
-		"its Pod ends":                                           {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waits for its Pod"},
-		"its Pod is gone with its node":                          {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now)), stopping: stopping("nightly-1-backup-x")}, want: partLeave, says: "node-3"},
-		"its Job is held by somebody":                            {instance: fresh(begins, goes), seen: remains{job: job(ending(now)), stopping: stopping("nightly-1-backup")}, want: partLeave, says: "nightly-1-backup"},
-		"nothing writes any more":                                {instance: fresh(begins, goes), want: partRemove},
-		"there is no way to the data":                            {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
-		"another order's Job is in the way":                      {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true}, want: partClear},
-		"the data is being deleted":                              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Running}}, want: partWait, says: "deletes its data"},
-		"the data is deleted":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Succeeded}}, want: partDone},
-		"Kubernetes gave up":                                     {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
-		"what ended beside a container that runs on is repeated": {instance: fresh(begins, goes), seen: remains{removal: removal, removing: patience, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partClear, says: "busy"},
-		"but not for ever":                                       {instance: fresh(begins, goes), seen: remains{removal: removal, removing: long, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partLeave, says: "busy"},
-		"and not if it was refused":                              {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Lingers: true, Refused: true, Message: "no"}}, want: partLeave, says: "no"},
-		"the clock is far ahead of the API server's":             {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born())}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait},
-		"also where its Pod ends":                                {instance: fresh(begins, goes), seen: remains{pods: pod(ending(born()))}, want: partWait, says: "waits for its Pod"},
-		"an attempt failed":                                      {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
-		"no Pod ever started":                                    {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
-		"no Pod could start beside another backup":               {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
-		"its deadline passed beside another backup":              {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "attached elsewhere"}}, want: partClear, says: "attached elsewhere"},
-		"its deadline passed, and nothing was in its way":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "slow"}}, want: partLeave, says: "slow"},
-		"what failed beside another backup, failed":              {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDestinationRefused, Message: "read-only"}}, want: partLeave, says: "read-only"},
-		"its Job does not end beside another backup":             {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
-		"its Job does not end, and works beside another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: working}, want: partLeave, says: "within 6h0m0s"},
-		"the Pod that deletes is told to end, and says so":       {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deletes its data; Pod nightly-1-delete-x is told to end: delete the node"},
-		"it is gone with its node":                               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: working}, want: partLeave, says: "Pod nightly-1-delete-x"},
-		"it was gone before it could begin":                      {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, stopping: deleting(long), state: transfer.State{Phase: transfer.Pending, Pod: working.Pod}}, want: partLeave, says: "Pod nightly-1-delete-x"},
-		"nobody tells it to end, long after its deadline":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, state: working}, want: partLeave, says: "within 6h0m0s"},
-		"it came to its end all the same":                        {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: transfer.State{Phase: transfer.Succeeded, Pod: working.Pod}}, want: partDone},
-		"the Job that deletes is held by somebody":               {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: stopping("nightly-1-delete"), state: transfer.State{Phase: transfer.Pending}}, want: partLeave, says: "Job nightly-1-delete"},
-		"so is that of another order":                            {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true, stopping: stopping("nightly-1-delete")}, want: partLeave, says: "Job nightly-1-delete"},
-		"its Secret does not name its endpoint any more":         {instance: fresh(begins, goes), seen: remains{barred: "not sent to endpoint=https://a", barredFor: mendPatience}, want: partHold, says: "not sent to endpoint=https://a; after 24h0m0s the instance goes"},
-		"so it is found between two attempts":                    {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Pending, Attempts: 1}}, want: partClear, says: "not sent"},
-		"and after the last one":                                 {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Failed}}, want: partClear, says: "not sent"},
-		"nobody helps, for a day":                                {instance: fresh(begins, goes), seen: remains{barred: "not sent", barredFor: mendPatience + time.Second}, want: partLeave, says: "not sent"},
-		"it is not to be deleted any more":                       {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), seen: remains{barred: "not sent"}, want: partKeep},
-		"somebody deleted the Job that was to work":              {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait, says: "makes another one"},
+		"without the finalizer nothing holds it":                {instance: fresh(begins), want: partRest},
+		"its data stays: the policy was changed":                {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), want: partKeep},
+		"it never began":                                        {instance: fresh(goes), want: partKeep},
+		"it runs":                                               {instance: fresh(begins, goes), seen: remains{job: job(nil), pods: pod(nil)}, want: partStop},
+		"its Job is being deleted":                              {instance: fresh(begins, goes), seen: remains{job: job(ending(now))}, want: partWait, says: "waiting for its Pod"},
+		"its Pod ends":                                          {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now))}, want: partWait, says: "waiting for its Pod"},
+		"its Pod is gone with its node":                         {instance: fresh(begins, goes), seen: remains{pods: pod(ending(now)), stopping: stopping("nightly-1-backup-x")}, want: partLeave, says: "node-3"},
+		"its Job has a finalizer":                               {instance: fresh(begins, goes), seen: remains{job: job(ending(now)), stopping: stopping("nightly-1-backup")}, want: partLeave, says: "nightly-1-backup"},
+		"nothing writes any more":                               {instance: fresh(begins, goes), want: partRemove},
+		"the data cannot be reached":                            {instance: fresh(begins, goes), seen: remains{lost: "the claim is gone"}, want: partLeave, says: "the claim is gone"},
+		"a Job of another order exists":                         {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true}, want: partClear},
+		"the data is being deleted":                             {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Running}}, want: partWait, says: "deleting its data"},
+		"the data is deleted":                                   {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Succeeded}}, want: partDone},
+		"Kubernetes no longer retries":                          {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Message: "no such bucket"}}, want: partLeave, says: "no such bucket"},
+		"a Pod with another running container is retried":       {instance: fresh(begins, goes), seen: remains{removal: removal, removing: patience, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partClear, says: "busy"},
+		"but not indefinitely":                                  {instance: fresh(begins, goes), seen: remains{removal: removal, removing: long, state: transfer.State{Phase: transfer.Failed, Lingers: true, Message: "busy"}}, want: partLeave, says: "busy"},
+		"and not if it was refused":                             {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Failed, Lingers: true, Refused: true, Message: "no"}}, want: partLeave, says: "no"},
+		"the clock is far ahead of the API server's":            {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(born())}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait},
+		"also where its Pod ends":                               {instance: fresh(begins, goes), seen: remains{pods: pod(ending(born()))}, want: partWait, says: "waiting for its Pod"},
+		"an attempt failed":                                     {instance: fresh(begins, goes), seen: remains{removal: removal, state: transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "X", Message: "no answer"}}, want: partWait, says: "no answer"},
+		"no Pod ever started":                                   {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Pending, Message: "no node"}}, want: partLeave, says: "no node"},
+		"no Pod could start because of another backup":          {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"its deadline passed because of another backup":         {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "attached elsewhere"}}, want: partClear, says: "attached elsewhere"},
+		"its deadline passed, and nothing blocked it":           {instance: fresh(begins, goes), seen: remains{removal: removal, tried: long, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDeadlineExceeded, Message: "slow"}}, want: partLeave, says: "slow"},
+		"a failure during another backup is a failure":          {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDestinationRefused, Message: "read-only"}}, want: partLeave, says: "read-only"},
+		"its Job does not end because of another backup":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
+		"its Job does not end, and runs during another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: working}, want: partLeave, says: "within 6h0m0s"},
+		"the Pod that deletes has a deletion timestamp":         {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deleting its data; Pod nightly-1-delete-x is told to end: delete the node"},
+		"it is gone with its node":                              {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: working}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"it was gone before it could begin":                     {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, stopping: deleting(long), state: transfer.State{Phase: transfer.Pending, Pod: working.Pod}}, want: partLeave, says: "Pod nightly-1-delete-x"},
+		"it has no deletion timestamp, long after its deadline": {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, state: working}, want: partLeave, says: "within 6h0m0s"},
+		"it succeeded anyway":                                   {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: transfer.State{Phase: transfer.Succeeded, Pod: working.Pod}}, want: partDone},
+		"the Job that deletes has a finalizer":                  {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: stopping("nightly-1-delete"), state: transfer.State{Phase: transfer.Pending}}, want: partLeave, says: "Job nightly-1-delete"},
+		"so is that of another order":                           {instance: fresh(begins, goes), seen: remains{removal: removal, stale: true, stopping: stopping("nightly-1-delete")}, want: partLeave, says: "Job nightly-1-delete"},
+		"its Secret does not name its endpoint any more":        {instance: fresh(begins, goes), seen: remains{barred: "not sent to endpoint=https://a", barredFor: mendPatience}, want: partHold, says: "not sent to endpoint=https://a; after 24h0m0s the operator removes the instance"},
+		"the Secret changed between two attempts":               {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Pending, Attempts: 1}}, want: partClear, says: "not sent"},
+		"the Secret changed after the last attempt":             {instance: fresh(begins, goes), seen: remains{removal: removal, barred: "not sent", state: transfer.State{Phase: transfer.Failed}}, want: partClear, says: "not sent"},
+		"no user fixes it for a day":                            {instance: fresh(begins, goes), seen: remains{barred: "not sent", barredFor: mendPatience + time.Second}, want: partLeave, says: "not sent"},
+		"the policy is now Retain":                              {instance: fresh(begins, goes, func(i *v1.MySQLBackupInstance) { i.Spec.DeletionPolicy = v1.RetainData }), seen: remains{barred: "not sent"}, want: partKeep},
+		"a user deleted the Job":                                {instance: fresh(begins, goes), seen: remains{removal: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: ending(now)}}, state: transfer.State{Phase: transfer.Pending}}, want: partWait, says: "creates another one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -151,8 +151,8 @@ func TestDataThatCannotBeReached(t *testing.T) {
 		want     string
 	}{
 		"a volume that is there":               {location: v1.BackupLocation{Claim: "nightly"}, claim: bound},
-		"a volume that is gone":                {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" does not exist any more`},
-		"a volume that goes":                   {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
+		"a volume that does not exist":         {location: v1.BackupLocation{Claim: "nightly"}, want: `"nightly" no longer exists`},
+		"a volume that is being deleted":       {location: v1.BackupLocation{Claim: "nightly"}, claim: terminating, want: `"nightly" is being deleted`},
 		"a bucket, whose Secret may come back": {location: v1.BackupLocation{Secret: "s3"}},
 		"a bucket by identity":                 {location: v1.BackupLocation{ServiceAccountName: "cloud"}},
 		"a key is not needed":                  {location: v1.BackupLocation{EncryptionSecret: "age"}},
@@ -167,7 +167,7 @@ func TestDataThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestWhatIsGivenUp: only what the API server refuses counts, and from the first time that this very instance met it.
+// TestWhatIsGivenUp: only refusals of the API server count, from the first one for this instance.
 func TestWhatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	jobs := schema.GroupResource{Group: "batch", Resource: "jobs"}
@@ -175,12 +175,12 @@ func TestWhatIsGivenUp(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"a right that is missing, or a quota":     {apierrors.NewForbidden(jobs, "x", errors.New("quota")), true},
-		"somebody else's Job":                     {&reconcile.ForeignError{Name: "x"}, true},
+		"a missing permission, or a quota":        {apierrors.NewForbidden(jobs, "x", errors.New("quota")), true},
+		"another controller's Job":                {&reconcile.ForeignError{Name: "x"}, true},
 		"a webhook that does not answer":          {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
 		"an API server that does not answer":      {&url.Error{Op: "Get", Err: io.ErrUnexpectedEOF}, false},
 		"an API server that is starting":          {apierrors.NewServiceUnavailable("starting"), false},
-		"an object that somebody changed":         {apierrors.NewConflict(jobs, "x", errors.New("changed")), false},
+		"an object that another client changed":   {apierrors.NewConflict(jobs, "x", errors.New("changed")), false},
 		"a pass that took too long":               {context.DeadlineExceeded, false},
 		"too many requests, of which this is one": {apierrors.NewTooManyRequests("later", 1), false},
 	} {
@@ -194,18 +194,19 @@ func TestWhatIsGivenUp(t *testing.T) {
 	kept, key := newMemory(), types.NamespacedName{Name: "one"}
 	first := kept.fail(key, "uid-1", after(0))
 	if again := kept.fail(key, "uid-1", after(time.Hour)); !again.Equal(first) {
-		t.Errorf("a failure that lasts began at %s, not %s", first, again)
+		t.Errorf("the continuing failure began at %s, not %s", first, again)
 	}
 	if fresh := kept.fail(key, "uid-2", after(time.Hour)); fresh.Equal(first) {
-		t.Error("an instance has to do with the failures of an earlier one of its name")
+		t.Error("an instance has the failures of an earlier one with its name")
 	}
 	kept.succeed(key)
 	if fresh := kept.fail(key, "uid-2", after(2*time.Hour)); !fresh.Equal(after(2 * time.Hour)) {
-		t.Errorf("what went well in between is forgotten: since %s", fresh)
+		t.Errorf("a success in between does not count: failing since %s", fresh)
 	}
 }
 
-// What failed has nothing worth keeping, but for a whole backup that its Pod could not tell of: that goes only where somebody has said so.
+// A failed instance has no data worth keeping, except a complete backup that its Pod could not report. That backup is deleted only if a
+// user asked for it.
 func TestWhatGoesWithAFailedInstance(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -214,12 +215,12 @@ func TestWhatGoesWithAFailedInstance(t *testing.T) {
 		expired bool
 		want    bool
 	}{
-		"a failed one too many":             {phase: v1.BackupFailed, expired: true, want: true},
+		"a failed one that expired":         {phase: v1.BackupFailed, expired: true, want: true},
 		"whose data stays":                  {phase: v1.BackupFailed, policy: v1.RetainData, expired: true, want: true},
 		"whose data goes":                   {phase: v1.BackupFailed, policy: v1.DeleteData, expired: true},
 		"a failed one deleted by hand":      {phase: v1.BackupFailed, policy: v1.DeleteData},
 		"by the policy of its schedule":     {phase: v1.BackupFailed},
-		"a backup that retention takes":     {phase: v1.BackupCompleted, expired: true},
+		"a backup that retention deletes":   {phase: v1.BackupCompleted, expired: true},
 		"one that is deleted while it runs": {phase: v1.BackupStarted, policy: v1.DeleteData},
 	} {
 		instance := fresh(begins, func(i *v1.MySQLBackupInstance) {
@@ -229,7 +230,7 @@ func TestWhatGoesWithAFailedInstance(t *testing.T) {
 			}
 		})
 		if got := (&reconciler{}).removalOrder(instance).UnfinishedOnly; got != test.want {
-			t.Errorf("%s: only what was never finished goes: %t, want %t", name, got, test.want)
+			t.Errorf("%s: only unfinished data is deleted: %t, want %t", name, got, test.want)
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// born is when the tests' instances were made; deadlines count from it.
+// born is the creation time of the tests' instances; deadlines count from it.
 func born() time.Time { return time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC) }
 
-// after is a time that long after it.
+// after is born plus a duration.
 func after(span time.Duration) time.Time { return born().Add(span) }
 
-// fresh is an instance of the cluster db that was just made; change says what is different.
+// fresh is a new instance of the cluster db; change sets what differs.
 func fresh(change ...func(*v1.MySQLBackupInstance)) v1.MySQLBackupInstance {
 	instance := v1.MySQLBackupInstance{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly-1", UID: "uid-1", Generation: 1, CreationTimestamp: metav1.NewTime(born())},
@@ -30,7 +30,7 @@ func fresh(change ...func(*v1.MySQLBackupInstance)) v1.MySQLBackupInstance {
 	return instance
 }
 
-// begins is an instance whose location is on record.
+// begins is an instance whose location is recorded.
 func begins(instance *v1.MySQLBackupInstance) {
 	at := metav1.NewTime(after(time.Minute))
 	instance.Status = v1.MySQLBackupInstanceStatus{
@@ -43,7 +43,7 @@ func isReplaced(instance *v1.MySQLBackupInstance) {
 	instance.Annotations = map[string]string{transfer.AnnotationReplaced: "nightly-2"}
 }
 
-// calm is what a pass sees a minute after the instance was made, with a cluster that serves; change says what is different.
+// calm is what a pass observes a minute after the instance's creation, with a cluster that is ready; change sets what differs.
 func calm(change ...func(*sight)) sight {
 	seen := sight{
 		now: after(time.Minute), name: "db",
@@ -65,12 +65,12 @@ func working(state transfer.State) func(*sight) {
 	}
 }
 
-// waited is an instance that this process has known for so long, from its beginning on.
+// waited is an instance that this process has known for so long, since its creation.
 func waited(span time.Duration) func(*sight) {
 	return func(seen *sight) { seen.now, seen.waited = after(span), span }
 }
 
-// due gives the Job a deadline in seconds, and has known it for so long.
+// due gives the Job a deadline in seconds, and the time for which this process has known the Job.
 func due(seconds int64, since time.Duration) func(*sight) {
 	return func(seen *sight) {
 		seen.job.Spec.ActiveDeadlineSeconds = &seconds

@@ -15,17 +15,18 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// lookForMend is how soon to look again whether somebody has helped.
+// lookForMend is the requeue time for checking whether a user has fixed the Secret.
 const lookForMend = time.Minute
 
-// sightBarred and sightRemoval are what the memory sees of an instance that ends: credentials that may not be sent, and a Job that deletes.
+// sightBarred and sightRemoval are what the memory records of an instance that is being deleted: credentials that must not be sent, and a
+// Job that deletes.
 const (
 	sightBarred  = "barred"
 	sightRemoval = "removal"
 )
 
-// observeBar looks whether the Secret lets its credentials go to where the data is, unless a Pod deletes it already. Where the operator may
-// not read the Secret, the Pod tells.
+// observeBar checks whether the Secret allows its credentials to be sent to the store of the data, unless a Pod already deletes the data.
+// If the operator has no permission to read the Secret, the Pod reports it.
 func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
 	location := *instance.Status.Location
 	if location.Secret == "" || seen.state.Phase == transfer.Running || seen.state.Phase == transfer.Succeeded {
@@ -37,7 +38,7 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 		return nil
 	}
 	if err != nil || !credentials.found {
-		return err // a Secret that is missing may come back: the Job that deletes waits for it
+		return err // a missing Secret may come back: the Job that deletes waits for it
 	}
 	if seen.barred = barOf(location, credentials.data); seen.barred == "" {
 		r.memory.sights.End(keyOf(instance), sightBarred)
@@ -47,8 +48,8 @@ func (r *reconciler) observeBar(ctx context.Context, instance v1.MySQLBackupInst
 	return nil
 }
 
-// barOf says why a Secret does not let its credentials go to where the data is, and what to do; empty if it does. A Secret that is in the
-// making, or as an earlier build took it, gives no data up.
+// barOf returns why a Secret does not allow its credentials to be sent to the store of the data, and how to fix it; empty if it does. An
+// incomplete Secret, or one in the format of an earlier build, is no reason to give up data.
 func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
 	if err := destination.CheckEndpoint(location.URL, credentials); err != nil {
 		return fmt.Sprintf("Secret %q: %v", location.Secret, err)
@@ -56,9 +57,10 @@ func barOf(location v1.BackupLocation, credentials map[string][]byte) string {
 	return ""
 }
 
-// heldFor is for how long an instance waits for somebody, as this process has seen it by its own clock. The condition's time was written by
-// another operator's: it only ends a wait of more than twice mendPatience, so that operators that take over from each other, and count
-// anew, do not wait for ever. Where that clock was behind, the wait began when the API server was told to delete the instance, or later.
+// heldFor returns for how long an instance has waited for a user, as this process has measured with its own clock. Another operator's clock
+// set the condition's time. That time only ends a wait of more than twice mendPatience. Otherwise operators that restart often, and count
+// from zero each time, would wait indefinitely. If that clock was behind, the wait began when the API server received the deletion, or
+// later.
 func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	since, waits := heldSince(instance)
 	if !waits {
@@ -70,8 +72,8 @@ func heldFor(instance v1.MySQLBackupInstance, seen remains) time.Duration {
 	return max(seen.barredFor, seen.now.Sub(since)-mendPatience-transfer.ClockTolerance)
 }
 
-// removingFor is for how long this process has seen an instance's data being deleted. Where operators change it counts a day less than the
-// API server does.
+// removingFor returns for how long this process has observed the deletion of an instance's data. If the operator has restarted, it is at
+// least the time since the deletion, by the API server's clock, minus a day.
 func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time) time.Duration {
 	removing := r.memory.sights.Waited(keyOf(instance), sightRemoval, now)
 	if deleted := instance.DeletionTimestamp; deleted != nil {
@@ -80,8 +82,8 @@ func (r *reconciler) removingFor(instance v1.MySQLBackupInstance, now time.Time)
 	return removing
 }
 
-// heldSince returns since when an instance says that it waits for somebody. What it said of its backup before somebody deleted it, or
-// changed its spec, does not count: either makes another generation.
+// heldSince returns since when an instance's status reports that it waits for a user. A report from before the deletion or before a change
+// of the spec does not count: both raise the generation.
 func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
 	said := meta.FindStatusCondition(instance.Status.Conditions, v1.ConditionStalled)
 	if said == nil || said.Reason != transfer.ReasonDestinationRefused || said.ObservedGeneration != instance.Generation {
@@ -90,11 +92,11 @@ func heldSince(instance v1.MySQLBackupInstance) (time.Time, bool) {
 	return said.LastTransitionTime.Time, true
 }
 
-// held is the outcome of a pass over an instance that waits for somebody.
+// held is the outcome of a pass over an instance that waits for a user.
 func held(instance v1.MySQLBackupInstance, because string, now time.Time) reconcile.Outcome {
 	_, waits := heldSince(instance)
 	if !waits {
-		// It counts from now on. A condition that stays True would keep the time of another cause.
+		// The time counts from now. A condition that stays True would keep the time of another cause.
 		instance.Status.Conditions = slices.Clone(instance.Status.Conditions)
 		meta.RemoveStatusCondition(&instance.Status.Conditions, v1.ConditionStalled)
 	}

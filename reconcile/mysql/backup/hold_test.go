@@ -11,14 +11,14 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// holdout is an instance whose data may not be deleted, since its Secret does not name its endpoint. Operators look at it once an hour.
+// holdout is an instance whose data must not be deleted, because its Secret does not name its endpoint. Operators check it once an hour.
 type holdout struct {
 	instance v1.MySQLBackupInstance
 	events   int
 }
 
-// term has an operator with this clock's error look from one hour to another, and returns the hour in which it leaves the data; -1 if it
-// does not. What it has seen begins with it.
+// term runs one operator process from one hour to another, with this clock error. It returns the hour in which the operator leaves the
+// data; -1 if it does not. The operator starts without observations.
 func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 	t.Helper()
 	sights := transfer.NewSightings()
@@ -30,7 +30,7 @@ func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 			return hour
 		}
 		if what != partHold {
-			t.Fatalf("in hour %d it is to %s: %s", hour, what, because)
+			t.Fatalf("in hour %d it decides to %s: %s", hour, what, because)
 		}
 		outcome := held(h.instance, because, seen.now)
 		h.instance.Status, _ = outcome.Status.(v1.MySQLBackupInstanceStatus)
@@ -39,7 +39,7 @@ func (h *holdout) term(t *testing.T, from, to int, off time.Duration) int {
 	return -1
 }
 
-// stalled is an instance that had a problem since long before it was deleted: the deletion is a generation of its own.
+// stalled is an instance that had a problem long before its deletion, which raised the generation.
 func stalled(reason string) func(*v1.MySQLBackupInstance) {
 	return func(instance *v1.MySQLBackupInstance) {
 		instance.Status.Phase = v1.BackupFailed
@@ -49,7 +49,7 @@ func stalled(reason string) func(*v1.MySQLBackupInstance) {
 	}
 }
 
-// TestWhichSecretsAreWaitedFor: what keeps credentials from where the data is may be mended, whatever it is, and the message says how.
+// TestWhichSecretsAreWaitedFor: a user can fix anything that stops credentials from being sent to the store, and the message says how.
 func TestWhichSecretsAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	const id, key, account, signature = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", keyAzureAccount, "AZURE_STORAGE_SAS_TOKEN"
@@ -58,14 +58,14 @@ func TestWhichSecretsAreWaitedFor(t *testing.T) {
 		keys []string
 		says []string
 	}{
-		"it says all that it has to":                 {url: "s3://bucket?endpoint=https://v", keys: []string{id, key, keyEndpoint}},
+		"it is complete":                             {url: "s3://bucket?endpoint=https://v", keys: []string{id, key, keyEndpoint}},
 		"the provider's own servers":                 {url: "s3://bucket", keys: []string{id, key}},
-		"it does not name the endpoint any more":     {url: "s3://bucket?endpoint=https://v", keys: []string{id, key}, says: []string{"not sent to endpoint=https://v", `add the key "endpoint"`}},
-		"a signature as earlier builds took it":      {url: "azblob://bucket?storage_account=v", keys: []string{signature}, says: []string{"add AZURE_STORAGE_ACCOUNT to it"}},
+		"it no longer names the endpoint":            {url: "s3://bucket?endpoint=https://v", keys: []string{id, key}, says: []string{"not sent to endpoint=https://v", `add the key "endpoint"`}},
+		"a signature as earlier builds accepted it":  {url: "azblob://bucket?storage_account=v", keys: []string{signature}, says: []string{"add AZURE_STORAGE_ACCOUNT to it"}},
 		"a signature and its account":                {url: "azblob://bucket?storage_account=v", keys: []string{account, signature}},
 		"a signature for another account":            {url: "azblob://bucket?storage_account=w", keys: []string{account, signature}, says: []string{"a signature for another storage account", "the keys of its Secret"}},
 		"a token that would be read on the way":      {url: "s3://bucket?endpoint=http://v", keys: []string{id, key, "AWS_SESSION_TOKEN", keyEndpoint}, says: []string{"not sent over plain HTTP"}},
-		"a URL as nobody takes it any more, for all": {url: "s3://bucket?color=red", keys: []string{id, key}, says: []string{`no option "color"`}},
+		"a URL that is no longer valid, for example": {url: "s3://bucket?color=red", keys: []string{id, key}, says: []string{`no option "color"`}},
 	} {
 		data := map[string][]byte{}
 		for _, one := range test.keys {
@@ -83,7 +83,7 @@ func TestWhichSecretsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestNobodyIsWaitedForForEver: who has seen for a day that nobody helps leaves the data, and after two days and ten minutes anybody does.
+// TestNobodyIsWaitedForForEver: an operator that has waited for a day leaves the data. After two days and ten minutes any operator does.
 func TestNobodyIsWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	type spell struct {
@@ -94,7 +94,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 	for name, test := range map[string]struct {
 		before func(*v1.MySQLBackupInstance)
 		terms  []spell
-		// leaves is the hour in which the data is left; -1 if it is not.
+		// leaves is the hour in which the operator leaves the data; -1 if it does not.
 		leaves int
 	}{
 		"one operator":                              {terms: []spell{{from: 0, to: 60}}, leaves: 25},
@@ -129,7 +129,7 @@ func TestNobodyIsWaitedForForEver(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldLeftIsLeft: the operator changes between what was told and the end.
+// TestWhatIsToldLeftIsLeft: the operator restarts between its report and the removal of the finalizer.
 func TestWhatIsToldLeftIsLeft(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins, goes)

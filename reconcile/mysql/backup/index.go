@@ -9,13 +9,13 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// The indices of the caches. Their keys are made by indexKey.
+// The indices of the caches. indexKey makes their keys.
 const (
 	// indexLabel finds instances, and Pods, by the value of the label that names the instance.
 	indexLabel = "label"
-	// indexWaiting finds instances that are not over by the cluster that their spec names, which may be none.
+	// indexWaiting finds instances that are not over by the cluster in their spec, which may be empty.
 	indexWaiting = "waiting"
-	// indexClaim finds instances that are not over by the volume that their data goes to.
+	// indexClaim finds instances that are not over by the volume that holds their data.
 	indexClaim = "claim"
 )
 
@@ -23,7 +23,7 @@ func indexKey(namespace, name string) string {
 	return types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// indices are those of the cached instances.
+// indices are the indices of the cached instances.
 func indices() map[string]reconcile.IndexFunc {
 	return map[string]reconcile.IndexFunc{
 		indexLabel: func(instance *unstructured.Unstructured) []string {
@@ -34,7 +34,7 @@ func indices() map[string]reconcile.IndexFunc {
 	}
 }
 
-// unlessOver makes the index by a field of instances that are not over.
+// unlessOver returns the index of a field of instances that are not over.
 func unlessOver(path ...string) reconcile.IndexFunc {
 	return func(instance *unstructured.Unstructured) []string {
 		phase, _, _ := unstructured.NestedString(instance.Object, "status", "phase")
@@ -46,7 +46,7 @@ func unlessOver(path ...string) reconcile.IndexFunc {
 	}
 }
 
-// podLabel is the key of a Pod.
+// podLabel returns the index key of a Pod.
 func podLabel(pod *unstructured.Unstructured) []string {
 	return []string{indexKey(pod.GetNamespace(), pod.GetLabels()[transfer.LabelBackup])}
 }

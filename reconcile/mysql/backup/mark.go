@@ -14,19 +14,20 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// markEvery is how soon to look again whether the schedule is there that has marked an instance: no watch tells.
+// markEvery is the requeue time for checking whether the schedule that marked an instance still exists: no watch reports it.
 const markEvery = time.Minute
 
-// lapsedError says that data has to go for a mark of retention alone, and that the mark does not count any more.
+// lapsedError means that data was to be deleted only because of a mark of retention, and the mark no longer counts.
 type lapsedError struct{ because string }
 
 func (e *lapsedError) Error() string { return e.because }
 
-// unsureError says that nobody knows whether a mark still counts: the API server does not say whether the schedule is there.
+// unsureError means that the operator cannot decide whether a mark still counts: the API server does not report whether the schedule
+// exists.
 type unsureError struct{ cause error }
 
 func (e *unsureError) Error() string {
-	return "look whether the schedule that has marked it is still there: " + e.cause.Error()
+	return "check whether the schedule that marked it still exists: " + e.cause.Error()
 }
 func (e *unsureError) Unwrap() error { return e.cause }
 
@@ -35,9 +36,9 @@ func isMarked(instance v1.MySQLBackupInstance) bool {
 	return expired
 }
 
-// lapsed says why a mark of retention does not count any more; empty if it does, or there is none. It is the word of a schedule that still
-// counts the instance: nobody else would take it back. schedule is the one that the instance's spec names, as the API server has it; nil if
-// there is none.
+// lapsed returns why a mark of retention no longer counts; empty if it counts, or if there is none. A mark counts only while its schedule
+// counts the instance, because only that schedule would remove the mark. schedule is the one in the instance's spec, as the API server has
+// it; nil if there is none.
 func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) string {
 	by, expired := transfer.ExpiredBy(instance.Annotations)
 	name := instance.Spec.Schedule
@@ -45,19 +46,19 @@ func lapsed(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) s
 	case !expired:
 		return ""
 	case name == "" || instance.Labels[v1.LabelBackupSchedule] != name:
-		return fmt.Sprintf("retention has marked it, and its label %q names no schedule of its own any more", v1.LabelBackupSchedule)
+		return fmt.Sprintf("retention marked it for deletion, and its label %q no longer names its schedule", v1.LabelBackupSchedule)
 	case schedule == nil:
-		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention has marked it, is gone", name)
+		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention marked it for deletion, no longer exists", name)
 	case schedule.DeletionTimestamp != nil:
-		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention has marked it, is being deleted", name)
+		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention marked it for deletion, is being deleted", name)
 	case by != "" && by != schedule.UID:
-		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention has marked it, was deleted and made anew", name)
+		return fmt.Sprintf("MySQLBackupSchedule %q, whose retention marked it for deletion, was deleted and created again", name)
 	}
 	return ""
 }
 
-// goesUnmarked says whether data goes with an instance also without the mark: by its own policy, or else its schedule's. Where that is gone
-// and the instance says nothing, nobody knows whether the finalizer came with the mark, and the data stays.
+// goesUnmarked reports whether data is deleted with an instance even without the mark: by its own policy, or else its schedule's. If both
+// are missing, the finalizer may have come with the mark, and the data stays.
 func goesUnmarked(instance v1.MySQLBackupInstance, schedule *v1.MySQLBackupSchedule) bool {
 	return cmp.Or(instance.Spec.DeletionPolicy, policyOf(schedule)) == v1.DeleteData
 }
@@ -69,7 +70,7 @@ func policyOf(schedule *v1.MySQLBackupSchedule) v1.DeletionPolicy {
 	return schedule.Spec.DeletionPolicy
 }
 
-// spare takes a mark back that does not count any more, with the finalizer that came with it; changed says that it did.
+// spare removes a mark that no longer counts, and the finalizer that came with it. changed reports that it did.
 func (r *reconciler) spare(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (changed bool, err error) {
 	if !isMarked(instance) {
 		return false, nil
@@ -86,12 +87,12 @@ func (r *reconciler) spare(ctx context.Context, object *unstructured.Unstructure
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, err
 	}
-	logr.FromContextOrDiscard(ctx).Info("mark taken back", "op", "spare", "because", because)
+	logr.FromContextOrDiscard(ctx).Info("removed the mark of retention", "op", "spare", "because", because)
 	return true, nil
 }
 
-// stillMarked returns a lapsedError if data was to go for a mark alone that does not count any more, and an unsureError if that cannot be
-// told.
+// stillMarked returns a lapsedError if data was to be deleted only because of a mark that no longer counts. It returns an unsureError if
+// the operator cannot decide.
 func (r *reconciler) stillMarked(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	if !isMarked(instance) {
 		return nil

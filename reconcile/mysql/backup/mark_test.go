@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// expires is an instance that the retention of the schedule nightly has marked, whose UID is uid-nightly.
+// expires is an instance with the mark of the retention of the schedule nightly, whose UID is uid-nightly.
 func expires(instance *v1.MySQLBackupInstance) {
 	instance.Spec.Schedule = "nightly"
 	instance.Labels = map[string]string{v1.LabelBackupSchedule: "nightly"}
@@ -21,7 +21,7 @@ func expires(instance *v1.MySQLBackupInstance) {
 	instance.Finalizers = []string{transfer.FinalizerData}
 }
 
-// nightly is the schedule; change says what is different.
+// nightly is the schedule; change sets what differs.
 func nightly(change ...func(*v1.MySQLBackupSchedule)) *v1.MySQLBackupSchedule {
 	schedule := &v1.MySQLBackupSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", UID: "uid-nightly"}}
 	for _, one := range change {
@@ -30,7 +30,7 @@ func nightly(change ...func(*v1.MySQLBackupSchedule)) *v1.MySQLBackupSchedule {
 	return schedule
 }
 
-// TestAMarkLapsesWithItsSchedule: nobody takes a mark back whose schedule does not count the instance any more. What goes by policy, goes.
+// TestAMarkLapsesWithItsSchedule: a mark no longer counts if its schedule no longer counts the instance. The policy still applies.
 func TestAMarkLapsesWithItsSchedule(t *testing.T) {
 	t.Parallel()
 	own := func(policy v1.DeletionPolicy) func(*v1.MySQLBackupInstance) {
@@ -50,40 +50,40 @@ func TestAMarkLapsesWithItsSchedule(t *testing.T) {
 	for name, test := range map[string]struct {
 		instance v1.MySQLBackupInstance
 		schedule *v1.MySQLBackupSchedule
-		// lapses is what is said of a mark that does not count; empty if it counts.
+		// lapses is the reason why a mark no longer counts; empty if it counts.
 		lapses string
-		// goes says that the data goes all the same.
+		// goes means that the data is deleted anyway.
 		goes bool
 	}{
-		"retention deletes it":                  {instance: fresh(expires), schedule: nightly()},
-		"its schedule is of an earlier build":   {instance: fresh(expires, mark("true")), schedule: nightly()},
-		"its schedule is gone":                  {instance: fresh(expires), lapses: `"nightly", whose retention has marked it, is gone`},
-		"also that of an earlier build":         {instance: fresh(expires, mark("true")), lapses: "is gone"},
-		"its schedule goes":                     {instance: fresh(expires), schedule: nightly(ends), lapses: "is being deleted"},
-		"its schedule is another one":           {instance: fresh(expires), schedule: nightly(anew), lapses: "made anew"},
-		"its label was taken off":               {instance: fresh(expires, label("")), schedule: nightly(), lapses: "names no schedule of its own"},
-		"its label names another schedule":      {instance: fresh(expires, label("weekly")), schedule: nightly(), lapses: "names no schedule of its own"},
-		"somebody marked what has no schedule":  {instance: fresh(expires, func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "" }), lapses: "names no schedule of its own"},
-		"it stays by its own policy":            {instance: fresh(expires, own(v1.RetainData)), schedule: nightly(ends, deletes), lapses: "is being deleted"},
-		"it goes by its own policy":             {instance: fresh(expires, own(v1.DeleteData)), lapses: "is gone", goes: true},
-		"it goes by its schedule's, label off":  {instance: fresh(expires, label("")), schedule: nightly(deletes), lapses: "names no schedule of its own", goes: true},
-		"nobody has marked it":                  {instance: fresh(), schedule: nightly(ends)},
-		"nobody has, and its schedule is gone":  {instance: fresh(own(v1.DeleteData)), goes: true},
-		"the schedule's Retain is no Delete":    {instance: fresh(expires), schedule: nightly(ends, func(s *v1.MySQLBackupSchedule) { s.Spec.DeletionPolicy = v1.RetainData }), lapses: "is being deleted"},
-		"its policy and the mark say the same":  {instance: fresh(expires, own(v1.DeleteData)), schedule: nightly(), goes: true},
-		"it may say Retain: retention is above": {instance: fresh(expires, own(v1.RetainData)), schedule: nightly()},
+		"retention deletes it":                                {instance: fresh(expires), schedule: nightly()},
+		"its schedule is of an earlier build":                 {instance: fresh(expires, mark("true")), schedule: nightly()},
+		"its schedule is gone":                                {instance: fresh(expires), lapses: `"nightly", whose retention marked it for deletion, no longer exists`},
+		"also that of an earlier build":                       {instance: fresh(expires, mark("true")), lapses: "no longer exists"},
+		"its schedule is being deleted":                       {instance: fresh(expires), schedule: nightly(ends), lapses: "is being deleted"},
+		"its schedule is another one":                         {instance: fresh(expires), schedule: nightly(anew), lapses: "created again"},
+		"its label was removed":                               {instance: fresh(expires, label("")), schedule: nightly(), lapses: "no longer names its schedule"},
+		"its label names another schedule":                    {instance: fresh(expires, label("weekly")), schedule: nightly(), lapses: "no longer names its schedule"},
+		"an instance without a schedule has a mark":           {instance: fresh(expires, func(i *v1.MySQLBackupInstance) { i.Spec.Schedule = "" }), lapses: "no longer names its schedule"},
+		"it stays by its own policy":                          {instance: fresh(expires, own(v1.RetainData)), schedule: nightly(ends, deletes), lapses: "is being deleted"},
+		"its own policy deletes it":                           {instance: fresh(expires, own(v1.DeleteData)), lapses: "no longer exists", goes: true},
+		"its schedule's policy deletes it, without the label": {instance: fresh(expires, label("")), schedule: nightly(deletes), lapses: "no longer names its schedule", goes: true},
+		"it has no mark":                                      {instance: fresh(), schedule: nightly(ends)},
+		"it has no mark, and its schedule is gone":            {instance: fresh(own(v1.DeleteData)), goes: true},
+		"the schedule's Retain is no Delete":                  {instance: fresh(expires), schedule: nightly(ends, func(s *v1.MySQLBackupSchedule) { s.Spec.DeletionPolicy = v1.RetainData }), lapses: "is being deleted"},
+		"its policy and the mark agree":                       {instance: fresh(expires, own(v1.DeleteData)), schedule: nightly(), goes: true},
+		"retention overrides Retain":                          {instance: fresh(expires, own(v1.RetainData)), schedule: nightly()},
 	} {
 		because := lapsed(test.instance, test.schedule)
 		if (because == "") != (test.lapses == "") || !strings.Contains(because, test.lapses) {
 			t.Errorf("%s: the mark lapses because %q, want %q", name, because, test.lapses)
 		}
 		if goes := goesUnmarked(test.instance, test.schedule); goes != test.goes {
-			t.Errorf("%s: the data goes without the mark: %t, want %t", name, goes, test.goes)
+			t.Errorf("%s: the data is deleted without the mark: %t, want %t", name, goes, test.goes)
 		}
 	}
 }
 
-// TestWhoIsUnsureSaysSo: what the API server does not tell is waited for, in words.
+// TestWhoIsUnsureSaysSo: if the API server does not answer, the operator waits and reports why.
 func TestWhoIsUnsureSaysSo(t *testing.T) {
 	t.Parallel()
 	schedules := schema.GroupResource{Resource: "mysqlbackupschedules"}
@@ -92,9 +92,9 @@ func TestWhoIsUnsureSaysSo(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"it does not answer":   {&unsureError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: look whether the schedule that has marked it is still there: connection refused"},
-		"it may not be read":   {&unsureError{apierrors.NewForbidden(schedules, "nightly", errors.New("no right"))}, reasonForbidden, "grant it"},
-		"another try says all": {err: errors.New("connection refused")},
+		"it does not answer":  {&unsureError{errors.New("connection refused")}, transfer.ReasonDeleting, "not deleted yet: check whether the schedule that marked it still exists: connection refused"},
+		"it may not be read":  {&unsureError{apierrors.NewForbidden(schedules, "nightly", errors.New("no permission"))}, reasonForbidden, "grant the permission"},
+		"a retry may succeed": {err: errors.New("connection refused")},
 	} {
 		got := whyUnfinished(test.err)
 		if (got == nil) != (test.reason == "") || got != nil && (got.reason != test.reason || !strings.Contains(got.message, test.says)) {

@@ -13,8 +13,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// measures tell of the backups that there are, from the cache whenever they are read: at most six series for each cluster and schedule,
-// and one more for each reason that a backup of theirs has failed for. They end with the instances that they are made of.
+// measures are the metrics of the existing backups, computed from the cache at each scrape. There are at most six series for each cluster
+// and schedule, and one for each reason of a failed backup. They disappear with their instances.
 type measures struct {
 	instances reconcile.Lister
 	now       func() time.Time
@@ -31,12 +31,12 @@ func newMeasures(instances reconcile.Lister, now func() time.Time) prometheus.Co
 	return measures{
 		instances:    instances,
 		now:          now,
-		lastSuccess:  describe("last_success_timestamp_seconds", "When the latest completed backup was complete, as Unix time."),
+		lastSuccess:  describe("last_success_timestamp_seconds", "Unix time at which the latest completed backup was complete."),
 		lastDuration: describe("last_duration_seconds", "How long the latest completed backup took."),
 		lastData:     describe("last_data_bytes", "How many bytes the latest completed backup copied from its member."),
 		lastSize:     describe("last_size_bytes", "How many bytes the latest completed backup takes at its destination."),
-		completed:    describe("completed", "Completed backups there are."),
-		failed:       describe("failed", "Failed backups there are, by reason.", "reason"),
+		completed:    describe("completed", "Number of completed backups."),
+		failed:       describe("failed", "Number of failed backups, by reason.", "reason"),
 	}
 }
 
@@ -47,13 +47,13 @@ func (m measures) Describe(descriptions chan<- *prometheus.Desc) {
 	}
 }
 
-// series is whose backups are measured together.
+// series identifies the backups that are measured together.
 type series struct{ namespace, cluster, schedule string }
 
-// tally is what there is of a series.
+// tally is what was counted for a series.
 type tally struct {
 	completed int
-	// latest ended at this time, as far as that can be believed; it may be zero.
+	// latest is the status of the latest completed backup. at is when it ended, as far as the recorded time is plausible; it may be zero.
 	latest v1.MySQLBackupInstanceStatus
 	at     time.Time
 	failed map[string]int
@@ -85,7 +85,7 @@ func (m measures) Collect(found chan<- prometheus.Metric) {
 	}
 }
 
-// count goes through the instances. What cannot be read is not counted.
+// count counts the instances. It skips an instance that it cannot decode.
 func (m measures) count() map[series]*tally {
 	all := map[series]*tally{}
 	for _, object := range m.instances.List(metav1.NamespaceAll) {
@@ -117,7 +117,7 @@ func (t *tally) add(instance v1.MySQLBackupInstance, now time.Time) {
 	}
 }
 
-// reasonOf is why a backup failed: one of this program's constants.
+// reasonOf returns why a backup failed: one of this program's constants.
 func reasonOf(status v1.MySQLBackupInstanceStatus) string {
 	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); condition != nil {
 		return condition.Reason

@@ -61,7 +61,7 @@ func put(t *testing.T, instances ...v1.MySQLBackupInstance) shelf {
 	return filled
 }
 
-// finished is an instance that is over, minutes after it began.
+// finished is an instance that is over, a number of minutes after it began.
 func finished(number int, phase v1.BackupPhase, reason string) v1.MySQLBackupInstance {
 	return fresh(begins, func(i *v1.MySQLBackupInstance) {
 		i.Name, i.Spec.Schedule = fmt.Sprintf("nightly-%d", number), "nightly"
@@ -104,7 +104,7 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
-// gathered compares one metric with what it has to be, help apart.
+// gathered compares one metric with the expected one, except its help.
 func gathered(registry *prometheus.Registry, name, series string) error {
 	full := "mysql_operator_backup_" + name
 	families, err := registry.Gather()
@@ -120,7 +120,7 @@ func gathered(registry *prometheus.Registry, name, series string) error {
 	return errors.New("there is none")
 }
 
-// A clock that was ahead must not hide that no backup has succeeded since.
+// A clock that was ahead must not hide that no backup has succeeded since then.
 func TestMeasuresDoNotBelieveTheFuture(t *testing.T) {
 	t.Parallel()
 	ahead := finished(1, v1.BackupCompleted, "Completed")
@@ -150,12 +150,12 @@ func TestMeasuresDoNotBelieveTheFuture(t *testing.T) {
 
 func tomorrow() time.Time { return after(24 * time.Hour) }
 
-// TestMeasuresEndWithTheirObjects: what is deleted, or about to be, is not told any more.
+// TestMeasuresEndWithTheirObjects: metrics do not count instances that are deleted or being deleted.
 func TestMeasuresEndWithTheirObjects(t *testing.T) {
 	t.Parallel()
 	going := finished(1, v1.BackupCompleted, "Completed")
 	going.DeletionTimestamp = &metav1.Time{Time: born()}
 	if count := testutil.CollectAndCount(newMeasures(put(t, going, fresh()), tomorrow)); count != 0 {
-		t.Errorf("there are %d series of backups that are not there", count)
+		t.Errorf("there are %d series of backups that do not exist", count)
 	}
 }

@@ -18,36 +18,36 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// sight is what a pass saw of a backup that is not over. Everything decided follows from it and from the instance.
+// sight is what a pass observed of a backup that is not over. Every decision follows from it and from the instance.
 type sight struct {
 	now time.Time
 	// waited is for how long this process has known the instance.
 	waited time.Duration
-	// scheduleMissing says that spec.schedule names one that does not exist.
+	// scheduleMissing means that spec.schedule names a schedule that does not exist.
 	scheduleMissing bool
-	// name is the cluster's; empty while it is not known. cluster is nil where there is none of that name.
+	// name is the cluster's name; empty while it is unknown. cluster is nil if no cluster has that name.
 	name    string
 	cluster *v1.MySQLCluster
-	// settings are those in force. location is where the data goes; urlFault is why it cannot be said.
+	// settings are the effective settings. location is where the data goes; urlFault is why it cannot be determined.
 	settings v1.BackupSettings
 	location v1.BackupLocation
 	urlFault error
-	// credentials and key are the Secrets of the location, claim its PersistentVolumeClaim: looked at only while no Pod is at work.
+	// credentials and key are the Secrets of the location, claim is its PersistentVolumeClaim. They are read only while no Pod is running.
 	credentials, key secret
 	claim            *corev1.PersistentVolumeClaim
-	// job is the backup's own; nil before it is made. transfer is what it and its Pods tell.
+	// job is the backup's own Job; nil before it is created. transfer is what the Job and its Pods report.
 	job      *batchv1.Job
 	transfer transfer.State
-	// known is for how long this process has known the Job, doomed for how long it has known that the Job has to end, and ended for how long
-	// that the program has ended in a Pod that lingers.
+	// known is for how long this process has known the Job. doomed is for how long it has known that the Job must end. ended is for how
+	// long the program has ended in a Pod that still runs another container.
 	known, doomed, ended time.Duration
-	// former is how many Pods its former Jobs had.
+	// former is how many Pods the backup's previous Jobs had.
 	former int32
 	// pods is how many Pods of the backup have not ended.
 	pods int
-	// refused is why Kubernetes makes no Pod for the Job, in its own words.
+	// refused is why Kubernetes creates no Pod for the Job, in its own words.
 	refused string
-	// progress is what the running Pod says; nil where it does not.
+	// progress is what the running Pod reports; nil if it does not answer.
 	progress *transfer.Progress
 }
 
@@ -57,7 +57,7 @@ type secret struct {
 	data  map[string][]byte
 }
 
-// observe looks at all that a backup under way depends on.
+// observe reads everything that a backup in progress depends on.
 func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstance) (sight, error) {
 	seen := sight{now: r.now()}
 	seen.waited = r.memory.sights.Waited(keyOf(instance), "instance "+string(instance.UID), seen.now)
@@ -65,7 +65,7 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 		return seen, err
 	}
 	if needsProof(seen) {
-		// The cache of Jobs may be ahead of that of Pods. What nothing follows is decided by what the API server says.
+		// The cache of Jobs may be ahead of the cache of Pods. For a final decision, the operator asks the API server.
 		if err := r.observeTransfer(ctx, instance, &seen, true); err != nil {
 			return seen, err
 		}
@@ -87,13 +87,13 @@ func (r *reconciler) observe(ctx context.Context, instance v1.MySQLBackupInstanc
 	return seen, err
 }
 
-// needsProof says that a Job ended without a success that can be read, or does not end.
+// needsProof reports whether a Job ended without a readable success, or does not end.
 func needsProof(seen sight) bool {
 	state := seen.transfer
 	return state.Phase == transfer.Failed || state.Phase == transfer.Succeeded && state.Outcome == nil || state.Phase != transfer.Succeeded && outlived(seen)
 }
 
-// observeTransfer looks at the backup's Job and its Pods, in the caches or live.
+// observeTransfer reads the backup's Job and its Pods, from the caches or live.
 func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight, live bool) error {
 	seen.job, seen.transfer, seen.pods, seen.former = nil, transfer.State{}, 0, 0
 	seen.known, seen.doomed, seen.ended = 0, 0, 0
@@ -119,16 +119,17 @@ func (r *reconciler) observeTransfer(ctx context.Context, instance v1.MySQLBacku
 	return nil
 }
 
-// formerAttempts is how many Pods were at work before a Job was made.
+// formerAttempts returns how many Pods had run before a Job was created.
 func formerAttempts(job *batchv1.Job) int32 {
 	former, err := strconv.ParseInt(job.Annotations[transfer.AnnotationAttempts], 10, 32)
 	if err != nil {
-		return 0 // it is the first, or somebody took the annotation away
+		return 0 // it is the first Job, or a user removed the annotation
 	}
 	return int32(former)
 }
 
-// transferOf is what a Job and its Pods tell. While the latest Pod has nothing to say yet, why the one before it failed is worth more.
+// transferOf returns what a Job and its Pods report. While the latest Pod has no reason yet, the failure of the Pod before it is more
+// useful.
 func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
 	state := transfer.Observe(transfer.CommandBackup, job, own)
 	if state.Phase != transfer.Pending || state.Reason != "" || len(own) < 2 {
@@ -141,7 +142,7 @@ func transferOf(job *batchv1.Job, own []corev1.Pod) transfer.State {
 	return state
 }
 
-// lastWord is what a backup's Pods say whose Job is gone: one that was told to end may have been complete already.
+// lastWord returns what the Pods of a backup report whose Job is gone. A Pod that was deleted may have completed the backup before.
 func lastWord(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State {
 	state := transfer.Observe(transfer.CommandBackup, &batchv1.Job{}, slices.DeleteFunc(all, func(pod corev1.Pod) bool { return !isBackupPod(pod) }))
 	if state.Phase == transfer.Succeeded && state.Outcome != nil && state.Outcome.UID == string(instance.UID) {
@@ -150,7 +151,7 @@ func lastWord(instance v1.MySQLBackupInstance, all []corev1.Pod) transfer.State 
 	return transfer.State{}
 }
 
-// ownJob returns the Job that the instance owns; nil without one.
+// ownJob returns the Job that the instance owns; nil if there is none.
 func (r *reconciler) ownJob(ctx context.Context, instance v1.MySQLBackupInstance, live bool) (*unstructured.Unstructured, error) {
 	if !live {
 		for _, job := range r.api.Cached(jobs()).Owned(instance.UID) {
@@ -165,7 +166,7 @@ func (r *reconciler) ownJob(ctx context.Context, instance v1.MySQLBackupInstance
 	return job, err
 }
 
-// jobSuffix is what transfer.BackupJob adds to the instance's name.
+// jobSuffix is what transfer.BackupJob appends to the instance's name.
 const jobSuffix = "backup"
 
 func isControlledBy(object *unstructured.Unstructured, instance v1.MySQLBackupInstance) bool {
@@ -173,7 +174,7 @@ func isControlledBy(object *unstructured.Unstructured, instance v1.MySQLBackupIn
 	return controller != nil && controller.UID == instance.UID
 }
 
-// podsOf returns all Pods that bear the instance's name, of whichever Job.
+// podsOf returns all Pods with the instance's label, whichever Job owns them.
 func (r *reconciler) podsOf(ctx context.Context, instance v1.MySQLBackupInstance, live bool) ([]corev1.Pod, error) {
 	value := transfer.LabelValue(instance.Name)
 	objects := r.api.Cached(pods()).Indexed(indexLabel, indexKey(instance.Namespace, value))
@@ -207,7 +208,7 @@ func ofJob(all []corev1.Pod, job *batchv1.Job) []corev1.Pod {
 	return own
 }
 
-// isBackupPod tells the Pods that write from those that delete, by the Job that made them.
+// isBackupPod reports whether a Pod writes a backup, and does not delete one. It decides by the Job that owns the Pod.
 func isBackupPod(pod corev1.Pod) bool {
 	controller := metav1.GetControllerOfNoCopy(&pod)
 	return controller == nil || strings.HasSuffix(controller.Name, "-"+jobSuffix)
@@ -228,7 +229,7 @@ func isAtWork(pod corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// observeWanted finds out what is to be backed up, how and where to. What was fixed when the backup began stays.
+// observeWanted finds out what to back up, how, and to which location. What was fixed when the backup began stays.
 func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
 	schedule, err := r.schedule(ctx, instance, seen.transfer.Phase == transfer.Running)
 	if err != nil {
@@ -259,8 +260,8 @@ func (r *reconciler) observeWanted(ctx context.Context, instance v1.MySQLBackupI
 	return nil
 }
 
-// schedule reads the schedule that an instance names; nil where there is none, or nothing depends on it any more. It is read live: few
-// backups wait, and none for long.
+// schedule reads the schedule that an instance names. It returns nil if there is none, or if nothing depends on it any more. It reads live,
+// because few backups wait, and none for long.
 func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstance, isRunning bool) (*v1.MySQLBackupSchedule, error) {
 	if instance.Spec.Schedule == "" || isRunning {
 		return nil, nil //nolint:nilnil // no schedule, and no error in looking for one
@@ -276,7 +277,7 @@ func (r *reconciler) schedule(ctx context.Context, instance v1.MySQLBackupInstan
 	return schedule, schema.Decode(object, schedule)
 }
 
-// observeNeeds looks at what a Pod that is not at work needs.
+// observeNeeds reads what a Pod needs that is not running yet.
 func (r *reconciler) observeNeeds(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
 	var err error
 	if seen.credentials, err = r.secret(ctx, instance.Namespace, seen.location.Secret); err != nil {
@@ -320,11 +321,11 @@ func (r *reconciler) claim(ctx context.Context, namespace, name string) (*corev1
 	return claim, schema.Decode(object, claim)
 }
 
-// podLate is for how long a Job may be without a Pod before that is worth a look at its events.
+// podLate is for how long a Job may have no Pod before the operator reads the Job's events.
 const podLate = 5 * time.Second
 
-// observeRefusal asks why Kubernetes makes no Pod for the Job: a quota, a security policy, a service account that does not exist. Only the
-// Job's events tell. That they may not be listed is no problem of the backup's: it then only says less.
+// observeRefusal finds out why Kubernetes creates no Pod for the Job: a quota, a security policy, a missing service account. Only the Job's
+// events report it. If the operator has no permission to list events, the status reports less, and the backup continues.
 func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) error {
 	if seen.job == nil || seen.pods > 0 || seen.transfer.Pod != "" || seen.known < podLate {
 		return nil
@@ -344,7 +345,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, instance v1.MySQLBackup
 	return err
 }
 
-// refusalIn returns what the Job's controller said last of a Pod that it could not make; empty if it has made one since.
+// refusalIn returns the Job controller's last message about a Pod that it could not create; empty if it has created one since.
 func refusalIn(told []unstructured.Unstructured) (string, error) {
 	last, at := corev1.Event{}, time.Time{}
 	for i := range told {
@@ -363,7 +364,7 @@ func refusalIn(told []unstructured.Unstructured) (string, error) {
 	return strings.TrimPrefix(last.Message, "Error creating: "), nil
 }
 
-// toldAt is when an event was told last, whichever of its fields says so.
+// toldAt returns when an event was last reported, whichever of its fields has the time.
 func toldAt(event corev1.Event) time.Time {
 	last := event.CreationTimestamp.Time
 	if event.Series != nil && event.Series.LastObservedTime.After(last) {
@@ -377,7 +378,7 @@ func toldAt(event corev1.Event) time.Time {
 	return last
 }
 
-// isOurs says whether these are the labels of what the operator makes for backups, of whichever cluster.
+// isOurs reports whether the operator creates objects for backups with these labels, of whichever cluster.
 func isOurs(labels map[string]string) bool {
 	for name, value := range transfer.ClaimLabels() {
 		if labels[name] != value {

@@ -36,7 +36,7 @@ func attempt(number int, phase corev1.PodPhase, outcome transfer.Outcome) corev1
 	return pod
 }
 
-// TestWhyTheLastAttemptFailedIsToldUntilThereIsMore remembers it while the next Pod is only being started.
+// TestWhyTheLastAttemptFailedIsToldUntilThereIsMore: the reason stays while the next Pod is only starting.
 func TestWhyTheLastAttemptFailedIsToldUntilThereIsMore(t *testing.T) {
 	t.Parallel()
 	busy := transfer.Outcome{Reason: transfer.ReasonDonorBusy, Message: "busy"}
@@ -51,7 +51,7 @@ func TestWhyTheLastAttemptFailedIsToldUntilThereIsMore(t *testing.T) {
 		"the second is being started": {
 			[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodPending, busy)}, transfer.Pending, transfer.ReasonDonorBusy,
 		},
-		"the second is at work": {[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodRunning, busy)}, transfer.Running, ""},
+		"the second is running": {[]corev1.Pod{attempt(1, corev1.PodFailed, busy), attempt(2, corev1.PodRunning, busy)}, transfer.Running, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestWhyTheLastAttemptFailedIsToldUntilThereIsMore(t *testing.T) {
 	}
 }
 
-// TestTheLastWordOfAPodWhoseJobIsGone counts if it is about this very instance, and complete.
+// TestTheLastWordOfAPodWhoseJobIsGone: it counts if it is about this instance, and complete.
 func TestTheLastWordOfAPodWhoseJobIsGone(t *testing.T) {
 	t.Parallel()
 	other := *good()
@@ -76,21 +76,21 @@ func TestTheLastWordOfAPodWhoseJobIsGone(t *testing.T) {
 		"none":                      {nil, ""},
 		"it is complete":            {[]corev1.Pod{attempt(1, corev1.PodSucceeded, *good())}, transfer.Succeeded},
 		"it is another instance's":  {[]corev1.Pod{attempt(1, corev1.PodSucceeded, other)}, ""},
-		"it does not say whose":     {[]corev1.Pod{attempt(1, corev1.PodSucceeded, unknown)}, ""},
+		"it has no UID":             {[]corev1.Pod{attempt(1, corev1.PodSucceeded, unknown)}, ""},
 		"it was ended":              {[]corev1.Pod{attempt(1, corev1.PodFailed, transfer.Outcome{Reason: transfer.ReasonInterrupted})}, ""},
-		"it is at work":             {[]corev1.Pod{attempt(1, corev1.PodRunning, *good())}, ""},
+		"it is running":             {[]corev1.Pod{attempt(1, corev1.PodRunning, *good())}, ""},
 		"complete, then another is": {[]corev1.Pod{attempt(1, corev1.PodSucceeded, *good()), attempt(2, corev1.PodRunning, *good())}, transfer.Succeeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := lastWord(fresh(begins), test.pods); got.Phase != test.want {
-				t.Errorf("the last word is %q, want %q", got.Phase, test.want)
+				t.Errorf("the last report is %q, want %q", got.Phase, test.want)
 			}
 		})
 	}
 }
 
-// TestRefusals finds the last word of the Job's controller.
+// TestRefusals finds the last message of the Job's controller.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	event := func(minutes int, reason, message string) corev1.Event {
@@ -100,11 +100,11 @@ func TestRefusals(t *testing.T) {
 		told []corev1.Event
 		want string
 	}{
-		"nothing":           {},
-		"refused":           {[]corev1.Event{event(1, "FailedCreate", "Error creating: exceeded quota")}, "exceeded quota"},
-		"made since":        {[]corev1.Event{event(2, "SuccessfulCreate", "Created pod: x"), event(1, "FailedCreate", "Error creating: no")}, ""},
-		"refused anew":      {[]corev1.Event{event(3, "FailedCreate", "Error creating: again"), event(2, "SuccessfulCreate", "Created pod: x")}, "again"},
-		"what else is told": {[]corev1.Event{event(1, "FailedCreate", "no"), event(2, "Suspended", "Job suspended")}, "no"},
+		"nothing":       {},
+		"refused":       {[]corev1.Event{event(1, "FailedCreate", "Error creating: exceeded quota")}, "exceeded quota"},
+		"created since": {[]corev1.Event{event(2, "SuccessfulCreate", "Created pod: x"), event(1, "FailedCreate", "Error creating: no")}, ""},
+		"refused again": {[]corev1.Event{event(3, "FailedCreate", "Error creating: again"), event(2, "SuccessfulCreate", "Created pod: x")}, "again"},
+		"other events":  {[]corev1.Event{event(1, "FailedCreate", "no"), event(2, "Suspended", "Job suspended")}, "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,9 +162,9 @@ func TestWhomAChangeConcerns(t *testing.T) {
 	cluster.SetName("db")
 	for what, test := range map[string][2]string{
 		"a Pod, of a backup that is over too":    {names(labelled("done"), byLabels), "done "},
-		"a Pod of a name that had to be cut":     {names(labelled(transfer.LabelValue(long)), byLabels), long + " "},
+		"a Pod of a truncated name":              {names(labelled(transfer.LabelValue(long)), byLabels), long + " "},
 		"a Pod of a restore":                     {names(labelled(""), byLabels), ""},
-		"a Pod of nobody":                        {names(labelled("gone"), byLabels), ""},
+		"a Pod without an instance":              {names(labelled("gone"), byLabels), ""},
 		"a cluster, of backups that may need it": {names(cluster, byCluster), "new running by-schedule "},
 	} {
 		if test[0] != test[1] {

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// removalDeadline bounds, in seconds, how long the data may take to be deleted once its Pod works: many parts in a slow bucket.
+	// removalDeadline bounds, in seconds, how long a running Pod may take to delete the data: many parts in a slow bucket.
 	removalDeadline = 6 * 3600
-	// removalKept is for how many seconds Kubernetes keeps the Job when nobody is left to delete it.
+	// removalKept is for how many seconds Kubernetes keeps the finished Job if the operator does not delete it.
 	removalKept = 3600
-	// removalSuffix is what transfer.DeleteJob adds to the instance's name.
+	// removalSuffix is what transfer.DeleteJob appends to the instance's name.
 	removalSuffix = "delete"
 )
 
-// end brings an instance that is being deleted a step nearer to its end. Its children are garbage collection's.
+// end makes one pass over an instance that is being deleted. Garbage collection deletes its children.
 func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	if !isHeld(instance) {
 		return reconcile.Outcome{}, nil
@@ -64,7 +64,7 @@ func (r *reconciler) end(ctx context.Context, object *unstructured.Unstructured,
 	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDeleting, because, false}, seen.now), Again: helpEvery}, nil
 }
 
-// carryOut does what a step asks of the Jobs.
+// carryOut does what a step requires of the Jobs.
 func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, what parting) error {
 	switch what {
 	case partStop:
@@ -78,8 +78,8 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 	return nil
 }
 
-// unfinished ends a pass that could not do what it had to. What is refused for longer than patience is given up, and at once where it can
-// never succeed: nothing can be made in a namespace that is being deleted.
+// unfinished ends a pass that could not do its work. It gives up what is refused for longer than patience. It gives up at once in a
+// namespace that is being deleted, because nothing can be created there.
 func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
 	now, found := r.now(), whyUnfinished(err)
 	lapsed, isLapsed := errors.AsType[*lapsedError](err)
@@ -96,7 +96,7 @@ func (r *reconciler) unfinished(ctx context.Context, object *unstructured.Unstru
 	return reconcile.Outcome{Status: departing(instance, *found, now), Again: helpEvery}, nil
 }
 
-// whyUnfinished is what a status says of an error; nil where another try says all.
+// whyUnfinished is what the status reports of an error; nil if a retry may succeed without a report.
 func whyUnfinished(err error) *problem {
 	if found := problemOf(err); found != nil {
 		return found
@@ -107,15 +107,15 @@ func whyUnfinished(err error) *problem {
 	return nil
 }
 
-// isRefusal tells an API server that says no, by itself or because an admission webhook is gone, from one that does not answer or is
-// behind.
+// isRefusal reports whether the API server refused, by itself or because an admission webhook is gone. It is false for one that does not
+// answer, or whose data is old.
 func isRefusal(err error) bool {
 	return problemOf(err) != nil || apierrors.IsInternalError(err)
 }
 
-// leave lets an instance go without its data. Where that is, is told first: after the instance is gone, nobody would find it. The finalizer
-// goes in the next pass, when the API server has the event and the status says so too. Only in a namespace that is being deleted, which
-// takes no event any more, the status alone has to do.
+// leave releases an instance without deleting its data. It first reports where the data is: after the instance is gone, users could not
+// find it. The finalizer is removed in the next pass, when the API server has the event and the status. In a namespace that is being
+// deleted, which accepts no events, the status alone must be enough.
 func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, because string) (reconcile.Outcome, error) {
 	if isToldLeft(instance.Status) {
 		return r.release(ctx, object, instance, true, nil)
@@ -123,7 +123,7 @@ func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructure
 	left := reconcile.Event{Type: reconcile.Warning, Reason: transfer.ReasonDataLeft, Action: "Delete"}
 	left.Note = "the data was not deleted: " + because
 	if instance.Status.Location != nil {
-		left.Note = fmt.Sprintf("the data remains, if there is any, at %s: it was not deleted: %s", where(*instance.Status.Location), because)
+		left.Note = fmt.Sprintf("the data, if there is any, was not deleted and remains at %s: %s", where(*instance.Status.Location), because)
 	}
 	err := r.api.Tell(ctx, object, left)
 	if found := problemOf(err); found != nil {
@@ -132,11 +132,11 @@ func (r *reconciler) leave(ctx context.Context, object *unstructured.Unstructure
 	if err != nil && !reconcile.IsNamespaceTerminating(err) {
 		return reconcile.Outcome{}, err
 	}
-	logr.FromContextOrDiscard(ctx).Info("backup data left", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
+	logr.FromContextOrDiscard(ctx).Info("left the backup's data in place", "op", "delete", "reason", transfer.ReasonDataLeft, "message", left.Note)
 	return reconcile.Outcome{Status: departing(instance, problem{transfer.ReasonDataLeft, left.Note, true}, r.now()), Again: toldEvery}, nil
 }
 
-// toldEvery is how soon an instance goes after it was told that its data is left.
+// toldEvery is how soon the finalizer is removed after the status reports that the data is left.
 const toldEvery = time.Second
 
 func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
@@ -144,14 +144,14 @@ func isToldLeft(status v1.MySQLBackupInstanceStatus) bool {
 	return condition != nil && condition.Reason == transfer.ReasonDataLeft
 }
 
-// release takes the finalizer off, after the Job that deleted the data: nobody would look for it any more. settled says that the data was
-// dealt with, so that nothing else in the instance matters any more.
+// release removes the finalizer, after it has deleted the Job that deleted the data: no later pass would delete that Job. settled means
+// that the data is dealt with, so that no other change of the instance matters.
 func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance, settled bool, told *reconcile.Event) (reconcile.Outcome, error) {
 	outcome := reconcile.Outcome{}
 	if told != nil {
 		outcome.Events = []reconcile.Event{*told}
 	}
-	// Without the right to delete it, Kubernetes does so after a while.
+	// If the operator has no permission to delete the Job, Kubernetes deletes it after a while.
 	if err := r.clear(ctx, instance); err != nil && problemOf(err) == nil {
 		return reconcile.Outcome{}, err
 	}
@@ -165,8 +165,8 @@ func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructu
 	return outcome, nil
 }
 
-// releaseLive takes the finalizer off an instance that somebody else has changed meanwhile, such as garbage collection its own finalizer.
-// The data is dealt with, and the Job that did so is gone: another pass would make it again.
+// releaseLive removes the finalizer of an instance that another client has changed meanwhile, for example garbage collection its own
+// finalizer. The data is dealt with, and the Job that did so is gone: another pass would create that Job again.
 func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstructured) error {
 	live, err := r.api.Get(ctx, r.kind.GVR(), object.GetNamespace(), object.GetName())
 	if apierrors.IsNotFound(err) || err == nil && live.GetUID() != object.GetUID() {
@@ -179,7 +179,7 @@ func (r *reconciler) releaseLive(ctx context.Context, object *unstructured.Unstr
 	return err
 }
 
-// departing is the status of an instance whose data is being deleted. What it says of the backup stays.
+// departing returns the status of an instance whose data is being deleted. What it reports of the backup stays.
 func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	clearOther, kind := v1.ConditionStalled, v1.ConditionReconciling
@@ -191,7 +191,7 @@ func departing(instance v1.MySQLBackupInstance, what problem, now time.Time) v1.
 	return status
 }
 
-// observeRemains looks at what is left of an instance.
+// observeRemains reads what is left of an instance.
 func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackupInstance) (remains, error) {
 	seen := remains{now: r.now(), stopping: map[string]time.Duration{}, strayed: map[string]time.Duration{}}
 	all, err := r.podsOf(ctx, instance, false)
@@ -212,7 +212,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 		if err := schema.Decode(job, &typed); err != nil {
 			return seen, err
 		}
-		if !isFinished(typed) { // a finished Job makes no Pod any more, and its log may be worth a look
+		if !isFinished(typed) { // a finished Job creates no more Pods, and users may want to read its log
 			seen.job = &typed
 		}
 	}
@@ -230,7 +230,7 @@ func (r *reconciler) observeRemains(ctx context.Context, instance v1.MySQLBackup
 	return seen, nil
 }
 
-// observeRemoval looks at the Job that deletes the data.
+// observeRemoval reads the Job that deletes the data.
 func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev1.Pod, seen *remains) error {
 	object, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
 	if !found {
@@ -254,7 +254,7 @@ func (r *reconciler) observeRemoval(instance v1.MySQLBackupInstance, all []corev
 	return nil
 }
 
-// observeReach looks whether the data can be reached, and whether another backup uses its volume.
+// observeReach checks whether the data can be reached, and whether another backup uses its volume.
 func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupInstance, seen *remains) error {
 	location := *instance.Status.Location
 	claim, err := r.claim(ctx, instance.Namespace, location.Claim)
@@ -268,7 +268,7 @@ func (r *reconciler) observeReach(ctx context.Context, instance v1.MySQLBackupIn
 	for _, other := range r.api.Cached(r.kind.GVR()).Indexed(indexClaim, indexKey(instance.Namespace, location.Claim)) {
 		seen.shared = seen.shared || other.GetUID() != instance.UID
 	}
-	// A volume that backups are written to all the time, or that belongs to a node that is gone, does not get free.
+	// A volume may never be free: backups write to it all the time, or its node is gone.
 	seen.shared = seen.shared && seen.removing <= mendPatience
 	return nil
 }
@@ -280,15 +280,15 @@ func (r *reconciler) removalOrder(instance v1.MySQLBackupInstance) transfer.Dele
 	}
 }
 
-// onlyUnfinished says whether what goes with an instance is only what its attempts have left. It failed, there are enough of those, and
-// nobody has said that its data goes with it: should there be a whole backup all the same, of which its Pod could not tell, that stays.
+// onlyUnfinished reports whether only the remains of failed attempts are deleted with an instance. It failed, retention has marked it, and
+// no user has asked to delete its data. A complete backup stays, if there is one that its Pod could not report.
 func onlyUnfinished(instance v1.MySQLBackupInstance) bool {
 	_, expired := instance.Annotations[transfer.AnnotationExpired]
 	return expired && instance.Status.Phase == v1.BackupFailed && instance.Spec.DeletionPolicy != v1.DeleteData
 }
 
-// mayRemove says whether the API server, too, says that the data has to go. A mark of retention alone is no reason any more where the
-// schedule is gone: lapsedError.
+// mayRemove reports whether the data must be deleted according to the API server, too. It returns a lapsedError if only a mark of retention
+// requires it, and the schedule is gone.
 func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (bool, error) {
 	live, err := r.api.Get(ctx, r.kind.GVR(), instance.Namespace, instance.Name)
 	if apierrors.IsNotFound(err) {
@@ -302,18 +302,18 @@ func (r *reconciler) mayRemove(ctx context.Context, object *unstructured.Unstruc
 		return false, err
 	}
 	if live.GetUID() != object.GetUID() || latest.DeletionTimestamp == nil || !isHeld(latest) || !holds(latest, latest.Spec.DeletionPolicy) {
-		return false, nil // the cache will say so, too, in a moment
+		return false, nil // the cache will show it soon, too
 	}
 	return true, r.stillMarked(ctx, latest)
 }
 
-// remove makes the Job that deletes the data, if that has to go.
+// remove creates the Job that deletes the data, if the data must be deleted.
 func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) error {
 	if may, err := r.mayRemove(ctx, object, instance); err != nil || !may {
 		return err
 	}
 	if writes, err := r.stillWrites(ctx, instance); err != nil || writes {
-		return err // what the caches show may be of a time before its Pod began to write
+		return err // the caches may be older than the Pod's first write
 	}
 	job := transfer.DeleteJob(r.removalOrder(instance))
 	job.Spec.WithTTLSecondsAfterFinished(removalKept)
@@ -327,7 +327,7 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	return err
 }
 
-// stillWrites says whether the API server has a Pod of the backup that has not ended, or a Job that may make one.
+// stillWrites reports whether the API server has a Pod of the backup that has not ended, or a Job that may create one.
 func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupInstance) (bool, error) {
 	job, err := r.ownJob(ctx, instance, true)
 	if err != nil {
@@ -343,7 +343,8 @@ func (r *reconciler) stillWrites(ctx context.Context, instance v1.MySQLBackupIns
 	return countWriting(all) > 0, err
 }
 
-// refuseForeignRemoval looks whose a Job is that exists under the name of the one that deletes data. Another order's is seen as stale.
+// refuseForeignRemoval checks who owns an existing Job with the name of the one that deletes data. A Job of the operator for another order
+// is found stale by the next pass.
 func (r *reconciler) refuseForeignRemoval(ctx context.Context, instance v1.MySQLBackupInstance, name string) error {
 	job, err := r.api.Get(ctx, jobs(), instance.Namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && job.GetLabels()[transfer.LabelBackup] == transfer.LabelValue(instance.Name) && isOurs(job.GetLabels()) {
@@ -364,7 +365,7 @@ func isFinished(job batchv1.Job) bool {
 	return false
 }
 
-// clear deletes the Job that deletes data, whatever became of it.
+// clear deletes the Job that deletes data, finished or not.
 func (r *reconciler) clear(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	job, found := r.api.Cached(jobs()).Get(instance.Namespace, transfer.JobName(instance.Name, removalSuffix))
 	if !found || job.GetDeletionTimestamp() != nil {

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// observeTimes measures how long the Job is as it is.
+// observeTimes measures for how long the Job has been in its current state.
 func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *sight) {
 	waited := func(what string) time.Duration { return r.memory.sights.Waited(keyOf(instance), what, seen.now) }
 	uid := string(seen.job.UID)
@@ -24,15 +24,15 @@ func (r *reconciler) observeTimes(instance v1.MySQLBackupInstance, seen *sight) 
 	}
 }
 
-// isDoomed says that Kubernetes has decided to end a Job, and waits for its Pods.
+// isDoomed reports whether Kubernetes has decided to end a Job, and waits for its Pods.
 func isDoomed(job batchv1.Job) bool {
 	return slices.ContainsFunc(job.Status.Conditions, func(condition batchv1.JobCondition) bool {
 		return condition.Type == batchv1.JobFailureTarget && condition.Status == corev1.ConditionTrue
 	})
 }
 
-// observeTried measures for how long the latest Pod of the removal has tried, or its Job without a Pod. While another backup keeps it out
-// it does not: a volume that gets free takes minutes to come to another node.
+// observeTried measures for how long the latest Pod of the removal has tried, or its Job if it has no Pod. Time during which another backup
+// blocks the volume does not count: a volume takes minutes to move to another node.
 func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains) {
 	if seen.removal == nil || seen.stale {
 		return
@@ -45,7 +45,8 @@ func (r *reconciler) observeTried(instance v1.MySQLBackupInstance, seen *remains
 	seen.tried = r.memory.sights.Waited(keyOf(instance), what, seen.now)
 }
 
-// observeStops measures for how long what of the backup was told to end has not ended, and for how long nobody has told it.
+// observeStops measures for how long deleted Pods and Jobs of the backup have not ended, and for how long Pods without a Job were not
+// deleted.
 func (r *reconciler) observeStops(instance v1.MySQLBackupInstance, seen *remains) {
 	for i := range seen.pods {
 		r.observeStop(instance, seen, &seen.pods[i])
@@ -62,8 +63,8 @@ func (r *reconciler) observeStop(instance v1.MySQLBackupInstance, seen *remains,
 	}
 }
 
-// observeStray looks whether a Pod of the backup is there without its Job. Garbage collection tells it to end, within a moment, unless
-// somebody has orphaned it.
+// observeStray measures for how long a Pod of the backup has been there without its Job. Garbage collection deletes such a Pod within a
+// moment, unless a user has orphaned it.
 func (r *reconciler) observeStray(instance v1.MySQLBackupInstance, seen *remains, pod metav1.Object) {
 	what := "stray " + string(pod.GetUID())
 	if seen.job != nil || pod.GetDeletionTimestamp() != nil {

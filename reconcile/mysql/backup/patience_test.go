@@ -12,8 +12,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// minutes lets an instance that is deleted be looked at once a minute, and returns the minute in which its data is left; -1 if it is not.
-// see says what a minute shows.
+// minutes runs a pass over a deleted instance once a minute, and returns the minute in which the operator leaves its data; -1 if it does
+// not. see is what the pass of a minute observes.
 func minutes(instance v1.MySQLBackupInstance, until int, see func(minute int) remains) int {
 	r := &reconciler{memory: newMemory()}
 	for minute := range until {
@@ -28,7 +28,7 @@ func minutes(instance v1.MySQLBackupInstance, until int, see func(minute int) re
 	return -1
 }
 
-// TestAStrayPodIsNotWaitedForForEver: a Pod of the backup is there without its Job. Nobody tells it to end, and nobody makes it begin.
+// TestAStrayPodIsNotWaitedForForEver: a Pod of the backup exists without its Job. No controller deletes it, and no node starts it.
 func TestAStrayPodIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	pod := func(phase corev1.PodPhase) []corev1.Pod {
@@ -43,11 +43,11 @@ func TestAStrayPodIsNotWaitedForForEver(t *testing.T) {
 	}{
 		"it never starts":           {func(int) remains { return remains{pods: pod(corev1.PodPending)} }, 11},
 		"it runs, and ends in time": {func(minute int) remains { return remains{pods: pod(corev1.PodRunning)[:max(0, min(1, 300-minute))]} }, -1},
-		"it runs on and on":         {func(int) remains { return remains{pods: pod(corev1.PodRunning)} }, 371},
-		"it is told to end in the ninth minute": {func(minute int) remains {
+		"it never ends":             {func(int) remains { return remains{pods: pod(corev1.PodRunning)} }, 371},
+		"it is deleted in the ninth minute": {func(minute int) remains {
 			return remains{pods: [][]corev1.Pod{pod(corev1.PodPending), doomed}[min(1, minute/9)]}
 		}, 20},
-		"its Job is only just going, for a while": {func(minute int) remains {
+		"its Job is being deleted for a while": {func(minute int) remains {
 			return remains{pods: pod(corev1.PodPending), job: []*batchv1.Job{going, nil}[min(1, minute/8)]}
 		}, 19},
 	} {
@@ -57,7 +57,7 @@ func TestAStrayPodIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// TestAVolumeThatIsNeverFreeIsNotWaitedForForEver: two backups that nobody can write wait for each other's removal.
+// TestAVolumeThatIsNeverFreeIsNotWaitedForForEver: two backups that cannot be written wait for each other's removal.
 func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	t.Parallel()
 	r, instance := &reconciler{memory: newMemory()}, fresh(begins, goes)
@@ -70,7 +70,7 @@ func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	}
 	another := &reconciler{memory: newMemory()}
 	if days := another.removingFor(instance, after(2*mendPatience+time.Hour)); days <= mendPatience {
-		t.Errorf("to an operator that is new it has taken %s after two days", days)
+		t.Errorf("to a new operator it has taken %s after two days", days)
 	}
 	pulls := transfer.State{Phase: transfer.Pending, Reason: transfer.ReasonImagePullFailed, Pod: "nightly-1-delete-x"}
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}
@@ -79,8 +79,8 @@ func TestAVolumeThatIsNeverFreeIsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// TestAPodHasItsTimeOnceItsVolumeIsFree: for an hour another backup keeps the Pod that deletes out. The data is left if that does not start
-// within patience after the other one has ended, and no earlier.
+// TestAPodHasItsTimeOnceItsVolumeIsFree: for an hour another backup blocks the Pod that deletes. The operator leaves the data if the Pod
+// does not start within patience after the other backup has ended, and no earlier.
 func TestAPodHasItsTimeOnceItsVolumeIsFree(t *testing.T) {
 	t.Parallel()
 	removal := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "nightly-1-delete", UID: "uid-delete"}}

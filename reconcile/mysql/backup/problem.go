@@ -1,6 +1,6 @@
 package backup
 
-// The reasons that this kind has beside those of reconcile/mysql/transfer.
+// The reasons that this kind has in addition to those of reconcile/mysql/transfer.
 const (
 	reasonScheduleNotFound = "ScheduleNotFound"
 	reasonURLInvalid       = "DestinationInvalid"
@@ -13,9 +13,9 @@ const (
 	reasonRowsMissing      = "TablesWithoutRows"
 )
 
-// problem is something that keeps a backup from going on.
+// problem is something that prevents a backup from continuing.
 type problem struct {
 	reason, message string
-	// stalled says that it does not pass without somebody's help.
+	// stalled means that a user must act.
 	stalled bool
 }

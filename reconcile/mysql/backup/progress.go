@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// progressTimeout bounds one question to a Pod.
+	// progressTimeout bounds one request to a Pod.
 	progressTimeout = 2 * time.Second
-	// clientLife is for how long a client is used: far less than its certificate is good for, and long enough to be cheap.
+	// clientLife is for how long a client is used: much shorter than its certificate is valid, and long enough to be cheap.
 	clientLife = 10 * time.Minute
 )
 
-// memory keeps, between passes, how to ask the Pods of backups under way, since when deletions fail, and since when this process has seen
-// something.
+// memory keeps data between passes: clients for the Pods of backups in progress, since when deletions fail, and since when this process has
+// observed something.
 type memory struct {
 	mu       sync.Mutex
 	clients  map[types.NamespacedName]known
@@ -32,7 +32,7 @@ type memory struct {
 	sights   *transfer.Sightings
 }
 
-// failing is a deletion that fails. An operator that takes over counts anew: it has not tried yet.
+// failing is a deletion that fails. A new operator process starts to count at zero: it has not tried yet.
 type failing struct {
 	uid   types.UID
 	since time.Time
@@ -69,7 +69,7 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.sights.Forget(key)
 }
 
-// fail notes that a deletion failed, and returns since when it does.
+// fail records that a deletion failed, and returns since when it fails.
 func (m *memory) fail(key types.NamespacedName, uid types.UID, now time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,22 +79,22 @@ func (m *memory) fail(key types.NamespacedName, uid types.UID, now time.Time) ti
 	return m.failures[key].since
 }
 
-// succeed notes that a deletion goes on.
+// succeed records that a deletion no longer fails.
 func (m *memory) succeed(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.failures, key)
 }
 
-// observeProgress asks the running Pod how far it is. That it cannot be asked is no error: the Pod may have just begun, be about to end,
-// or be out of the operator's reach.
+// observeProgress asks the running Pod for its progress. A Pod that does not answer is no error: it may have just started, be about to end,
+// or be unreachable for the operator.
 func (r *reconciler) observeProgress(ctx context.Context, instance v1.MySQLBackupInstance, seen *sight) {
 	if seen.transfer.PodIP == "" {
 		return
 	}
 	progress, err := r.ask(ctx, instance, *seen)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).V(1).Info("progress not known", "pod", seen.transfer.Pod, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).V(1).Info("failed to get progress", "pod", seen.transfer.Pod, "reason", err.Error())
 		return
 	}
 	seen.progress = &progress
@@ -114,7 +114,7 @@ func (r *reconciler) ask(ctx context.Context, instance v1.MySQLBackupInstance, s
 	return kept.client.Progress(ctx, seen.transfer.PodIP, transfer.Host(instance.Namespace, seen.name))
 }
 
-// transferClient is how the Pods that copy a cluster are spoken to: with the cluster's own CA, which its operator made.
+// transferClient returns a client for the Pods that copy a cluster. It uses the cluster's own CA, which the cluster's operator created.
 func (r *reconciler) transferClient(ctx context.Context, namespace, cluster string, now time.Time) (*transfer.Client, error) {
 	name := agent.AuthoritySecret(namespace, cluster)
 	object, err := r.api.Get(ctx, secrets(), r.home, name)

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// pollEvery is how often a running backup is asked how far it is.
+	// pollEvery is how often the operator asks a running backup for its progress.
 	pollEvery = 2 * time.Second
-	// helpEvery is how soon to look again at what no watch tells: Secrets, claims, schedules, why a Pod does not start.
+	// helpEvery is the requeue time for what no watch reports: Secrets, claims, schedules, why a Pod does not start.
 	helpEvery = 10 * time.Second
 )
 
@@ -34,7 +34,7 @@ type reconciler struct {
 	memory *memory
 }
 
-// Forget implements reconcile.Forgetter: it drops what is remembered of an instance that is gone.
+// Forget implements reconcile.Forgetter. It drops what the operator remembers of a deleted instance.
 func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one instance.
@@ -52,8 +52,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return r.pass(ctx, object, instance)
 }
 
-// rest keeps mark and finalizer of a backup that is over in line with its schedule and the policy, ends what of it still works, and leaves
-// all else as it is for ever.
+// rest handles a backup that is over. It keeps the mark and the finalizer in line with the schedule and the policy, and deletes a Job that
+// still runs. Nothing else changes.
 func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	r.memory.forget(types.NamespacedName{Namespace: instance.Namespace, Name: instance.Name})
 	changed, unsure := r.spare(ctx, object, instance)
@@ -73,8 +73,8 @@ func (r *reconciler) rest(ctx context.Context, object *unstructured.Unstructured
 	return outcome, nil
 }
 
-// retire deletes the Job of a backup that is over where the Job goes on: a container that is not ours runs on, or the backup was given up
-// while its Pod may still write. What a Pod stores for an instance that has failed belongs to nobody, and nothing would ever delete it.
+// retire deletes the Job of a backup that is over if the Job still runs. Either a container that is not the operator's still runs, or the
+// backup was given up while its Pod may still write. Nothing would ever delete what a Pod stores for a failed instance.
 func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance) error {
 	object, err := r.ownJob(ctx, instance, false)
 	if object == nil || err != nil || object.GetDeletionTimestamp() != nil {
@@ -91,12 +91,12 @@ func (r *reconciler) retire(ctx context.Context, instance v1.MySQLBackupInstance
 	return r.stop(ctx, instance)
 }
 
-// goesOn says whether a Job that has not finished goes on after its backup is over.
+// goesOn reports whether an unfinished Job continues after its backup is over.
 func goesOn(instance v1.MySQLBackupInstance, state transfer.State) bool {
 	return state.Lingers || instance.Status.Phase == v1.BackupFailed && state.Phase != transfer.Succeeded
 }
 
-// pass brings a backup that is not over a step further.
+// pass makes one pass over a backup that is not over.
 func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, instance v1.MySQLBackupInstance) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, instance)
 	if err != nil {
@@ -113,7 +113,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	return outcome(instance, status, again(instance, seen, decided)), nil
 }
 
-// troubled ends a pass that came upon an error. One that names its own remedy is reported; any other leaves the status as it is.
+// troubled ends a pass that met an error. It reports an error that a user can fix. For any other error the status stays as it is.
 func (r *reconciler) troubled(instance v1.MySQLBackupInstance, err error) (reconcile.Outcome, error) {
 	found := problemOf(err)
 	if found == nil {
@@ -124,8 +124,8 @@ func (r *reconciler) troubled(instance v1.MySQLBackupInstance, err error) (recon
 	return outcome(instance, status, helpEvery), nil
 }
 
-// holds says whether the finalizer belongs on an instance: where its data has to go with it. policy is the one in force. An instance that
-// says nothing itself keeps what it has: its schedule said it, and may be gone since.
+// holds reports whether an instance must have the finalizer, because its data must be deleted with it. policy is the effective policy. An
+// instance without a policy of its own keeps its finalizer: it came from the schedule's policy, and the schedule may be gone.
 func holds(instance v1.MySQLBackupInstance, policy v1.DeletionPolicy) bool {
 	_, expired := instance.Annotations[transfer.AnnotationExpired]
 	switch {
@@ -141,7 +141,7 @@ func isHeld(instance v1.MySQLBackupInstance) bool {
 	return slices.Contains(instance.Finalizers, transfer.FinalizerData)
 }
 
-// hold puts the finalizer on or takes it off; changed says that it did, and that the object is not what the pass saw any more.
+// hold adds or removes the finalizer. changed reports that it did; the object then differs from what the pass observed.
 func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) (changed bool, err error) {
 	others := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == transfer.FinalizerData })
 	if wanted == (len(others) < len(object.GetFinalizers())) {
@@ -150,7 +150,7 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 	if wanted {
 		others = append(others, transfer.FinalizerData)
 	}
-	// Somebody else's entries are those of the very version that is patched: the patch fails if that is not the latest.
+	// The patch includes the finalizers of others as the pass read them. It fails if that version is not the latest.
 	_, err = r.api.Patch(ctx, r.kind.GVR(), object, map[string]any{"metadata": map[string]any{"finalizers": others}})
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -161,7 +161,7 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 	return true, err
 }
 
-// problemOf turns the errors that a person can do something about into problems.
+// problemOf turns errors that a user can fix into problems.
 func problemOf(err error) *problem {
 	var foreign *reconcile.ForeignError
 	switch {
@@ -170,7 +170,7 @@ func problemOf(err error) *problem {
 	case err == nil, reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.GrantRemedy(err) + "), or remove what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

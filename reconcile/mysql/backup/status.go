@@ -14,7 +14,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// carried is the part of the status that stays as it is until something is known to be otherwise.
+// carried returns the previous status as the basis of the new one. Its fields stay until an observation changes them.
 func carried(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatus {
 	status := instance.Status
 	status.ObservedGeneration = instance.Generation
@@ -25,7 +25,7 @@ func carried(instance v1.MySQLBackupInstance) v1.MySQLBackupInstanceStatus {
 	return status
 }
 
-// waiting is the status of a backup that waits for something. What has started stays so.
+// waiting returns the status of a backup that waits for something. A backup that has started stays Started.
 func waiting(instance v1.MySQLBackupInstance, seen sight, what problem) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	counted(&status, seen)
@@ -36,7 +36,8 @@ func waiting(instance v1.MySQLBackupInstance, seen sight, what problem) v1.MySQL
 	return status
 }
 
-// begun is the status of a backup that lacks nothing: where its data goes is fixed before anything is made that could write there.
+// begun returns the status of a backup for which nothing is missing. It fixes the location before the operator creates anything that could
+// write there.
 func begun(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	location, at := seen.location, second(seen.now)
@@ -45,25 +46,25 @@ func begun(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceSt
 	return status
 }
 
-// followed is the status of a backup whose Pod is at work.
+// followed returns the status of a backup whose Pod is running.
 func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	counted(&status, seen)
-	message := "its Pod is at work"
+	message := "its Pod is running"
 	samePod := instance.Status.Attempts == status.Attempts
 	if condition := meta.FindStatusCondition(status.Conditions, v1.ConditionReady); samePod && condition != nil && condition.Reason == transfer.ReasonCopying {
-		message = condition.Message // it may not answer once
+		message = condition.Message // one request to the Pod may fail
 	}
 	said := seen.progress
 	if said != nil {
 		message = doing(*said)
 	}
-	if seen.transfer.Message != "" { // it is told to end, and does not
+	if seen.transfer.Message != "" { // the Pod must end, and has not ended
 		message = seen.transfer.Message
 	}
 	if said != nil {
 		status.Source = cmp.Or(said.Source, status.Source)
-		// Written when there is something new for people, and not with every byte.
+		// Write the status only if users see something new, not for every byte.
 		fresh, old := transfer.StatusProgress(*said), instance.Status.Progress
 		if old == nil || old.Percent != fresh.Percent || !says(instance.Status, message) {
 			status.Progress = &fresh
@@ -73,11 +74,11 @@ func followed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanc
 	return status
 }
 
-// doing says in words what a Pod does.
+// doing describes what a Pod does.
 func doing(said transfer.Progress) string {
-	text := "its Pod is at work"
+	text := "its Pod is running"
 	if said.Source != "" {
-		text = "copies " + said.Source
+		text = "copying from " + said.Source
 	}
 	if said.Stage != "" {
 		text += ": " + said.Stage
@@ -90,7 +91,7 @@ func says(status v1.MySQLBackupInstanceStatus, message string) bool {
 	return condition != nil && condition.Message == message
 }
 
-// counted notes how many Pods were at work, and that one has been.
+// counted records how many Pods have run, and that the backup has started if one has.
 func counted(status *v1.MySQLBackupInstanceStatus, seen sight) {
 	status.Attempts = max(status.Attempts, seen.former+seen.transfer.Attempts)
 	if status.Attempts > 0 || seen.transfer.Phase == transfer.Running {
@@ -98,7 +99,7 @@ func counted(status *v1.MySQLBackupInstanceStatus, seen sight) {
 	}
 }
 
-// completed is the status of a backup that is complete, by what its Pod said.
+// completed returns the status of a completed backup, from what its Pod reported.
 func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	over(&status, seen, v1.BackupCompleted)
@@ -109,7 +110,7 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	status.Progress = &v1.TransferProgress{Bytes: said.DataSize, TotalBytes: said.DataSize, Percent: 100, Summary: "100% of " + transfer.Size(said.DataSize)}
 	message := fmt.Sprintf("%s copied from %s, stored as %s in %s", transfer.Size(said.DataSize), cmp.Or(status.Source, "the cluster"), status.SizeSummary, status.Duration)
 	if said.GTIDsLeftOut {
-		message += "; its GTID set is too long to be shown here, the backup's manifest has it"
+		message += "; the GTID set is too long for the status, the backup's manifest contains it"
 	}
 	clearProgress(&status)
 	set(&status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: transfer.ReasonCompleted, Message: message}, seen.now)
@@ -117,7 +118,7 @@ func completed(instance v1.MySQLBackupInstance, seen sight) v1.MySQLBackupInstan
 	return status
 }
 
-// failed is the status of a backup that is over without one. How far it had come stays to be seen.
+// failed returns the status of a failed backup. It keeps the progress that the backup had made.
 func failed(instance v1.MySQLBackupInstance, seen sight, why problem) v1.MySQLBackupInstanceStatus {
 	status := carried(instance)
 	over(&status, seen, v1.BackupFailed)
@@ -144,21 +145,21 @@ func over(status *v1.MySQLBackupInstanceStatus, seen sight, phase v1.BackupPhase
 	}
 }
 
-// duration writes a time span for people: 1m12s.
+// duration formats a time span for users: 1m12s.
 func duration(span time.Duration) string { return max(0, span).Round(time.Second).String() }
 
-// second is a time as the API keeps it.
+// second truncates a time to the precision of the API.
 func second(at time.Time) metav1.Time {
 	return metav1.NewTime(at.UTC().Truncate(time.Second))
 }
 
-// setProblem says in the conditions what a backup waits for, and whether that passes by itself.
+// setProblem sets the conditions for what a backup waits for, and for whether a user must act.
 func setProblem(status *v1.MySQLBackupInstanceStatus, found problem, now time.Time) {
 	kind, other := v1.ConditionReconciling, v1.ConditionStalled
 	if found.stalled {
 		kind, other = other, kind
 	}
-	// What stays keeps the time since when it is so.
+	// SetCondition keeps the transition time of a condition that stays.
 	meta.RemoveStatusCondition(&status.Conditions, other)
 	set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message}, now)
 	set(status, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: found.message}, now)
@@ -176,12 +177,12 @@ func set(status *v1.MySQLBackupInstanceStatus, condition metav1.Condition, now t
 	reconcile.SetCondition(&status.Conditions, condition)
 }
 
-// outcome is what the engine shall write, tell and do next.
+// outcome returns what the engine must do next: write the status, send events, requeue.
 func outcome(instance v1.MySQLBackupInstance, status v1.MySQLBackupInstanceStatus, next time.Duration) reconcile.Outcome {
 	return reconcile.Outcome{Status: status, Events: tell(instance.Status, status), Again: next}
 }
 
-// tell turns what changed into events: nothing changed, nothing told.
+// tell returns the events for a change of status; none if nothing changed.
 func tell(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)

@@ -20,7 +20,7 @@ func said(progress transfer.Progress) func(*sight) {
 	}
 }
 
-// TestALife tells a backup's statuses one after the other, and what is told of each.
+// TestALife goes through a backup's statuses, with the events of each.
 func TestALife(t *testing.T) {
 	t.Parallel()
 	instance := fresh()
@@ -58,11 +58,11 @@ func TestALife(t *testing.T) {
 	}
 	told := []string{"Normal ClusterNotFound", "Normal Scheduled", "Normal Copying", "Normal Completed"}
 	if diff := cmp.Diff(told, events); diff != "" {
-		t.Errorf("what was told differs (-want +got):\n%s", diff)
+		t.Errorf("the events differ (-want +got):\n%s", diff)
 	}
 }
 
-// TestAFailureStaysToBeSeen keeps how far a backup had come, and says that somebody has to look.
+// TestAFailureStaysToBeSeen: the status keeps the progress of a failed backup, and is Stalled.
 func TestAFailureStaysToBeSeen(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins)
@@ -80,7 +80,7 @@ func TestAFailureStaysToBeSeen(t *testing.T) {
 	}
 }
 
-// TestProgressIsWrittenWhenThereIsNews says the same as long as neither the percentage nor the stage changes.
+// TestProgressIsWrittenWhenThereIsNews: the status stays as long as neither the percentage nor the stage changes.
 func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
 	t.Parallel()
 	at := func(instance v1.MySQLBackupInstance, stage string, bytes int64) v1.MySQLBackupInstanceStatus {
@@ -89,19 +89,19 @@ func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
 	instance := fresh(begins)
 	instance.Status = at(instance, "reading", 421000)
 	if diff := cmp.Diff(instance.Status, at(instance, "reading", 429999)); diff != "" {
-		t.Errorf("the same percentage is no news:\n%s", diff)
+		t.Errorf("the same percentage changes the status:\n%s", diff)
 	}
 	for name, status := range map[string]v1.MySQLBackupInstanceStatus{
 		"a percent": at(instance, "reading", 430000),
 		"a stage":   at(instance, "finishing", 429999),
 	} {
 		if cmp.Equal(instance.Status, status) {
-			t.Errorf("%s more is news", name)
+			t.Errorf("%s more does not change the status", name)
 		}
 	}
 	silent := followed(instance, calm(working(transfer.State{Phase: transfer.Running, Attempts: 1})))
 	if diff := cmp.Diff(instance.Status, silent); diff != "" {
-		t.Errorf("a Pod that cannot be asked is no news:\n%s", diff)
+		t.Errorf("a Pod that does not answer changes the status:\n%s", diff)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestAPodThatDoesNotEndSaysSo(t *testing.T) {
 	}
 }
 
-// TestWhatHasStartedStaysSo: a Pod that was at work makes a backup Started, also when nobody saw it run and the next one waits.
+// TestWhatHasStartedStaysSo: a Pod that ran makes a backup Started, even if no pass observed it running and the next Pod waits.
 func TestWhatHasStartedStaysSo(t *testing.T) {
 	t.Parallel()
 	instance := fresh(begins)
@@ -121,10 +121,10 @@ func TestWhatHasStartedStaysSo(t *testing.T) {
 		state transfer.State
 		want  v1.BackupPhase
 	}{
-		"its first Pod waits":             {transfer.State{Phase: transfer.Pending}, v1.BackupScheduled},
-		"its first Pod runs":              {transfer.State{Phase: transfer.Running}, v1.BackupStarted},
-		"its first Pod failed at once":    {transfer.State{Phase: transfer.Pending, Attempts: 1}, v1.BackupStarted},
-		"its Job was made anew afterward": {transfer.State{}, v1.BackupStarted},
+		"its first Pod waits":                 {transfer.State{Phase: transfer.Pending}, v1.BackupScheduled},
+		"its first Pod runs":                  {transfer.State{Phase: transfer.Running}, v1.BackupStarted},
+		"its first Pod failed at once":        {transfer.State{Phase: transfer.Pending, Attempts: 1}, v1.BackupStarted},
+		"its Job was created again afterward": {transfer.State{}, v1.BackupStarted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

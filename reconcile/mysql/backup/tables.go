@@ -10,21 +10,21 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// describeTables says of a complete backup which tables it has without their rows, by what the cluster says of its tables now. Its primary
-// counts them once an hour.
+// describeTables reports which tables a complete backup has without their rows. It uses what the cluster's status says of its tables now;
+// the primary counts them once an hour.
 func describeTables(status *v1.MySQLBackupInstanceStatus, seen sight) {
 	if seen.cluster == nil {
 		return
 	}
 	message := ""
 	if told := meta.FindStatusCondition(seen.cluster.Status.Conditions, v1.ConditionNonTransactionalTables); told != nil {
-		message = "the rows of these are not in the backup: " + told.Message
+		message = "the backup does not contain the rows of these tables: " + told.Message
 	}
 	if lacks := lackedBy(seen.cluster.Status.Members, status.Source); lacks != "" {
 		if message != "" {
 			message += "; and "
 		}
-		message += fmt.Sprintf("the backup was copied from %s, which lacks rows of %s", status.Source, lacks)
+		message += fmt.Sprintf("the backup was copied from %s, which is missing rows of %s", status.Source, lacks)
 	}
 	if message == "" {
 		return
@@ -32,7 +32,7 @@ func describeTables(status *v1.MySQLBackupInstanceStatus, seen sight) {
 	set(status, metav1.Condition{Type: v1.ConditionNonTransactionalTables, Status: metav1.ConditionTrue, Reason: reasonRowsMissing, Message: cleanMessage(message)}, seen.now)
 }
 
-// lackedBy names the tables that a member lacks rows of.
+// lackedBy names the tables of which a member is missing rows.
 func lackedBy(members []v1.Member, name string) string {
 	for _, member := range members {
 		if member.Name == name {
@@ -42,7 +42,7 @@ func lackedBy(members []v1.Member, name string) string {
 	return ""
 }
 
-// tellTables tells of a backup that lacks rows.
+// tellTables returns the event for a backup that is missing rows.
 func tellTables(before, after v1.MySQLBackupInstanceStatus) []reconcile.Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v1.ConditionNonTransactionalTables), meta.FindStatusCondition(after.Conditions, v1.ConditionNonTransactionalTables)
 	if is == nil || was != nil {

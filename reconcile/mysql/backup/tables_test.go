@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestABackupSaysWhichRowsItLacks: it is complete all the same.
+// TestABackupSaysWhichRowsItLacks: the backup is complete anyway.
 func TestABackupSaysWhichRowsItLacks(t *testing.T) {
 	t.Parallel()
 	const tables, visits = `tables of other engines than InnoDB: "shop"."log" (MyISAM)`, `"shop"."visits" (CSV)`
@@ -25,11 +25,11 @@ func TestABackupSaysWhichRowsItLacks(t *testing.T) {
 		want    []string
 	}{
 		"all tables are InnoDB": {},
-		"some are not":          {cluster: []metav1.Condition{told(v1.ConditionNonTransactionalTables, tables)}, want: []string{"not in the backup", tables}},
-		"the member that it was copied from lacks rows": {members: []v1.Member{{Name: "db-1", LacksRowsOf: visits}}, want: []string{"copied from db-1", visits}},
-		"another member does":                           {cluster: []metav1.Condition{told(v1.ConditionIncompleteMembers, visits)}, members: []v1.Member{{Name: "db-1"}, {Name: "db-2", LacksRowsOf: visits}}},
-		"both":                                          {cluster: []metav1.Condition{told(v1.ConditionNonTransactionalTables, tables)}, members: []v1.Member{{Name: "db-1", LacksRowsOf: visits}}, want: []string{tables, visits}},
-		"the cluster is gone meanwhile":                 {gone: true},
+		"some are not":          {cluster: []metav1.Condition{told(v1.ConditionNonTransactionalTables, tables)}, want: []string{"does not contain the rows", tables}},
+		"the member that it was copied from is missing rows": {members: []v1.Member{{Name: "db-1", LacksRowsOf: visits}}, want: []string{"copied from db-1", visits}},
+		"another member does":                                {cluster: []metav1.Condition{told(v1.ConditionIncompleteMembers, visits)}, members: []v1.Member{{Name: "db-1"}, {Name: "db-2", LacksRowsOf: visits}}},
+		"both":                                               {cluster: []metav1.Condition{told(v1.ConditionNonTransactionalTables, tables)}, members: []v1.Member{{Name: "db-1", LacksRowsOf: visits}}, want: []string{tables, visits}},
+		"the cluster is gone meanwhile":                      {gone: true},
 	} {
 		seen := calm(working(succeeded(nil)))
 		seen.cluster.Status.Conditions, seen.cluster.Status.Members = test.cluster, test.members
@@ -53,7 +53,7 @@ func TestABackupSaysWhichRowsItLacks(t *testing.T) {
 			}
 		}
 		if again := tell(status, status); len(again) != 0 {
-			t.Errorf("%s: told again: %+v", name, again)
+			t.Errorf("%s: reported again: %+v", name, again)
 		}
 	}
 }
