@@ -17,24 +17,25 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// maxSwept bounds how many instances one pass marks or deletes; their changes start the next.
+// maxSwept bounds how many instances one pass marks or deletes; their changes start the next pass.
 const maxSwept = 20
 
 // done is what a pass did.
 type done struct {
-	// at is the time for which there is an instance now; zero if none was to be made, or it failed.
+	// at is the time for which there is an instance now; zero if none was needed, or its creation failed.
 	at time.Time
-	// made is the instance's name; empty if it was there already. taken is the name if it is somebody else's.
+	// made is the name of the created instance; empty if it existed already. taken is the name if the instance does not belong to the
+	// schedule.
 	made, taken string
-	// ended are the instances told to give way, expired the backups whose deletion was begun.
+	// ended are the instances to be replaced. expired are the backups whose deletion has begun.
 	ended, expired []string
 }
 
-// make makes the instance that the turn asks for.
+// make creates the instance that the decision requires.
 func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, seen look, found turn) (done, error) {
 	did := done{}
 	if len(found.replace) > 0 {
-		// Backups are ended for the sake of spec.concurrencyPolicy.
+		// The reason to end backups is spec.concurrencyPolicy, which must still be current.
 		if err := r.api.StillWanted(ctx, own); err != nil {
 			return did, err
 		}
@@ -58,12 +59,12 @@ func (r *reconciler) make(ctx context.Context, own *unstructured.Unstructured, s
 	return did, err
 }
 
-// found looks at what has the name already: the instance that was made before the operator died, most of the time.
+// found reads the object that already has the name. Usually an operator created it and then crashed.
 func (r *reconciler) found(ctx context.Context, did done, schedule v1.MySQLBackupSchedule, at time.Time) (done, error) {
 	name := instanceName(schedule.Name, at)
 	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
 	if apierrors.IsNotFound(err) {
-		// It was there, which is all that matters.
+		// It existed, and only that matters.
 		did.at = at
 		return did, nil
 	}
@@ -81,7 +82,7 @@ func (r *reconciler) found(ctx context.Context, did done, schedule v1.MySQLBacku
 	return did, nil
 }
 
-// replace tells an instance to give way. One that is over, or gone, needs no telling.
+// replace marks an instance as replaced. An instance that is gone needs no mark.
 func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedule, name string) error {
 	object, err := r.api.Get(ctx, instances(), schedule.Namespace, name)
 	if apierrors.IsNotFound(err) {
@@ -97,7 +98,7 @@ func (r *reconciler) replace(ctx context.Context, schedule v1.MySQLBackupSchedul
 	return nil
 }
 
-// clear does what the caches' sweep asks for, as far as the API server's says the same.
+// clear marks and deletes what retention requires by the API server's data. The caches only showed that there is something to do.
 func (r *reconciler) clear(ctx context.Context, own *unstructured.Unstructured, seen look, did *done) error {
 	live, objects, err := r.observeLive(ctx, own, seen)
 	if err != nil {
@@ -141,8 +142,8 @@ func (r *reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	return nil
 }
 
-// desired is the instance for a time. It has the schedule's settings as they are now, so that what it says of itself stays true when the
-// schedule changes or goes.
+// desired is the instance for a time. It has a copy of the schedule's current settings, so that its spec stays correct after the schedule
+// changes or is deleted.
 func desired(schedule v1.MySQLBackupSchedule, at time.Time) v1.MySQLBackupInstance {
 	labels := transfer.Labels(schedule.Spec.Cluster)
 	labels[v1.LabelBackupSchedule] = schedule.Name
@@ -158,15 +159,15 @@ func desired(schedule v1.MySQLBackupSchedule, at time.Time) v1.MySQLBackupInstan
 
 const kindInstance = "MySQLBackupInstance"
 
-// problemOf turns the errors that a person can do something about into problems.
+// problemOf turns errors that a user can fix into problems.
 func problemOf(err error) *problem {
 	switch {
 	case err == nil || reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if it is a right that is missing, grant it to the operator (mysql-operator manifests rbac prints what it needs)"}
+		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (mysql-operator manifests rbac prints all that it needs)"}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return &problem{reasonRejected, fmt.Sprintf("%v; change the schedule, or what refuses its instances", err)}
+		return &problem{reasonRejected, fmt.Sprintf("%v; change the schedule, or what rejects its instances", err)}
 	}
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// hourAgo is the backup that was made so many hours before now, as the API server says. It took a minute, but the operator's clock was off
-// when it ended.
+// hourAgo is the backup that was created so many hours before now, by the API server's clock. It took a minute, but the operator's clock
+// was wrong by off when it ended.
 func hourAgo(now time.Time, hours int, off time.Duration) instance {
 	at := now.Add(-time.Duration(hours) * time.Hour)
 	ended := metav1.NewTime(at.Add(time.Minute + off))
@@ -24,17 +24,17 @@ func hourAgo(now time.Time, hours int, off time.Duration) instance {
 }
 
 // TestRetentionOutlivesAWrongClock: there are 17 hourly backups. The operator's clock was wrong when some of them ended, and is right
-// again; the API server's was right all the time. Only the oldest backups may go.
+// again. The API server's clock was always right. Only the oldest backups may be deleted.
 func TestRetentionOutlivesAWrongClock(t *testing.T) {
 	t.Parallel()
 	const all, year = 17, 365 * 24 * time.Hour
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		limits []func(*look)
-		// off is how wrong the clock was for the backups made from so many to so many hours ago.
+		// off is the error of the clock for the backups created between from and to hours ago.
 		off      time.Duration
 		from, to int
-		// goes is how many of the oldest go.
+		// goes is how many of the oldest are deleted.
 		goes int
 	}{
 		"the clock was right, by number":                                       {limits: []func(*look){keepLast(10)}, goes: 7},
@@ -45,7 +45,7 @@ func TestRetentionOutlivesAWrongClock(t *testing.T) {
 		"two hours behind, by number":                                          {limits: []func(*look){keepLast(7)}, off: -2 * time.Hour, from: 10, to: 1, goes: 10},
 		"two hours behind, by age":                                             {limits: []func(*look){keepFor("10h30m")}, off: -2 * time.Hour, from: 10, to: 1, goes: 7},
 		"six hours ahead until seven hours ago":                                {limits: []func(*look){keepLast(7)}, off: 6 * time.Hour, from: 17, to: 8, goes: 10},
-		"a day ahead: what has ended in future is neither counted nor deleted": {limits: []func(*look){keepLast(7)}, off: 24 * time.Hour, from: 10, to: 1},
+		"a day ahead: what ended in the future is neither counted nor deleted": {limits: []func(*look){keepLast(7)}, off: 24 * time.Hour, from: 10, to: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

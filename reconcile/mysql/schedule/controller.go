@@ -1,15 +1,15 @@
-// Package schedule reconciles MySQLBackupSchedule resources: whenever a schedule's time has come it makes a
-// MySQLBackupInstance, and it clears away those that the schedule's retention does not keep.
+// Package schedule reconciles MySQLBackupSchedule resources. When a schedule's time has come, it creates a MySQLBackupInstance. It deletes
+// those that the schedule's retention does not keep.
 //
-// A pass observes (observe.go), decides (decide.go: which time asks for an instance; retain.go: what is to go; cron.go and walk.go: when
+// A pass observes (observe.go), decides (decide.go: which time needs an instance; retain.go: what to delete; cron.go and walk.go: when
 // times come), acts (act.go) and reports (status.go).
 //
-// For each time one instance is made, wherever the operator dies and however many of them there are, because the name says the time:
-// whoever makes it a second time finds that it is there. Only then the time is noted in the status. An instance belongs to nobody:
-// neither a schedule that is deleted nor a cluster takes a backup along.
+// Each time gets one instance, even if the operator crashes or several operators run, because the name contains the time: a second creation
+// finds that the instance exists. Only then does the operator record the time in the status. An instance has no owner: the deletion of a
+// schedule or a cluster deletes no backup.
 //
-// A backup that is to go is marked first, with the finalizer that sees to its data, and deleted in a later pass. Both is decided by what
-// the API server says, not by a cache, and done to exactly the object that was looked at.
+// The operator first marks a backup that expires, and adds the finalizer that deletes its data. It deletes the backup in a later pass. It
+// decides both on the API server's data, not on a cache, and changes exactly the object version that it read.
 package schedule
 
 import (
@@ -26,12 +26,12 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// Controller is the kind as the engine knows it. It shares the caches of instances and clusters with their own kinds.
+// Controller returns the kind as the engine needs it. It shares the caches of instances and clusters with their own kinds.
 func Controller(kind schema.Kind) reconcile.Controller {
 	return ControllerAt(kind, time.Now)
 }
 
-// ControllerAt is Controller by another clock.
+// ControllerAt is Controller with another clock.
 func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
@@ -40,7 +40,7 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 			{Resource: clusters(), Owners: schedulesOf, Indices: map[string]reconcile.IndexFunc{indexSource: sourceKeys}},
 		},
 		Indices:   map[string]reconcile.IndexFunc{indexCluster: clusterOf},
-		Childless: true, // a backup belongs to nobody
+		Childless: true, // a backup has no owner
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{schema.MySQLGroup}, Resources: []string{instances().Resource}, Verbs: []string{"create", "patch", "delete"}},
 		},
@@ -50,10 +50,10 @@ func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 	}
 }
 
-// The indices of the caches. Their keys are made by keyFor.
+// The indices of the caches. keyFor makes their keys.
 const (
-	// indexCluster finds schedules by the cluster that they back up, indexSchedule instances by the schedule that their label names, and
-	// indexSource clusters by the backups that they are made from.
+	// indexCluster finds schedules by the cluster that they back up. indexSchedule finds instances by the schedule in their label.
+	// indexSource finds clusters by the backups that they are restored from.
 	indexCluster  = "cluster"
 	indexSchedule = "schedule"
 	indexSource   = "source"
@@ -84,7 +84,7 @@ func keysOf(names []types.NamespacedName) []string {
 	return keys
 }
 
-// scheduleOf returns the schedule that an instance's label names.
+// scheduleOf returns the schedule in an instance's label.
 func scheduleOf(made *unstructured.Unstructured, _ reconcile.Lister) []types.NamespacedName {
 	schedule := made.GetLabels()[v1.LabelBackupSchedule]
 	if schedule == "" {
@@ -93,8 +93,8 @@ func scheduleOf(made *unstructured.Unstructured, _ reconcile.Lister) []types.Nam
 	return []types.NamespacedName{{Namespace: made.GetNamespace(), Name: schedule}}
 }
 
-// schedulesOf returns the schedules that a change of a cluster concerns: those of the cluster, and the one whose backup it is made from, in
-// whichever namespace. That one's name is what the backup's begins with.
+// schedulesOf returns the schedules that a change of a cluster affects: the schedules of the cluster, and the schedule of the backup that
+// it is restored from, in any namespace. A backup's name begins with its schedule's name.
 func schedulesOf(cluster *unstructured.Unstructured, schedules reconcile.Lister) []types.NamespacedName {
 	concerned := []types.NamespacedName{}
 	for _, schedule := range schedules.Indexed(indexCluster, keyFor(cluster.GetNamespace(), cluster.GetName())) {

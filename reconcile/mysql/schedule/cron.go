@@ -9,37 +9,37 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// shortest is the least time between two times of "@every".
+// shortest is the shortest interval of "@every".
 const shortest = time.Minute
 
-// calendar is when a schedule's times come. What cron syntax means is left to the parser that Kubernetes' CronJob uses, so that an
-// expression that works there works here, and means the same. Its search for the next time is not used: that never returns for a zone
-// that leaves out a whole day (Pacific/Apia, 30 December 2011), it loses the day on which clocks are set forward at midnight (Egypt,
-// Lebanon) and whatever follows a shift of half an hour (Lord Howe), and it cannot look back (walk.go).
+// calendar is the set of a schedule's times. The parser of Kubernetes' CronJob interprets the cron syntax, so that an expression has the
+// same meaning in both. The parser's search for the next time is not used. It never returns for a zone that skips a whole day
+// (Pacific/Apia, 30 December 2011). It loses the day on which clocks are set forward at midnight (Egypt, Lebanon), and the times after a
+// shift of half an hour (Lord Howe). It cannot search backward (walk.go).
 type calendar struct {
-	// fields are the minutes, hours, days and months of a cron expression as sets of bits, read in zone; nil for "@every".
+	// fields are the minutes, hours, days and months of a cron expression as sets of bits, in zone; nil for "@every".
 	fields *cron.SpecSchedule
 	zone   *time.Location
-	// every is the distance of "@every", which begins at the time before.
+	// every is the interval of "@every", which begins at the previous time.
 	every time.Duration
 }
 
-// problem is something that keeps a schedule from its work and that does not pass without somebody's help.
+// problem is something that prevents a schedule from working until a user acts.
 type problem struct {
 	reason, message string
 }
 
-// readCalendar reads spec.time and spec.timeZone; the problem is nil if both make sense.
+// readCalendar reads spec.time and spec.timeZone; the problem is nil if both are valid.
 func readCalendar(expression, zone string) (calendar, *problem) {
 	location, found := readZone(zone)
 	if found != nil {
 		return calendar{}, found
 	}
 	invalid := func(why string) *problem {
-		return &problem{reasonInvalidTime, fmt.Sprintf("spec.time: %q is no time: %s; nothing is backed up until it is: write five cron fields such as \"30 2 * * *\", or a macro such as @daily", expression, why)}
+		return &problem{reasonInvalidTime, fmt.Sprintf("spec.time: %q is not a valid time: %s; write five cron fields such as \"30 2 * * *\", or a macro such as @daily; until then there are no backups", expression, why)}
 	}
 	if strings.Contains(expression, "=") {
-		return calendar{}, invalid("a time zone belongs in spec.timeZone")
+		return calendar{}, invalid("set the time zone in spec.timeZone")
 	}
 	parsed, err := cron.ParseStandard(strings.TrimSpace(expression))
 	if err != nil {
@@ -48,33 +48,33 @@ func readCalendar(expression, zone string) (calendar, *problem) {
 	switch times := parsed.(type) {
 	case cron.ConstantDelaySchedule:
 		if times.Delay < shortest {
-			return calendar{}, invalid(fmt.Sprintf("@every takes at least %s", shortest))
+			return calendar{}, invalid(fmt.Sprintf("@every must be at least %s", shortest))
 		}
 		return calendar{every: times.Delay, zone: location}, nil
 	case *cron.SpecSchedule:
 		read := calendar{fields: times, zone: location}
 		if !read.ever() {
-			return calendar{}, &problem{reasonTimeNeverComes, fmt.Sprintf("spec.time: %q never comes, as no such day exists: choose a day that its month has", expression)}
+			return calendar{}, &problem{reasonTimeNeverComes, fmt.Sprintf("spec.time: %q never comes, because no such day exists; choose a day that its month has", expression)}
 		}
 		return read, nil
 	}
-	return calendar{}, invalid("it cannot be read")
+	return calendar{}, invalid("its syntax is unknown")
 }
 
-// readZone finds an IANA time zone by its name, in the database of the machine or else the one within the program. Local is what no two
-// machines agree on.
+// readZone finds an IANA time zone by its name, in the machine's database or else in the program's. It refuses Local, whose meaning depends
+// on the machine.
 func readZone(name string) (*time.Location, *problem) {
 	if name == "" {
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "Local") {
-		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: there is no time zone %q; nothing is backed up until there is: write a name of the IANA database such as Europe/Berlin, or Etc/UTC", name)}
+		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: time zone %q does not exist; write a name of the IANA database such as Europe/Berlin, or Etc/UTC; until then there are no backups", name)}
 	}
 	return zone, nil
 }
 
-// next returns the first time after both the time before and now.
+// next returns the first time that is after both before and now.
 func (c calendar) next(before, now time.Time) time.Time {
 	from := later(before, now)
 	if c.fields == nil {
@@ -83,7 +83,7 @@ func (c calendar) next(before, now time.Time) time.Time {
 	return c.forward(from)
 }
 
-// latest returns the last time that is after the time before and not after now, and whether there is one.
+// latest returns the last time that is after before and not after now, and whether there is one.
 func (c calendar) latest(before, now time.Time) (time.Time, bool) {
 	if !now.After(before) {
 		return time.Time{}, false
@@ -95,7 +95,7 @@ func (c calendar) latest(before, now time.Time) (time.Time, bool) {
 	return c.backward(now, before)
 }
 
-// count returns how many times there are after the time before and not after now, but at most limit.
+// count returns how many times there are after before and not after now, at most limit.
 func (c calendar) count(before, now time.Time, limit int) int {
 	if c.fields == nil {
 		return int(min(max(now.Sub(before)/c.every, 0), time.Duration(limit)))
@@ -107,7 +107,7 @@ func (c calendar) count(before, now time.Time, limit int) int {
 	return counted
 }
 
-// justBefore returns a time before to which the next time is at.
+// justBefore returns a moment after which the next time is at.
 func (c calendar) justBefore(at time.Time) time.Time {
 	if c.fields == nil {
 		return at.Add(-c.every)

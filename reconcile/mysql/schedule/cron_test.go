@@ -19,7 +19,7 @@ func same(t *testing.T, got, want any) {
 	}
 }
 
-// reads is a calendar that has no fault.
+// reads is a calendar from a valid expression.
 func reads(t *testing.T, expression, zone string) calendar {
 	t.Helper()
 	times, wrong := readCalendar(expression, zone)
@@ -37,7 +37,7 @@ func moment(t *testing.T, text string) time.Time {
 			return at
 		}
 	}
-	t.Fatalf("%q is no time", text)
+	t.Fatalf("%q is not a valid time", text)
 	return time.Time{}
 }
 
@@ -47,29 +47,29 @@ func TestCalendarsReadWell(t *testing.T) {
 		expression, zone string
 		reason, says     string
 	}{
-		"five fields":                            {expression: "30 2 * * *"},
-		"names":                                  {expression: "0 3 1 jan-mar SUN"},
-		"a macro":                                {expression: "@daily", zone: "Europe/Berlin"},
-		"a distance":                             {expression: "@every 90m"},
-		"spaces around":                          {expression: "  0 3 * * * "},
-		"29 February":                            {expression: "0 0 29 2 *"},
-		"30 February or any Monday of it":        {expression: "0 0 30 2 1"},
-		"four fields":                            {expression: "30 2 * *", reason: reasonInvalidTime, says: "expected exactly 5 fields"},
-		"six fields":                             {expression: "0 30 2 * * *", reason: reasonInvalidTime, says: "expected exactly 5 fields"},
-		"nothing":                                {expression: "", reason: reasonInvalidTime, says: "empty"},
-		"an hour that no day has":                {expression: "0 24 * * *", reason: reasonInvalidTime, says: "above maximum"},
-		"a step of nothing":                      {expression: "*/0 * * * *", reason: reasonInvalidTime, says: "step"},
-		"a macro that there is not":              {expression: "@sometimes", reason: reasonInvalidTime, says: "unrecognized descriptor"},
-		"a zone in the time":                     {expression: "TZ=UTC 0 0 * * *", reason: reasonInvalidTime, says: "spec.timeZone"},
-		"a zone in the time that ends there":     {expression: "CRON_TZ=UTC", reason: reasonInvalidTime, says: "spec.timeZone"},
-		"too short a distance":                   {expression: "@every 59s", reason: reasonInvalidTime, says: "1m0s"},
-		"a distance backwards":                   {expression: "@every -1h", reason: reasonInvalidTime, says: "1m0s"},
-		"a day that no month has":                {expression: "0 0 31 2,4,6 *", reason: reasonTimeNeverComes, says: "no such day"},
-		"a zone that there is not":               {expression: "@daily", zone: "Europe/Atlantis", reason: reasonInvalidTimeZone, says: `"Europe/Atlantis"`},
-		"the zone of whatever machine this is":   {expression: "@daily", zone: "local", reason: reasonInvalidTimeZone, says: "IANA"},
-		"a zone that is a path":                  {expression: "@daily", zone: "../../etc/passwd", reason: reasonInvalidTimeZone, says: "IANA"},
-		"a zone of the program's own database":   {expression: "@daily", zone: "Pacific/Kiritimati"},
-		"half an hour of shift, which few zones": {expression: "@hourly", zone: "Australia/Lord_Howe"},
+		"five fields":                          {expression: "30 2 * * *"},
+		"names":                                {expression: "0 3 1 jan-mar SUN"},
+		"a macro":                              {expression: "@daily", zone: "Europe/Berlin"},
+		"a distance":                           {expression: "@every 90m"},
+		"spaces around":                        {expression: "  0 3 * * * "},
+		"29 February":                          {expression: "0 0 29 2 *"},
+		"30 February or any Monday of it":      {expression: "0 0 30 2 1"},
+		"four fields":                          {expression: "30 2 * *", reason: reasonInvalidTime, says: "expected exactly 5 fields"},
+		"six fields":                           {expression: "0 30 2 * * *", reason: reasonInvalidTime, says: "expected exactly 5 fields"},
+		"nothing":                              {expression: "", reason: reasonInvalidTime, says: "empty"},
+		"an hour that does not exist":          {expression: "0 24 * * *", reason: reasonInvalidTime, says: "above maximum"},
+		"a step of zero":                       {expression: "*/0 * * * *", reason: reasonInvalidTime, says: "step"},
+		"a macro that does not exist":          {expression: "@sometimes", reason: reasonInvalidTime, says: "unrecognized descriptor"},
+		"a zone in the time":                   {expression: "TZ=UTC 0 0 * * *", reason: reasonInvalidTime, says: "spec.timeZone"},
+		"a zone in the time and nothing else":  {expression: "CRON_TZ=UTC", reason: reasonInvalidTime, says: "spec.timeZone"},
+		"too short an interval":                {expression: "@every 59s", reason: reasonInvalidTime, says: "1m0s"},
+		"a negative interval":                  {expression: "@every -1h", reason: reasonInvalidTime, says: "1m0s"},
+		"a day that no month has":              {expression: "0 0 31 2,4,6 *", reason: reasonTimeNeverComes, says: "no such day"},
+		"a zone that does not exist":           {expression: "@daily", zone: "Europe/Atlantis", reason: reasonInvalidTimeZone, says: `"Europe/Atlantis"`},
+		"the zone of the machine":              {expression: "@daily", zone: "local", reason: reasonInvalidTimeZone, says: "IANA"},
+		"a zone that is a path":                {expression: "@daily", zone: "../../etc/passwd", reason: reasonInvalidTimeZone, says: "IANA"},
+		"a zone of the program's own database": {expression: "@daily", zone: "Pacific/Kiritimati"},
+		"a zone with a shift of half an hour":  {expression: "@hourly", zone: "Australia/Lord_Howe"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestTheTimesThatClocksMakeDifficult(t *testing.T) {
 			expression: "30 2 * * *", zone: "Europe/Berlin", after: "2026-03-28 12:00",
 			want: []string{"2026-03-30 00:30"},
 		},
-		"what comes every hour leaves out none": {
+		"an hourly schedule skips no hour": {
 			expression: "30 * * * *", zone: "Europe/Berlin", after: "2026-03-29 00:00",
 			want: []string{"2026-03-29 00:30", "2026-03-29 01:30", "2026-03-29 02:30"},
 		},
@@ -108,11 +108,11 @@ func TestTheTimesThatClocksMakeDifficult(t *testing.T) {
 			expression: "30 2 * * *", zone: "Europe/Berlin", after: "2026-10-24 12:00",
 			want: []string{"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-26 01:30"},
 		},
-		"clocks are set forward at midnight: the rest of the day is there": {
+		"clocks are set forward at midnight: the rest of the day exists": {
 			expression: "0 4 * * 5", zone: "Africa/Cairo", after: "2026-04-20 00:00",
 			want: []string{"2026-04-24 01:00", "2026-05-01 01:00"},
 		},
-		"midnight itself is not": {
+		"midnight itself does not exist": {
 			expression: "@daily", zone: "Africa/Cairo", after: "2026-04-22 22:00",
 			want: []string{"2026-04-24 21:00"},
 		},
@@ -120,11 +120,11 @@ func TestTheTimesThatClocksMakeDifficult(t *testing.T) {
 			expression: "0 2 * * *", zone: "Australia/Lord_Howe", after: "2026-04-03 15:30",
 			want: []string{"2026-04-04 15:30", "2026-04-05 15:30"},
 		},
-		"the last day of a leap year that is far ahead": {
+		"the last day of a leap year in the far future": {
 			expression: "30 0 31 * *", zone: "Europe/Berlin", after: "2040-12-30 12:00",
 			want: []string{"2040-12-30 23:30", "2041-01-30 23:30"},
 		},
-		"a day that a country left out": {
+		"a day that a country skipped": {
 			expression: "0 12 * * *", zone: "Pacific/Apia", after: "2011-12-29 00:00",
 			want: []string{"2011-12-29 22:00", "2011-12-30 22:00"},
 		},
@@ -144,10 +144,10 @@ func TestTheTimesThatClocksMakeDifficult(t *testing.T) {
 				next := times.next(at, at)
 				same(t, next.UTC().Format("2006-01-02 15:04"), want)
 				if latest, ok := times.latest(at, next.Add(time.Second)); !ok || !latest.Equal(next) {
-					t.Errorf("looking back from there found %s, %t", latest, ok)
+					t.Errorf("the search backward from there found %s, %t", latest, ok)
 				}
 				if latest, ok := times.latest(at, next.Add(-time.Second)); ok {
-					t.Errorf("looking back from just before it found %s", latest)
+					t.Errorf("the search backward from just before it found %s", latest)
 				}
 				at = next
 			}
@@ -173,13 +173,13 @@ func TestEveryGoesOnFromTheTimeBefore(t *testing.T) {
 	same(t, times.next(times.justBefore(made), made.Add(-time.Second)), made)
 }
 
-// face is what clocks show in one minute.
+// face is what the clocks show in one minute.
 type face struct {
 	at                                time.Time
 	month, day, weekday, hour, minute uint8
 }
 
-// faces are all the minutes of a year in a zone, one after the other: nothing is computed, the clocks are looked at.
+// faces are all minutes of a year in a zone, in order. It computes nothing, but reads the clock of each minute.
 func faces(zone *time.Location, year int) []face {
 	shown := []face{}
 	for at := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC); at.Year() == year; at = at.Add(time.Minute) {
@@ -204,7 +204,7 @@ func matching(shown []face, fields *cron.SpecSchedule) []int64 {
 	return found
 }
 
-// randomly writes a cron expression that is sparse enough to have gaps and dense enough to come.
+// randomly returns a cron expression that is sparse enough to have gaps and dense enough to have times.
 func randomly(random *rand.Rand) string {
 	pick := func(choices ...string) string { return choices[random.IntN(len(choices))] }
 	number := func(low, high int) string { return fmt.Sprint(low + random.IntN(high-low+1)) }
@@ -217,7 +217,7 @@ func randomly(random *rand.Rand) string {
 	}, " ")
 }
 
-// TestTimesAreThoseThatClocksShow looks at every minute of years with all sorts of changes of clocks, and wants the very times found that
+// TestTimesAreThoseThatClocksShow checks every minute of years with all sorts of clock changes. The search must find exactly the times that
 // clocks in the zone show, forward and backward.
 func TestTimesAreThoseThatClocksShow(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func at(times []int64, i int) string {
 	return time.Unix(times[i], 0).UTC().Format(time.RFC3339)
 }
 
-// TestTimesAreThoseOfCronJob compares with the search that CronJob uses, where that has no faults.
+// TestTimesAreThoseOfCronJob compares with CronJob's search, where that has no faults.
 func TestTimesAreThoseOfCronJob(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -310,7 +310,7 @@ func TestTimesAreThoseOfCronJob(t *testing.T) {
 			for range 200 {
 				want := theirs.Next(at)
 				if want.IsZero() {
-					break // beyond the five years that it looks ahead
+					break // beyond the five years that CronJob's search covers
 				}
 				if got := times.next(at, at); !got.Equal(want) {
 					t.Fatalf("%q in %s after %s: got %s, CronJob's is %s", expression, zone, at, got, want)
@@ -321,8 +321,8 @@ func TestTimesAreThoseOfCronJob(t *testing.T) {
 	}
 }
 
-// TestLookingForATimeTakesFewSteps compares 36 years with two days, which have 6,500 times fewer minutes. The best of many tries counts, so
-// that neither the machine nor what else it does makes a difference.
+// TestLookingForATimeTakesFewSteps compares 36 years with two days, which have 6,500 times fewer minutes. Only the best of many tries
+// counts, so that the machine and its load make no difference.
 func TestLookingForATimeTakesFewSteps(t *testing.T) {
 	t.Parallel()
 	const tries, times = 50, 20
@@ -355,10 +355,10 @@ func FuzzCalendarsEnd(f *testing.F) {
 		now := time.Unix(unix%4_000_000_000, 0)
 		next := times.next(now, now)
 		if !next.After(now) {
-			t.Fatalf("after %s comes %s", now, next)
+			t.Fatalf("the time after %s is %s", now, next)
 		}
 		if latest, ok := times.latest(now, next); !ok || !latest.Equal(next) {
-			t.Errorf("looking back from %s found %s", next, latest)
+			t.Errorf("the search backward from %s found %s", next, latest)
 		}
 	})
 }

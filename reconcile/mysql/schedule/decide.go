@@ -11,96 +11,98 @@ import (
 )
 
 const (
-	// clockTolerance is how far in the future a time that is on record may be to be believed; to wait for one that is further ahead would
-	// be to make no backups until then.
+	// clockTolerance is how far in the future a recorded time may be and still be used. With a time further ahead, the schedule would make
+	// no backups until then.
 	clockTolerance = transfer.ClockTolerance
-	// maxMissed is how far missed times are counted.
+	// maxMissed limits how many missed times are counted.
 	maxMissed = 100
-	// longestWait is how long nobody looks at a schedule whose time has not come. Timers run by another clock than the one that tells the
-	// time of day, so they do not notice that it was set. Such a look asks the API server nothing.
+	// longestWait is the longest requeue time. Timers do not use the clock of the time of day, so they do not notice when that clock is
+	// changed. Such a pass sends no request to the API server.
 	longestWait = time.Hour
 )
 
-// look is what a pass sees of a schedule: plain values.
+// look is what a pass observed of a schedule, as plain values.
 type look struct {
 	now time.Time
-	// serverNow is the same moment by the API server's clock; zero where it has not told.
+	// serverNow is the same moment by the API server's clock; zero if it is unknown.
 	serverNow time.Time
 	schedule  v1.MySQLBackupSchedule
-	// times is when the schedule's times come; of no use with a problem.
+	// times are the schedule's times; invalid with a problem.
 	times   calendar
 	problem *problem
-	// clusterFound says that the cluster exists and is not about to go.
+	// clusterFound means that the cluster exists and is not being deleted.
 	clusterFound bool
-	// instances are the schedule's own, in no particular order.
+	// instances are the schedule's own instances, in no particular order.
 	instances []instance
-	// restoring are the names of backups that a cluster is being made from, or is about to be.
+	// restoring are the names of backups that a cluster is restored from, or will be.
 	restoring map[string]bool
 }
 
-// instance is what matters of one of the schedule's instances.
+// instance is what the decisions need of one of the schedule's instances.
 type instance struct {
 	name, cluster string
 	phase         v1.BackupPhase
-	// reason and message are of its Ready condition.
+	// reason and message come from its Ready condition.
 	reason, message string
-	// scheduled is the time it was made for, by its name; zero if its name does not tell.
+	// scheduled is the time in its name, for which it was created; zero if the name contains none.
 	scheduled time.Time
-	// ended is when it was complete or had failed, by the operator's clock, but never before made; made, if it does not say. made is when
-	// the API server made it, by its own clock.
+	// ended is when it completed or failed, by the operator's clock, but never before made; made, if it is unknown. made is when the API
+	// server created it, by its own clock.
 	ended, made time.Time
-	// began says that it has a place at the destination, where something of it may be.
+	// began means that it has a location at the destination, where there may be data.
 	began bool
-	// deleting says that it is on its way out.
+	// deleting means that it is being deleted.
 	deleting bool
-	// condemned says that it is marked as expired, ready that its data will go with it: a mark by another schedule of that name does not do.
+	// condemned means that it is marked as expired. ready means that its data will be deleted with it. For that, the mark of another
+	// schedule with the same name does not count.
 	condemned, ready bool
-	// replaced says that it was told to give way to another one.
+	// replaced means that the next backup replaces it.
 	replaced bool
 }
 
-// isActive says that the backup is under way, or is about to be.
+// isActive reports whether the backup is in progress or will start.
 func (i instance) isActive() bool {
 	return !i.deleting && i.phase != v1.BackupCompleted && i.phase != v1.BackupFailed
 }
 
-// hold is why no backup is made although a time has come.
+// hold is why the schedule makes no backup although a time has come.
 type hold string
 
 const (
 	holdNothing hold = ""
-	// holdSuspended: the user wants none.
+	// holdSuspended: the user suspended the schedule.
 	holdSuspended hold = "suspended"
-	// holdProblem: nobody knows the times.
+	// holdProblem: the times are unknown.
 	holdProblem hold = "problem"
-	// holdNoCluster: there is nothing to back up. Instances would only wait, and then fail.
+	// holdNoCluster: the cluster does not exist. Instances would only wait, and then fail.
 	holdNoCluster hold = "no cluster"
 	// holdUnderWay: another backup of the schedule is not over, and the policy is Forbid.
 	holdUnderWay hold = "under way"
-	// holdTooLate: startingDeadlineSeconds are over.
+	// holdTooLate: startingDeadlineSeconds have passed.
 	holdTooLate hold = "too late"
 )
 
-// turn is what a schedule's times ask for.
+// turn is the decision about a schedule's times.
 type turn struct {
-	// make is the time to make an instance for; zero for none. It is the latest that has come: earlier ones are never made up for.
+	// make is the time to create an instance for; zero for none. It is the latest time that has come: the schedule makes no backups for
+	// earlier ones.
 	make time.Time
 	// replace names the instances to end first.
 	replace []string
-	// due is the latest time without an instance, and hold why it gets none.
+	// due is the latest time without an instance. hold is why it gets none.
 	due  time.Time
 	hold hold
-	// last is the latest time with an instance, as far as anybody knows; zero for none.
+	// last is the latest known time with an instance; zero for none.
 	last time.Time
-	// missed is how many times came and went without an instance since last, at most maxMissed. The one made now is not among them.
+	// missed is how many times passed without an instance since last, at most maxMissed. The instance that this pass makes does not count.
 	missed int
-	// next is the next time to come; zero for none.
+	// next is the next time; zero for none.
 	next time.Time
 }
 
-// decide goes by the rules of Kubernetes' CronJob (Kubernetes documentation, "CronJob"): of the times that passed without an instance the
-// latest is made up for, if it is not later than startingDeadlineSeconds, and times pass also while the schedule is suspended. Unlike
-// CronJob it takes the same few steps however many times passed.
+// decide follows the rules of Kubernetes' CronJob (Kubernetes documentation, "CronJob"). Of the times that passed without an instance, the
+// latest gets one, if it is not later than startingDeadlineSeconds. Times also pass while the schedule is suspended. Unlike CronJob, decide
+// takes the same few steps for any number of passed times.
 func decide(seen look) turn {
 	spec, status := seen.schedule.Spec, seen.schedule.Status
 	found := turn{last: lastMade(seen), missed: int(status.Missed)}
@@ -130,7 +132,7 @@ func decide(seen look) turn {
 	return found
 }
 
-// whyNot says what is in the way of a backup for a time that has come.
+// whyNot returns what prevents a backup for a time that has come.
 func whyNot(seen look, due time.Time) hold {
 	spec := seen.schedule.Spec
 	forbids := spec.ConcurrencyPolicy == v1.ForbidConcurrent || spec.ConcurrencyPolicy == ""
@@ -146,8 +148,8 @@ func whyNot(seen look, due time.Time) hold {
 	return holdNothing
 }
 
-// beginning returns the time that the first time to look for comes after: that of the latest instance, but not before the schedule was
-// made.
+// beginning returns the moment after which to look for the first time: the time of the latest instance, but not before the creation of the
+// schedule.
 func beginning(seen look) time.Time {
 	believed := seen.now.Add(clockTolerance)
 	made := seen.schedule.CreationTimestamp.Time
@@ -157,16 +159,15 @@ func beginning(seen look) time.Time {
 	if !made.After(believed) {
 		return made
 	}
-	// The clock was ahead when the schedule was made. What was announced since is to be kept.
+	// The clock was ahead when the schedule was created. The schedule must keep the time that it has announced since.
 	if announced := timeOf(seen.schedule.Status.NextScheduleTime); !announced.IsZero() && !announced.After(seen.now) {
 		return seen.times.justBefore(announced)
 	}
 	return seen.now
 }
 
-// lastMade returns the latest time for which an instance was made. The instances themselves say so as well, which counts when the operator
-// died before it could write it down, or when the status was lost. What was made while a clock was far ahead counts only if there is
-// nothing else.
+// lastMade returns the latest time for which an instance was created. The names of the instances count as well, in case the operator
+// crashed before it wrote the status, or the status was lost. A time from a clock that was far ahead counts only if there is no other.
 func lastMade(seen look) time.Time {
 	believed := seen.now.Add(clockTolerance)
 	noted := timeOf(seen.schedule.Status.LastScheduleTime)
@@ -185,7 +186,7 @@ func lastMade(seen look) time.Time {
 	return last
 }
 
-// again returns how long to wait until something is to be done that no change of an object tells; zero for ever.
+// again returns the requeue time until work is due that no change of an object reports; zero for none.
 func again(now time.Time, moments ...time.Time) time.Duration {
 	wait := time.Duration(0)
 	for _, moment := range moments {
@@ -200,7 +201,7 @@ func again(now time.Time, moments ...time.Time) time.Duration {
 	return min(wait, longestWait)
 }
 
-// namesOf returns the names of the instances that are so, in order.
+// namesOf returns the names of the instances for which is returns true, in order.
 func namesOf(instances []instance, is func(instance) bool) []string {
 	names := []string{}
 	for _, one := range instances {
@@ -219,16 +220,16 @@ func timeOf(moment *metav1.Time) time.Time {
 	return moment.Time
 }
 
-// instanceName is the name of the instance for a time. It is in UTC: the clocks of most zones show an hour twice when they are set back,
-// and two backups need two names. The same time always gives the same name, which makes it exactly one instance for each, whoever makes
-// it and however often.
+// instanceName is the name of the instance for a time. It is in UTC: when clocks are set back, most zones show an hour twice, and two
+// backups need two names. The same time always gives the same name. So there is exactly one instance for each time, whoever creates it and
+// however often.
 func instanceName(schedule string, at time.Time) string {
 	return schedule + "-" + at.UTC().Format(nameLayout)
 }
 
 const nameLayout = "2006-01-02-15-04-05"
 
-// scheduledBy is the other way round; zero for a name of another form.
+// scheduledBy is the inverse of instanceName; zero for a name of another form.
 func scheduledBy(schedule, name string) time.Time {
 	if len(name) != len(schedule)+1+len(nameLayout) {
 		return time.Time{}

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// story is a schedule "nightly" at 03:00 UTC, made on 1 June 2026 at noon, whose cluster exists. All clocks say the same.
+// story is a schedule "nightly" at 03:00 UTC, created on 1 June 2026 at noon, whose cluster exists. All clocks agree.
 func story(t *testing.T, now string, changes ...func(*look)) look {
 	t.Helper()
 	seen := look{now: moment(t, now), serverNow: moment(t, now), clusterFound: true, times: reads(t, "0 3 * * *", "")}
@@ -24,7 +24,7 @@ func story(t *testing.T, now string, changes ...func(*look)) look {
 	return seen
 }
 
-// lastAt says what the status notes.
+// lastAt sets the last time in the status.
 func lastAt(t *testing.T, at string) func(*look) {
 	t.Helper()
 	return func(seen *look) { seen.schedule.Status.LastScheduleTime = momentOf(moment(t, at)) }
@@ -56,13 +56,13 @@ func TestDecide(t *testing.T) {
 	noCluster := func(seen *look) { seen.clusterFound = false }
 	tests := map[string]struct {
 		seen look
-		// makes is the instance that is made, next the next time.
+		// makes is the created instance, next is the next time.
 		makes, next string
 		replaces    []string
 		hold        hold
 		missed      int
 	}{
-		"just made: nothing before its first time": {
+		"just created: nothing before its first time": {
 			seen: story(t, "2026-06-01 12:00"), next: "2026-06-02 03:00",
 		},
 		"a second before the time": {
@@ -71,16 +71,16 @@ func TestDecide(t *testing.T) {
 		"the time has come": {
 			seen: story(t, "2026-06-02 03:00"), makes: first, next: "2026-06-03 03:00",
 		},
-		"and the instance was made": {
+		"and the instance was created": {
 			seen: story(t, "2026-06-02 03:00:01", lastAt(t, "2026-06-02 03:00")), next: "2026-06-03 03:00",
 		},
-		"the operator died between making it and writing that down": {
+		"the operator crashed after it created the instance and before it wrote the status": {
 			seen: story(t, "2026-06-02 03:00:20", has(t, "2026-06-02 03:00", v1.BackupStarted)), next: "2026-06-03 03:00",
 		},
-		"it was written down, and somebody deleted it: it is not made again": {
+		"it is in the status, and a user deleted it: it is not created again": {
 			seen: story(t, "2026-06-02 20:00", lastAt(t, "2026-06-02 03:00")), next: "2026-06-03 03:00",
 		},
-		"the operator was away for a week: the latest is made up for": {
+		"the operator was away for a week: only the latest gets a backup": {
 			seen:  story(t, "2026-06-09 14:00", lastAt(t, "2026-06-02 03:00")),
 			makes: "nightly-2026-06-09-03-00-00", next: "2026-06-10 03:00", missed: 6,
 		},
@@ -98,63 +98,63 @@ func TestDecide(t *testing.T) {
 		"suspended": {
 			seen: story(t, "2026-06-09 14:00", lastAt(t, "2026-06-02 03:00"), suspended), hold: holdSuspended,
 		},
-		"the last backup is under way, and the policy is Forbid without saying so": {
+		"the last backup is in progress, and the default policy is Forbid": {
 			seen: story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", v1.BackupStarted)), next: "2026-06-04 03:00", hold: holdUnderWay, missed: 1,
 		},
-		"it is over an hour later: now it is made up for": {
+		"it is over an hour later: now the time gets its backup": {
 			seen:  story(t, "2026-06-03 04:00", has(t, "2026-06-02 03:00", v1.BackupCompleted), policy(v1.ForbidConcurrent)),
 			makes: second, next: "2026-06-04 03:00",
 		},
-		"one that its reconciler has not seen yet is under way": {
+		"one without a status is in progress": {
 			seen: story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", "")), next: "2026-06-04 03:00", hold: holdUnderWay, missed: 1,
 		},
 		"one that is being deleted is not": {
 			seen:  story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", v1.BackupStarted, func(one *instance) { one.deleting = true })),
 			makes: second, next: "2026-06-04 03:00",
 		},
-		"Allow makes both": {
+		"Allow creates both": {
 			seen:  story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", v1.BackupStarted), policy(v1.AllowConcurrent)),
 			makes: second, next: "2026-06-04 03:00",
 		},
-		"Replace ends the one under way": {
+		"Replace ends the one in progress": {
 			seen:  story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", v1.BackupStarted), policy(v1.ReplaceConcurrent)),
 			makes: second, next: "2026-06-04 03:00", replaces: []string{first},
 		},
-		"which is told only once": {
+		"which is marked only once": {
 			seen:  story(t, "2026-06-03 03:00", has(t, "2026-06-02 03:00", v1.BackupStarted, func(one *instance) { one.replaced = true }), policy(v1.ReplaceConcurrent)),
 			makes: second, next: "2026-06-04 03:00",
 		},
 		"there is no cluster: times pass": {
 			seen: story(t, "2026-06-04 03:00", noCluster), next: "2026-06-05 03:00", hold: holdNoCluster, missed: 3,
 		},
-		"when there is one, the latest is made up for": {
+		"when there is one, the latest time gets its backup": {
 			seen: story(t, "2026-06-03 09:00"), makes: second, next: "2026-06-04 03:00", missed: 1,
 		},
-		"the clock was set back by seconds: the time that was served does not come again": {
+		"the clock was set back by seconds: a time with a backup does not come again": {
 			seen: story(t, "2026-06-02 02:59:57", lastAt(t, "2026-06-02 03:00")), next: "2026-06-03 03:00",
 		},
-		"the operator's clock is behind that of the API server, which made the schedule": {
+		"the operator's clock is behind that of the API server, which set the creation time": {
 			seen: story(t, "2026-06-01 11:58"), next: "2026-06-02 03:00",
 		},
-		"the clock was years ahead when the last was made: nobody waits for years": {
+		"the clock was years ahead when the last was created: the schedule does not wait for years": {
 			seen: story(t, "2026-06-05 02:00", has(t, "2031-01-01 03:00", v1.BackupCompleted), has(t, "2026-06-04 03:00", v1.BackupCompleted), lastAt(t, "2031-01-01 03:00")),
 			next: "2026-06-05 03:00",
 		},
-		"and at the next time goes on": {
+		"and continues at the next time": {
 			seen:  story(t, "2026-06-05 03:00", has(t, "2031-01-01 03:00", v1.BackupCompleted), has(t, "2026-06-04 03:00", v1.BackupCompleted), lastAt(t, "2031-01-01 03:00")),
 			makes: "nightly-2026-06-05-03-00-00", next: "2026-06-06 03:00",
 		},
-		"the clock was years ahead when the schedule was made": {
+		"the clock was years ahead when the schedule was created": {
 			seen: story(t, "2020-01-05 02:00"), next: "2020-01-05 03:00",
 		},
-		"what was announced since comes": {
+		"the announced time comes": {
 			seen:  story(t, "2020-01-05 03:00", func(seen *look) { seen.schedule.Status.NextScheduleTime = momentOf(moment(t, "2020-01-05 03:00")) }),
 			makes: "nightly-2020-01-05-03-00-00", next: "2020-01-06 03:00",
 		},
-		"a schedule that was made anew, after backups of its predecessor": {
+		"a schedule that was created again, after backups of its predecessor": {
 			seen: story(t, "2026-06-01 14:00", has(t, "2026-05-20 03:00", v1.BackupCompleted), lastAt(t, "2026-05-20 03:00")), next: "2026-06-02 03:00",
 		},
-		"nobody knows the times": {
+		"the times are invalid": {
 			seen: story(t, "2026-06-05 02:00", func(seen *look) { seen.problem = &problem{reason: reasonInvalidTime} }), hold: holdProblem,
 		},
 	}
@@ -203,7 +203,7 @@ func TestAgain(t *testing.T) {
 	same(t, again(now, now.Add(-time.Hour)), time.Millisecond)
 }
 
-// server is what is left of Kubernetes in a simulation: the instances by name, and the schedule. What is older than three days was deleted.
+// server simulates Kubernetes: the instances by name, and the schedule. Instances older than three days were deleted.
 type server struct {
 	t         *testing.T
 	seen      look
@@ -211,7 +211,7 @@ type server struct {
 	refused   int
 }
 
-// pass is one pass of an operator by its clock; it may die before it writes the status.
+// pass is one pass of an operator by its clock. The operator may crash before it writes the status.
 func (s *server) pass(now time.Time, dies bool) turn {
 	s.t.Helper()
 	s.seen.now = now
@@ -237,8 +237,8 @@ func (s *server) pass(now time.Time, dies bool) turn {
 	return found
 }
 
-// TestOneInstanceForEachTime lets a year pass in which operators look whenever they like, die before they write things down, and take
-// turns with clocks that differ. Each time has one instance; none was made too early, or for what is no time.
+// TestOneInstanceForEachTime simulates a year in which operators make passes at random times, crash before they write the status, and take
+// turns with clocks that differ. Each time has one instance. None is created too early, or for a moment that is no time.
 func TestOneInstanceForEachTime(t *testing.T) {
 	t.Parallel()
 	for seed, zone := range []string{"UTC", "Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe", "America/New_York"} {
@@ -263,13 +263,14 @@ func TestOneInstanceForEachTime(t *testing.T) {
 func lives(t *testing.T, s *server, wanted []time.Time, random *rand.Rand) {
 	t.Helper()
 	for _, at := range wanted {
-		// Some looks before the time, one second before, at it, a second after, and some later; none so late that the next is passed.
+		// Some passes before the time, one second before, at it, a second after, and some later; none so late that the next time has
+		// passed.
 		for _, offset := range []time.Duration{-time.Duration(random.IntN(300)) * time.Minute, -time.Second, 0, time.Second, time.Duration(random.IntN(5)) * time.Minute} {
 			skew := time.Duration(random.IntN(3)-1) * time.Duration(random.IntN(30)) * time.Second
 			now := at.Add(offset + skew)
 			found := s.pass(now, random.IntN(3) == 0)
 			if found.make.After(now) {
-				t.Fatalf("at %s an instance was made for %s", now, found.make)
+				t.Fatalf("at %s an instance was created for %s", now, found.make)
 			}
 			if found.next.IsZero() || !found.next.After(now) {
 				t.Fatalf("at %s the next time is %s", now, found.next)
@@ -281,12 +282,11 @@ func lives(t *testing.T, s *server, wanted []time.Time, random *rand.Rand) {
 		}
 	}
 	if len(s.instances) != len(wanted) || s.refused > 0 {
-		t.Errorf("%d instances for %d times; %d were made twice", len(s.instances), len(wanted), s.refused)
+		t.Errorf("%d instances for %d times; %d were created twice", len(s.instances), len(wanted), s.refused)
 	}
 }
 
-// TestAClockGoneWild lets clocks jump by years, both ways. Whatever happened, a day after they are right again there is a backup of that
-// day.
+// TestAClockGoneWild makes clocks jump by years, both ways. A day after they are right again, there must be a backup of that day.
 func TestAClockGoneWild(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// observe returns what the caches say of a schedule. They lack nothing that the schedule's own passes have made.
+// observe returns what the caches contain about a schedule. They include everything that the schedule's own passes have created.
 func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 	seen := look{now: r.now(), serverNow: r.api.ServerTime(), schedule: schedule}
 	seen.times, seen.problem = readCalendar(schedule.Spec.Time, schedule.Spec.TimeZone)
@@ -36,7 +36,7 @@ func (r *reconciler) observe(schedule v1.MySQLBackupSchedule) (look, error) {
 	return seen, nil
 }
 
-// observeLive returns what the API server itself says, and the instances as it has them, by name. The schedule is still as it was seen.
+// observeLive returns what the API server has, and its instances by name. It fails if the schedule has changed since the pass read it.
 func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstructured, seen look) (look, map[string]*unstructured.Unstructured, error) {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {
@@ -56,14 +56,14 @@ func (r *reconciler) observeLive(ctx context.Context, own *unstructured.Unstruct
 	return seen, byName, r.api.StillWanted(ctx, own)
 }
 
-// instancesOf returns what has a schedule's label, as the API server has it.
+// instancesOf returns the API server's instances with a schedule's label.
 func (r *reconciler) instancesOf(ctx context.Context, schedule v1.MySQLBackupSchedule) ([]*unstructured.Unstructured, error) {
 	return r.api.List(ctx, instances(), schedule.Namespace, v1.LabelBackupSchedule+"="+schedule.Name)
 }
 
-// restoringLive returns the names of the schedule's backups that clusters are being made from. It looks at the clusters of all namespaces
-// that the operator works in, as a backup can be restored by URL in another one; where no completed backup is to go, at none. Where many
-// schedules clear away at once they share the list, which begins after they asked for it.
+// restoringLive returns the names of the schedule's backups that clusters are restored from. It reads the clusters of all namespaces of the
+// operator, because a backup can be restored by URL in another namespace. It reads none if no completed backup expires. Schedules that need
+// the list at the same time share one, which starts after they asked for it.
 func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]bool, error) {
 	restoring := map[string]bool{}
 	if !expires(seen) {
@@ -85,14 +85,14 @@ func (r *reconciler) restoringLive(ctx context.Context, seen look) (map[string]b
 	return restoring, nil
 }
 
-// sourced says that a cluster names a backup, and whether it still needs it; err is why that cannot be told.
+// sourced records that a cluster names a backup, and whether it still needs it; err is why that is unknown.
 type sourced struct {
 	from  types.NamespacedName
 	still bool
 	err   error
 }
 
-// listSources returns what all clusters are made from.
+// listSources returns the backups that all clusters are restored from.
 func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
 	all := []sourced{}
 	err := r.api.EachEverywhere(ctx, clusters(), func(cluster *unstructured.Unstructured) error {
@@ -105,7 +105,7 @@ func (r *reconciler) listSources(ctx context.Context) ([]sourced, error) {
 	return all, err
 }
 
-// read notes the schedule's instances.
+// read sets the schedule's instances.
 func (l *look) read(made []*unstructured.Unstructured) error {
 	l.instances = nil
 	for _, object := range made {
@@ -120,13 +120,13 @@ func (l *look) read(made []*unstructured.Unstructured) error {
 	return nil
 }
 
-// isOf says whether an instance is one of the schedule's. A label is anybody's to write; spec.schedule cannot be changed.
+// isOf reports whether an instance belongs to the schedule. Any user can write a label, but spec.schedule cannot be changed.
 func isOf(schedule string, made v1.MySQLBackupInstance) bool {
 	return made.Labels[v1.LabelBackupSchedule] == schedule && made.Spec.Schedule == schedule
 }
 
-// sourcesOf returns the backups that a cluster's spec says it is made from, as far as they can have an instance here. A URL that nothing
-// can be read from names none: no restore can read it either.
+// sourcesOf returns the backups in a cluster's spec, as far as they can have an instance here. It skips a URL that cannot be parsed: no
+// restore can read it either.
 func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
 	sources := []types.NamespacedName{}
 	if name, _, _ := unstructured.NestedString(cluster.Object, "spec", "fromBackup"); name != "" {
@@ -139,8 +139,8 @@ func sourcesOf(cluster *unstructured.Unstructured) []types.NamespacedName {
 	return sources
 }
 
-// needed says whether the data of a cluster that names a backup is still to be made from it: once the cluster has a primary, or its restore
-// is complete, the backup may go.
+// needed reports whether a cluster still needs the backup that it names. When the cluster has a primary, or its restore is complete, the
+// backup may be deleted.
 func needed(object *unstructured.Unstructured) (bool, error) {
 	var cluster v1.MySQLCluster
 	if err := schema.Decode(object, &cluster); err != nil {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restores is a cluster in a namespace that is made from a backup.
+// restores is a cluster in a namespace that is restored from a backup.
 func restores(t *testing.T, namespace string, set func(*v1.MySQLCluster)) *unstructured.Unstructured {
 	t.Helper()
 	cluster := v1.MySQLCluster{
@@ -32,7 +32,7 @@ func by(url string) func(*v1.MySQLCluster) {
 	return func(cluster *v1.MySQLCluster) { cluster.Spec.FromBackupURL = url }
 }
 
-// TestWhoIsRestoredFrom: the folder is the same, however its URL is spelled and wherever it is asked for.
+// TestWhoIsRestoredFrom: the folder is the same, for every spelling of its URL and from every namespace.
 func TestWhoIsRestoredFrom(t *testing.T) {
 	t.Parallel()
 	const folder = "s3://bucket/shop/db/nightly-2026-06-01-03-00-00"
@@ -52,13 +52,13 @@ func TestWhoIsRestoredFrom(t *testing.T) {
 		"that name in another namespace": {"drill", func(cluster *v1.MySQLCluster) { cluster.Spec.FromBackup = "nightly-2026-06-01-03-00-00" }, false},
 		"another backup":                 {"shop", by("s3://bucket/shop/db/nightly-2026-06-02-03-00-00"), false},
 		"that of another namespace":      {"shop", by("s3://bucket/drill/db/nightly-2026-06-01-03-00-00"), false},
-		"a URL that nobody can read":     {"shop", by(folder + "/%zz"), false},
+		"a URL that cannot be parsed":    {"shop", by(folder + "/%zz"), false},
 		"no backup":                      {"shop", func(*v1.MySQLCluster) {}, false},
 	} {
 		keys := sourceKeys(restores(t, test.namespace, test.cluster))
 		want := []string{"shop/nightly-2026-06-01-03-00-00"}
 		if is := cmp.Equal(keys, want); is != test.is {
-			t.Errorf("%s: the cluster is found by %v; is it the backup: %v, want %v", name, keys, is, test.is)
+			t.Errorf("%s: the index keys are %v; they name the backup: %v, want %v", name, keys, is, test.is)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestNeededUntilTheDataIsThere(t *testing.T) {
 		set  func(*v1.MySQLCluster)
 		want bool
 	}{
-		"it has only been made":  {func(*v1.MySQLCluster) {}, true},
+		"it was only created":    {func(*v1.MySQLCluster) {}, true},
 		"the restore runs":       {func(c *v1.MySQLCluster) { c.Status.Restore = &v1.RestoreStatus{Phase: v1.RestoreRunning} }, true},
 		"the restore has failed": {func(c *v1.MySQLCluster) { c.Status.Restore = &v1.RestoreStatus{Phase: v1.RestoreFailed} }, true},
 		"the restore is over":    {func(c *v1.MySQLCluster) { c.Status.Restore = &v1.RestoreStatus{Phase: v1.RestoreCompleted} }, false},
@@ -84,7 +84,8 @@ func TestNeededUntilTheDataIsThere(t *testing.T) {
 	}
 }
 
-// TestWhoseMarkCounts: what the schedule of that name marked that was there before is marked anew before it is deleted, or spared.
+// TestWhoseMarkCounts: a mark of an earlier schedule with that name does not count. Such a backup is marked again before it is deleted, or
+// spared.
 func TestWhoseMarkCounts(t *testing.T) {
 	t.Parallel()
 	own := v1.MySQLBackupSchedule{ObjectMeta: metav1.ObjectMeta{Name: "nightly", UID: "uid-nightly"}}
@@ -94,10 +95,10 @@ func TestWhoseMarkCounts(t *testing.T) {
 		condemned bool
 		ready     bool
 	}{
-		"nobody's, under a policy":           {held: true},
+		"no mark, with a policy":             {held: true},
 		"its own":                            {mark: "uid-nightly", held: true, condemned: true, ready: true},
 		"its own, without the finalizer":     {mark: "uid-nightly", condemned: true},
-		"of an earlier build, which say yes": {mark: "true", held: true, condemned: true, ready: true},
+		"of an earlier build, without a UID": {mark: "true", held: true, condemned: true, ready: true},
 		"of the schedule before":             {mark: "uid-before", held: true, condemned: true},
 	} {
 		made := v1.MySQLBackupInstance{}
@@ -126,7 +127,7 @@ func (l listed) Get(namespace, name string) (*unstructured.Unstructured, bool) {
 }
 
 func (l listed) List(string) []*unstructured.Unstructured {
-	panic("a change of one cluster must not look at all schedules")
+	panic("a change of one cluster must not list all schedules")
 }
 
 func (l listed) Owned(types.UID) []*unstructured.Unstructured { return nil }
@@ -157,12 +158,12 @@ func TestSchedulesThatAChangeOfAClusterConcerns(t *testing.T) {
 		cluster   func(*v1.MySQLCluster)
 		want      []string
 	}{
-		"it is backed up":                {"shop", func(*v1.MySQLCluster) {}, []string{"shop/copies"}},
-		"made from a backup, by name":    {"shop", func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly-2026-06-01-03-00-00" }, []string{"shop/copies", "shop/nightly"}},
-		"of a schedule with a long name": {"shop", func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly-full-2026-06-01-03-00-00" }, []string{"shop/copies", "shop/nightly", "shop/nightly-full"}},
-		"by URL":                         {"shop", by("s3://b/shop/db/nightly-2026-06-01-03-00-00"), []string{"shop/copies", "shop/nightly"}},
-		"by URL, from another namespace": {"drill", by("s3://b/x/shop/db/nightly-2026-06-01-03-00-00/?region=eu"), []string{"drill/nightly", "shop/nightly"}},
-		"of a schedule that is gone":     {"prod", by("s3://b/prod/db/nightly-2026-06-01-03-00-00"), []string{}},
+		"it is backed up":                   {"shop", func(*v1.MySQLCluster) {}, []string{"shop/copies"}},
+		"restored from a backup, by name":   {"shop", func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly-2026-06-01-03-00-00" }, []string{"shop/copies", "shop/nightly"}},
+		"of a schedule with a long name":    {"shop", func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly-full-2026-06-01-03-00-00" }, []string{"shop/copies", "shop/nightly", "shop/nightly-full"}},
+		"by URL":                            {"shop", by("s3://b/shop/db/nightly-2026-06-01-03-00-00"), []string{"shop/copies", "shop/nightly"}},
+		"by URL, from another namespace":    {"drill", by("s3://b/x/shop/db/nightly-2026-06-01-03-00-00/?region=eu"), []string{"drill/nightly", "shop/nightly"}},
+		"of a schedule that does not exist": {"prod", by("s3://b/prod/db/nightly-2026-06-01-03-00-00"), []string{}},
 	} {
 		got := []string{}
 		for _, one := range schedulesOf(restores(t, test.namespace, test.cluster), schedules) {

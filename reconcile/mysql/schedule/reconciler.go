@@ -12,13 +12,13 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// helpEvery is how soon to try again what was refused.
+// helpEvery is the requeue time after a refusal.
 const helpEvery = 15 * time.Second
 
 type reconciler struct {
 	api *reconcile.Client
 	now func() time.Time
-	// sources is what all clusters are made from, as the API server says.
+	// sources are the backups that all clusters are restored from, as the API server has them.
 	sources shared[[]sourced]
 }
 
@@ -56,8 +56,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return outcome, failure
 }
 
-// act makes what is to be made and clears away what is to go. If one fails, the other is done all the same. What is to be made is decided
-// anew on what the API server itself has.
+// act creates the instance and cleans up. If one of the two fails, the other is done anyway. Before it creates, it decides again on the API
+// server's own data.
 func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, seen *look, found *turn, cleared sweep) (done, error) {
 	did := done{}
 	var making, clearing error
@@ -73,8 +73,8 @@ func (r *reconciler) act(ctx context.Context, own *unstructured.Unstructured, se
 	return did, errors.Join(making, clearing)
 }
 
-// decideLive decides again whether an instance is to be made, by the instances that the API server has: the caches may lack what the leader
-// before this one made. They have other names than the one to be made, so that nothing else would tell.
+// decideLive decides again whether to create an instance, based on the API server's instances. The caches may be missing what the previous
+// leader created. Those instances have other names than the new one, so that no name conflict would reveal them.
 func (r *reconciler) decideLive(ctx context.Context, seen *look, found *turn) error {
 	made, err := r.instancesOf(ctx, seen.schedule)
 	if err != nil {

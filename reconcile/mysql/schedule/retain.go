@@ -9,19 +9,19 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// defaultFailedHistory is how many failed instances are kept.
+// defaultFailedHistory is how many failed instances the schedule keeps.
 const defaultFailedHistory = 3
 
-// sweep is what is to be cleared away: instances by name, in order.
+// sweep is what to mark and to delete: instances by name, in order.
 type sweep struct {
-	// condemn are instances to be marked as expired, so that their data goes with them: backups and, of failed ones, what their attempts have
-	// left.
+	// condemn are instances to mark as expired, so that their data is deleted with them: backups, and failed instances with data of their
+	// attempts.
 	condemn []string
-	// spare are backups that are marked although they are to be kept.
+	// spare are marked backups that must be kept.
 	spare []string
-	// remove are marked backups to be deleted, and forget failed instances, marked ones or such as never began.
+	// remove are marked backups to delete. forget are failed instances to delete, marked ones or those that never began.
 	remove, forget []string
-	// next is when age alone will condemn the next one; zero for never.
+	// next is when the next backup expires by its age alone; zero for never.
 	next time.Time
 }
 
@@ -29,13 +29,13 @@ func (s sweep) isEmpty() bool {
 	return len(s.condemn)+len(s.spare)+len(s.remove)+len(s.forget) == 0
 }
 
-// keeping is a schedule's retention. The zero values set no limit.
+// keeping is a schedule's retention. Zero values set no limit.
 type keeping struct {
 	last int
 	age  time.Duration
 }
 
-// readKeeping reads spec.retention; with a problem nothing is ever deleted.
+// readKeeping reads spec.retention. With a problem, no backup is deleted.
 func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
 	read := keeping{}
 	if retention.KeepLast != nil {
@@ -46,20 +46,20 @@ func readKeeping(retention v1.BackupRetention) (keeping, *problem) {
 	}
 	age, err := time.ParseDuration(retention.KeepFor)
 	if err != nil || age <= 0 {
-		return keeping{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is no time span; no backup is deleted until it is: write hours and minutes, such as 720h or 36h30m", retention.KeepFor)}
+		return keeping{}, &problem{reasonInvalidRetention, fmt.Sprintf("spec.retention.keepFor: %q is not a valid duration; write hours and minutes, such as 720h or 36h30m; until then no backup is deleted", retention.KeepFor)}
 	}
 	read.age = age
 	return read, nil
 }
 
-// clocksAgree says whether the operator's clock and the API server's tell the same time, as far as clocks may differ.
+// clocksAgree reports whether the operator's clock and the API server's agree within clockTolerance.
 func clocksAgree(seen look) bool {
 	return !seen.serverNow.IsZero() && seen.now.Sub(seen.serverNow).Abs() <= clockTolerance
 }
 
-// unkept says why backups stay that spec.retention would have deleted; nil if none does.
+// unkept returns why backups stay that spec.retention would have deleted; nil if none does.
 func unkept(seen look) *problem {
-	const kept = "spec.retention.keepFor: no backup is deleted for its age"
+	const kept = "spec.retention.keepFor: no backup is deleted because of its age"
 	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
 	switch {
 	case wrong != nil:
@@ -67,15 +67,15 @@ func unkept(seen look) *problem {
 	case rules.age == 0 || clocksAgree(seen):
 		return nil
 	case seen.serverNow.IsZero():
-		return &problem{reasonClocksDiffer, kept + "; the API server's answers do not say what time it is: let their header Date pass where a proxy is between"}
+		return &problem{reasonClocksDiffer, kept + "; the API server's responses do not contain the time; if there is a proxy, let it pass their Date header"}
 	}
-	differ := fmt.Sprintf("; the operator's clock and the API server's differ by more than %s: set right the one that is wrong", clockTolerance)
+	differ := fmt.Sprintf("; the operator's clock and the API server's differ by more than %s; fix the clock that is wrong", clockTolerance)
 	return &problem{reasonClocksDiffer, kept + differ}
 }
 
-// condemns says whether a completed backup is to go, of which so many are newer, and when its age alone will say so, or is to be looked at
-// again. Its end and the present are told by clocks that may differ by a little: no backup goes early for that. No age is believed on the
-// word of one clock: where the API server's tells another time, or none, no backup goes for its age.
+// condemns reports whether a completed backup expires, given how many are newer. It also returns when the backup expires by its age alone,
+// or when to check again. The clocks for its end and for the present may differ a little: no backup expires too early because of that. One
+// clock alone is never enough for an age: if the API server's time differs or is unknown, no backup expires by its age.
 func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) {
 	beyond, until := k.last == 0 || newer >= k.last, one.ended.Add(k.age+clockTolerance)
 	isOld := seen.now.After(until)
@@ -90,9 +90,10 @@ func (k keeping) condemns(one instance, newer int, seen look) (bool, time.Time) 
 	return false, until.Add(time.Second)
 }
 
-// retain decides what to clear away. Of each cluster the latest completed backup always stays: a schedule that was given another cluster
-// must not delete the last backup of the one before. So does a backup that a cluster is being made from, and one that ended in the future:
-// either the clock was ahead then, and newer ones must not be measured by it, or it is behind now, and it is newer than it seems.
+// retain decides what to mark and to delete. The latest completed backup of each cluster always stays: a schedule whose cluster was changed
+// must not delete the last backup of the previous cluster. A backup that a cluster is restored from stays, too. So does one that ended in
+// the future. Either the clock was ahead then, and newer backups must not be compared with it. Or the clock is behind now, and the backup
+// is newer than it seems.
 func retain(seen look) sweep {
 	found := sweep{}
 	spec := seen.schedule.Spec
@@ -118,7 +119,7 @@ func retain(seen look) sweep {
 	return found
 }
 
-// expires says whether a completed backup would go if no cluster were being made from any.
+// expires reports whether a completed backup would expire if no cluster were restored from any.
 func expires(seen look) bool {
 	seen.restoring = nil
 	rules, wrong := readKeeping(seen.schedule.Spec.Retention)
@@ -155,7 +156,7 @@ func expiry(seen look, rules keeping) sweep {
 	return found
 }
 
-// earlier returns the earlier of two times, of which zero is never.
+// earlier returns the earlier of two times; zero means never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -163,8 +164,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// newestFirst returns the instances of a phase that are not on their way out, those that were made last first. The API server's clock says
-// when that was: the ends come from the clocks of several operators, any of which may have been wrong.
+// newestFirst returns the instances of a phase that are not being deleted, newest first by the API server's creation time. Their end times
+// come from the clocks of several operators, and any of these may have been wrong.
 func newestFirst(instances []instance, phase v1.BackupPhase) []instance {
 	found := []instance{}
 	for _, one := range instances {

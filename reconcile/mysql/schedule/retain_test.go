@@ -23,7 +23,7 @@ func failedHistory(limit int32) func(*look) {
 	return func(seen *look) { seen.schedule.Spec.FailedHistoryLimit = &limit }
 }
 
-// serverAt says what the API server's clock shows; nothing, where it has not told.
+// serverAt sets the API server's time; unknown if it is empty.
 func serverAt(t *testing.T, now string) func(*look) {
 	t.Helper()
 	return func(seen *look) {
@@ -86,15 +86,15 @@ func TestRetain(t *testing.T) {
 		condemn, spare, remove, forget []int
 		next                           string
 	}{
-		"no retention keeps all":                   {seen: story(t, now, nights(t, 1, 2, 3, 4, 5))},
-		"the last three":                           {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3)), condemn: []int{2, 1}},
-		"one that is marked is deleted":            {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3), but(1, marked)), condemn: []int{2}, remove: []int{1}},
-		"marked without the finalizer is not":      {seen: story(t, now, nights(t, 1, 2), keepLast(1), but(1, markedByHalf)), condemn: []int{1}},
-		"one on its way out counts no more":        {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3), but(5, deleted)), condemn: []int{1}},
-		"nor is it deleted again":                  {seen: story(t, now, nights(t, 1, 2), keepLast(1), but(1, marked), but(1, deleted))},
-		"more are to be kept: the mark goes":       {seen: story(t, now, nights(t, 1, 2, 3), keepLast(3), but(1, marked)), spare: []int{1}},
-		"no limit any more: the mark goes":         {seen: story(t, now, nights(t, 1, 2, 3), but(1, marked)), spare: []int{1}},
-		"what failed or is under way is no backup": {seen: story(t, now, nights(t, 1, 2), failures(t, 3, 4), has(t, "2026-06-05 03:00", v1.BackupStarted), keepLast(2))},
+		"no retention keeps all":                     {seen: story(t, now, nights(t, 1, 2, 3, 4, 5))},
+		"the last three":                             {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3)), condemn: []int{2, 1}},
+		"one that is marked is deleted":              {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3), but(1, marked)), condemn: []int{2}, remove: []int{1}},
+		"marked without the finalizer is not":        {seen: story(t, now, nights(t, 1, 2), keepLast(1), but(1, markedByHalf)), condemn: []int{1}},
+		"one that is being deleted no longer counts": {seen: story(t, now, nights(t, 1, 2, 3, 4, 5), keepLast(3), but(5, deleted)), condemn: []int{1}},
+		"nor is it deleted again":                    {seen: story(t, now, nights(t, 1, 2), keepLast(1), but(1, marked), but(1, deleted))},
+		"the limit grew: the mark is removed":        {seen: story(t, now, nights(t, 1, 2, 3), keepLast(3), but(1, marked)), spare: []int{1}},
+		"the limit was removed: the mark is removed": {seen: story(t, now, nights(t, 1, 2, 3), but(1, marked)), spare: []int{1}},
+		"a failed or running instance is no backup":  {seen: story(t, now, nights(t, 1, 2), failures(t, 3, 4), has(t, "2026-06-05 03:00", v1.BackupStarted), keepLast(2))},
 		"three days": {
 			seen: story(t, now, nights(t, 6, 7, 8, 9), keepFor("72h")), condemn: []int{7, 6}, next: "2026-06-11 04:10:01",
 		},
@@ -104,59 +104,59 @@ func TestRetain(t *testing.T) {
 		},
 		"few, but old":    {seen: story(t, now, nights(t, 1, 2), keepFor("1h"), keepLast(2))},
 		"many, but young": {seen: story(t, now, nights(t, 7, 8, 9), keepFor("240h"), keepLast(1)), next: "2026-06-17 04:10:01"},
-		"keepFor makes no sense: all stay, failed ones go": {seen: story(t, now, nights(t, 1, 2), failures(t, 3), keepFor("soon"), failedHistory(0)), forget: []int{3}},
-		"keepFor backwards":  {seen: story(t, now, nights(t, 1, 2), keepFor("-1h"))},
-		"a limit of nothing": {seen: story(t, now, nights(t, 1, 2), keepLast(0)), condemn: []int{1}},
-		"a cluster is being made from one": {
+		"keepFor is invalid: all stay, failed ones are deleted": {seen: story(t, now, nights(t, 1, 2), failures(t, 3), keepFor("soon"), failedHistory(0)), forget: []int{3}},
+		"keepFor backwards": {seen: story(t, now, nights(t, 1, 2), keepFor("-1h"))},
+		"a limit of zero":   {seen: story(t, now, nights(t, 1, 2), keepLast(0)), condemn: []int{1}},
+		"a cluster is being restored from one": {
 			seen: story(t, now, nights(t, 1, 2, 3), keepLast(1), restoring(1)), condemn: []int{2},
 		},
-		"which was marked before: the mark goes": {
+		"which was marked before: the mark is removed": {
 			seen: story(t, now, nights(t, 1, 2, 3), keepLast(1), restoring(1), but(1, marked)), condemn: []int{2}, spare: []int{1},
 		},
 		"the schedule had another cluster: its last backup stays": {
 			seen: story(t, now, nights(t, 1, 2, 3, 4), keepLast(1), but(1, ofOtherCluster), but(2, ofOtherCluster)), condemn: []int{3, 1},
 		},
-		"the clock is back by five days: nothing that ended later is to go, whatever it is worth": {
+		"the clock is five days behind: a backup that ended later stays": {
 			seen: story(t, "2026-06-05 12:00", nights(t, 1, 2, 3, 4, 5, 6, 7, 8, 9), keepLast(2)), condemn: []int{3, 2, 1},
 		},
-		"a backup that ended while the clock was years ahead is none that newer ones are measured by": {
+		"a backup that ended while the clock was years ahead does not count as the latest": {
 			seen: story(t, now, nights(t, 7, 8, 9), keepLast(1), but(7, endedIn2040)), condemn: []int{8},
 		},
-		"nor the latest one, without which all others may go": {
+		"nor does it count if it is the latest": {
 			seen: story(t, now, nights(t, 7, 8, 9), keepFor("1h"), but(7, endedIn2040)), condemn: []int{8},
 		},
-		"the only one whose end can be stays, however old": {
+		"the only one with a plausible end stays, however old": {
 			seen: story(t, now, nights(t, 1, 2), keepFor("1h"), but(2, endedIn2040)),
 		},
-		"the present is a year ahead of the API server's: by age nothing goes": {
+		"the clock is a year ahead of the API server's: no age counts": {
 			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepFor("72h")), next: "2027-06-10 12:10:00",
 		},
-		"nor where nobody knows the API server's": {
+		"nor if the API server's time is unknown": {
 			seen: story(t, now, serverAt(t, ""), nights(t, 6, 7, 8, 9), keepFor("72h")), next: "2026-06-10 12:10:00",
 		},
-		"nor what must be beyond both": {
+		"nor with a limit by number in addition": {
 			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepFor("72h"), keepLast(1)), next: "2027-06-10 12:10:00",
 		},
-		"by number they go all the same": {
+		"they are deleted by number anyway": {
 			seen: story(t, yearAhead, serverAt(t, now), nights(t, 6, 7, 8, 9), keepLast(3)), condemn: []int{6},
 		},
-		"what was marked by one clock is spared": {
+		"a mark by one clock is removed": {
 			seen: story(t, yearAhead, serverAt(t, now), nights(t, 8, 9), keepFor("72h"), but(8, marked)), spare: []int{8}, next: "2027-06-10 12:10:00",
 		},
-		"ten minutes ahead is no year": {
+		"ten minutes ahead is acceptable": {
 			seen: story(t, now, serverAt(t, "2026-06-10 11:50"), nights(t, 6, 7, 8, 9), keepFor("72h")), condemn: []int{7, 6}, next: "2026-06-11 04:10:01",
 		},
-		"three failed ones are kept": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
-		"or as many as one likes":    {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
-		"or none":                    {seen: story(t, now, failures(t, 1, 2), failedHistory(0)), forget: []int{2, 1}},
-		"one that began is marked first: what it left goes with it": {seen: story(t, now, failures(t, 1, 2, 3), failedHistory(1), but(1, began)), condemn: []int{1}, forget: []int{2}},
-		"and then deleted":                               {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, marked)), forget: []int{1}},
-		"but not with half a mark":                       {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, markedByHalf)), condemn: []int{1}},
-		"more failed ones are to be kept: the mark goes": {seen: story(t, now, failures(t, 1, 2), failedHistory(2), but(1, began), but(1, marked)), spare: []int{1}},
-		"a suspended schedule keeps to its retention": {
+		"three failed ones are kept":  {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), nights(t, 6)), forget: []int{2, 1}},
+		"or as many as the user sets": {seen: story(t, now, failures(t, 1, 2, 3, 4, 5), failedHistory(1)), forget: []int{4, 3, 2, 1}},
+		"or none":                     {seen: story(t, now, failures(t, 1, 2), failedHistory(0)), forget: []int{2, 1}},
+		"one that began is marked first: its data is deleted with it": {seen: story(t, now, failures(t, 1, 2, 3), failedHistory(1), but(1, began)), condemn: []int{1}, forget: []int{2}},
+		"and then deleted":                                   {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, marked)), forget: []int{1}},
+		"but not with half a mark":                           {seen: story(t, now, failures(t, 1, 2), failedHistory(1), but(1, began), but(1, markedByHalf)), condemn: []int{1}},
+		"the limit of failed ones grew: the mark is removed": {seen: story(t, now, failures(t, 1, 2), failedHistory(2), but(1, began), but(1, marked)), spare: []int{1}},
+		"a suspended schedule still applies its retention": {
 			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *look) { seen.schedule.Spec.Suspend = true }), condemn: []int{1},
 		},
-		"so does one whose time makes no sense": {
+		"so does one with an invalid time": {
 			seen: story(t, now, nights(t, 1, 2), keepLast(1), func(seen *look) { seen.problem = &problem{} }), condemn: []int{1},
 		},
 	}
@@ -193,8 +193,8 @@ func days(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestRetentionKeepsTheLastGoodBackup throws everything at a schedule's retention. Whatever the rules, the latest completed backup of each
-// cluster is neither marked nor deleted, nothing is that a cluster is made from, and nothing is deleted that was not marked.
+// TestRetentionKeepsTheLastGoodBackup tries random states and rules of retention. The latest completed backup of each cluster is neither
+// marked nor deleted, nor is a backup that a cluster is restored from. No backup is deleted without a mark.
 func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(5, 6))
@@ -229,14 +229,14 @@ func TestRetentionKeepsTheLastGoodBackup(t *testing.T) {
 		gone := slices.Concat(found.condemn, found.remove)
 		for _, one := range latest {
 			if slices.Contains(gone, one.name) || slices.Contains(found.forget, one.name) {
-				t.Fatalf("the latest backup of a cluster is to go: %+v of %+v", one, seen.instances)
+				t.Fatalf("the latest backup of a cluster would be deleted: %+v of %+v", one, seen.instances)
 			}
 		}
 		for _, one := range seen.instances {
 			isGood := one.phase == v1.BackupCompleted && !one.deleting
 			isLeft := one.phase == v1.BackupFailed && !one.deleting && one.began && !slices.Contains(found.remove, one.name)
 			if slices.Contains(gone, one.name) && !isLeft && (!isGood || seen.restoring[one.name]) {
-				t.Fatalf("not to be touched: %+v", one)
+				t.Fatalf("it must stay: %+v", one)
 			}
 			if slices.Contains(found.remove, one.name) && !one.ready {
 				t.Fatalf("deleted without a mark: %+v", one)

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// sharedFor bounds how long an answer is looked for, whoever still waits for it.
+// sharedFor bounds how long one request may take, however many callers still wait.
 const sharedFor = time.Minute
 
-// shared has those who ask at the same time wait for one answer. Nobody gets one that was being looked for already when he asked: the next
-// is his. One answer is looked for at a time.
+// shared lets concurrent callers share one answer. A caller never gets an answer whose request started before the call: it gets the next
+// one. Only one request runs at a time.
 type shared[T any] struct {
 	list func(context.Context) (T, error)
 
 	mu sync.Mutex
-	// next is the answer that was not begun with yet, last the latest that was asked for; nil for none.
+	// next is the answer whose request has not started yet. last is the latest one that was asked for; nil for none.
 	next, last *answer[T]
 }
 
-// answer is what all who wait for it get when done is closed.
+// answer is what all its callers get when done is closed.
 type answer[T any] struct {
 	done  chan struct{}
 	found T
 	err   error
 }
 
-// get returns an answer that was looked for from now on, or an error when ctx ends. The others go on waiting then.
+// get returns an answer whose request starts after the call, or an error when ctx ends. Other callers continue to wait then.
 func (s *shared[T]) get(ctx context.Context) (T, error) {
 	joined := s.join(ctx)
 	select {
@@ -36,7 +36,7 @@ func (s *shared[T]) get(ctx context.Context) (T, error) {
 		return joined.found, joined.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("wait for a list that others wait for, too: %w", ctx.Err())
+		return none, fmt.Errorf("wait for a list that several passes share: %w", ctx.Err())
 	}
 }
 
@@ -52,7 +52,7 @@ func (s *shared[T]) join(ctx context.Context) *answer[T] {
 	return s.next
 }
 
-// find looks for an answer when the one before is there. A panic is contained, as it would be in a pass.
+// find gets an answer after the previous one. It recovers from a panic, as a pass does.
 func (s *shared[T]) find(ctx context.Context, before, wanted *answer[T]) {
 	defer close(wanted.done)
 	if before != nil {

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 )
 
-// lists are answers in a test: each says when it was begun, by a clock that goes on by one at each event, and waits until it may end.
+// lists are a test's requests. Each knows when it started, by a clock that counts events, and waits until it may end.
 type lists struct {
 	shared[int64]
 	clock  atomic.Int64
@@ -33,7 +33,7 @@ func newLists() *lists {
 	return l
 }
 
-// asks has somebody ask, and keeps what comes of it.
+// asks starts a caller, and keeps its result.
 func (l *lists) asks(ctx context.Context, group *sync.WaitGroup) *outcome {
 	got := &outcome{}
 	group.Go(func() {
@@ -45,7 +45,7 @@ func (l *lists) asks(ctx context.Context, group *sync.WaitGroup) *outcome {
 	return got
 }
 
-// ends has the list that is under way end, if one is.
+// ends ends the request in progress, if there is one.
 func (l *lists) ends(err error) {
 	synctest.Wait()
 	select {
@@ -61,7 +61,7 @@ type outcome struct {
 	isThere      atomic.Bool
 }
 
-// TestWhoAsksAtTheSameTimeSharesALaterList: 300 passes cause four lists, and none gets one that was begun before it asked.
+// TestWhoAsksAtTheSameTimeSharesALaterList: 300 passes cause four requests, and no pass gets one that started before it asked.
 func TestWhoAsksAtTheSameTimeSharesALaterList(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestWhoAsksAtTheSameTimeSharesALaterList(t *testing.T) {
 				all = append(all, l.asks(t.Context(), group))
 			}
 			if begun := l.begun.Load(); begun > 3 {
-				t.Fatalf("%d lists are under way", begun)
+				t.Fatalf("%d requests are in progress", begun)
 			}
 			l.ends(nil)
 		}
@@ -80,13 +80,14 @@ func TestWhoAsksAtTheSameTimeSharesALaterList(t *testing.T) {
 		same(t, l.begun.Load(), int64(4))
 		for _, one := range all {
 			if one.err != nil || one.began < one.asked {
-				t.Errorf("who asked at %d got the list of %d (%v)", one.asked, one.began, one.err)
+				t.Errorf("the caller at %d got the list of %d (%v)", one.asked, one.began, one.err)
 			}
 		}
 	})
 }
 
-// TestAListIsNobodysAlone: who gives up ends it for no other, what goes wrong does so for all who wait, and the next ones get another.
+// TestAListIsNobodysAlone: a caller that gives up does not end the request for others. An error reaches all who wait, and the next callers
+// get another list.
 func TestAListIsNobodysAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestAListIsNobodysAlone(t *testing.T) {
 		same(t, []bool{first.isThere.Load(), second.isThere.Load(), third.isThere.Load()}, []bool{true, true, false})
 		same(t, errors.Is(first.err, context.Canceled) && errors.Is(second.err, context.Canceled), true)
 
-		l.ends(errors.New("of nobody's who waits"))
+		l.ends(errors.New("no caller waits for this"))
 		fourth, broken := l.asks(t.Context(), group), errors.New("no such page")
 		l.ends(broken)
 		same(t, []bool{third.isThere.Load(), fourth.isThere.Load()}, []bool{true, false})
@@ -111,7 +112,7 @@ func TestAListIsNobodysAlone(t *testing.T) {
 	})
 }
 
-// TestAListDoesNotLastForEver: the API server takes the list and never answers. Those who have asked since get another.
+// TestAListDoesNotLastForEver: the API server accepts the request and never answers. Later callers get another list.
 func TestAListDoesNotLastForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAListDoesNotLastForEver(t *testing.T) {
 	})
 }
 
-// TestAPanicInAListIsAnError: it must not end the operator.
+// TestAPanicInAListIsAnError: a panic must not end the operator.
 func TestAPanicInAListIsAnError(t *testing.T) {
 	t.Parallel()
 	broken := shared[int]{list: func(context.Context) (int, error) { panic("a mistake") }}

@@ -16,36 +16,36 @@ import (
 
 // The reasons of the Ready condition. Status, events and docs/backups.md use the same words.
 const (
-	reasonScheduled       = transfer.ReasonScheduled // waits for the next time
+	reasonScheduled       = transfer.ReasonScheduled // the schedule waits for the next time
 	reasonSuspended       = "Suspended"              // spec.suspend
 	reasonClusterNotFound = transfer.ReasonClusterNotFound
-	// reasonLastBackupFailed: the schedule goes on, but its latest backup failed.
+	// reasonLastBackupFailed: the schedule continues, but its latest backup failed.
 	reasonLastBackupFailed = "LastBackupFailed"
 
 	reasonInvalidTime      = "InvalidTime"
 	reasonInvalidTimeZone  = "InvalidTimeZone"
 	reasonTimeNeverComes   = "TimeNeverComes"
 	reasonInvalidRetention = "InvalidRetention"
-	reasonClocksDiffer     = "ClocksDiffer" // nobody knows how old backups are
+	reasonClocksDiffer     = "ClocksDiffer" // the age of backups is unknown
 	reasonForbidden        = "Forbidden"
 	reasonRejected         = "Rejected"
 )
 
-// The reasons of further events.
+// The reasons of other events.
 const (
 	reasonMissed    = "Missed"                // times passed without a backup
-	reasonNameTaken = "NameTaken"             // something else has an instance's name
-	reasonReplaced  = transfer.ReasonReplaced // a backup gives way to the next
+	reasonNameTaken = "NameTaken"             // another object has an instance's name
+	reasonReplaced  = transfer.ReasonReplaced // the next backup replaces a backup
 	reasonExpired   = "Expired"               // retention deletes a backup
 	actionSchedule  = "Schedule"
 	actionRetain    = "Retain"
 	actionReconcile = "Reconcile"
 )
 
-// maxActive is how many active instances the status names: enough to see what is wrong when they pile up.
+// maxActive is how many active instances the status names: enough to see the problem when they accumulate.
 const maxActive = 100
 
-// statusOf is the whole status after a pass.
+// statusOf returns the whole status after a pass.
 func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupScheduleStatus {
 	active := namesOf(seen.instances, instance.isActive)
 	if did.made != "" {
@@ -74,7 +74,7 @@ func statusOf(seen look, found turn, did done, refused *problem) v1.MySQLBackupS
 	return status
 }
 
-// setConditions says in one word how the schedule is. The order matters: what a person has to see to comes first.
+// setConditions sets the conditions, with one reason for all. Problems that a user must fix come first.
 func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *problem) {
 	spec := seen.schedule.Spec
 	stalled := seen.problem
@@ -91,10 +91,10 @@ func setConditions(status *v1.MySQLBackupScheduleStatus, seen look, refused *pro
 	case stalled != nil:
 		ready.Reason, ready.Message = stalled.reason, stalled.message
 	case spec.Suspend:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonSuspended, "spec.suspend: makes no backups; times that pass count as missed"
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, reasonSuspended, "spec.suspend: the schedule makes no backups; times that pass count as missed"
 	case !seen.clusterFound:
 		reconciling = true
-		ready.Reason, ready.Message = reasonClusterNotFound, fmt.Sprintf("spec.cluster: there is no MySQLCluster %q in namespace %q; nothing is backed up until there is: create it, or name another", spec.Cluster, seen.schedule.Namespace)
+		ready.Reason, ready.Message = reasonClusterNotFound, fmt.Sprintf("spec.cluster: MySQLCluster %q does not exist in namespace %q; create it, or name another cluster; until then there are no backups", spec.Cluster, seen.schedule.Namespace)
 	case isFailed:
 		ready.Reason, ready.Message = reasonLastBackupFailed, fmt.Sprintf("the latest backup, MySQLBackupInstance %s, failed: %s: %s", failed.name, failed.reason, failed.message)
 	default:
@@ -119,8 +119,7 @@ func set(status *v1.MySQLBackupScheduleStatus, condition metav1.Condition, now t
 	reconcile.SetCondition(&status.Conditions, condition)
 }
 
-// believed are the instances with their ends as far as these can be believed: one that is still to come would hide, for as long, all that
-// comes before it.
+// believed returns the instances with plausible end times: an end in the future would hide all other instances until then.
 func (l look) believed() []instance {
 	all := slices.Clone(l.instances)
 	for i, one := range all {
@@ -129,7 +128,8 @@ func (l look) believed() []instance {
 	return all
 }
 
-// latestFailure returns the instance that ended last if it failed by itself: one that was replaced did as the schedule says.
+// latestFailure returns the instance that ended last if it failed by itself. A replaced instance does not count, because the schedule
+// requires that.
 func latestFailure(all []instance) (instance, bool) {
 	failed := slices.DeleteFunc(newestFirst(all, v1.BackupFailed), func(one instance) bool { return one.replaced })
 	if len(failed) == 0 {
@@ -146,7 +146,7 @@ func zoneOf(spec v1.MySQLBackupScheduleSpec) string {
 	return spec.TimeZone
 }
 
-// momentOf is a time as the API keeps it.
+// momentOf truncates a time to the precision of the API.
 func momentOf(at time.Time) *metav1.Time {
 	if at.IsZero() {
 		return nil
@@ -155,26 +155,26 @@ func momentOf(at time.Time) *metav1.Time {
 	return &moment
 }
 
-// tell turns what happened into events: nothing happened, nothing told.
+// tell returns the events for what happened; none if nothing did.
 func tell(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) []reconcile.Event {
 	events := []reconcile.Event{}
 	say := func(kind, reason, action, note string) {
 		events = append(events, reconcile.Event{Type: kind, Reason: reason, Action: action, Note: note})
 	}
 	if len(did.ended) > 0 {
-		say(reconcile.Normal, reasonReplaced, actionSchedule, "ends for the next backup: "+strings.Join(did.ended, ", "))
+		say(reconcile.Normal, reasonReplaced, actionSchedule, "the next backup replaces: "+strings.Join(did.ended, ", "))
 	}
 	switch {
 	case did.taken != "":
-		say(reconcile.Warning, reasonNameTaken, actionSchedule, fmt.Sprintf("MySQLBackupInstance %s exists and is not this schedule's, so that there is no backup for this time: delete it, or leave such names to the schedule", did.taken))
+		say(reconcile.Warning, reasonNameTaken, actionSchedule, fmt.Sprintf("MySQLBackupInstance %s exists and does not belong to this schedule, so there is no backup for this time; delete it, and do not use such names for other instances", did.taken))
 	case did.made != "":
-		say(reconcile.Normal, reasonScheduled, actionSchedule, "made MySQLBackupInstance "+did.made)
+		say(reconcile.Normal, reasonScheduled, actionSchedule, "created MySQLBackupInstance "+did.made)
 	}
 	if note := missed(seen, found, did, after); note != "" {
 		say(reconcile.Warning, reasonMissed, actionSchedule, note)
 	}
 	if len(did.expired) > 0 {
-		say(reconcile.Normal, reasonExpired, actionRetain, "spec.retention: deletes with their data: "+strings.Join(did.expired, ", "))
+		say(reconcile.Normal, reasonExpired, actionRetain, "spec.retention: deleting with their data: "+strings.Join(did.expired, ", "))
 	}
 	was := meta.FindStatusCondition(seen.schedule.Status.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
@@ -188,17 +188,17 @@ func tell(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) [
 	return events
 }
 
-// missed tells of times that passed without a backup, once for each look at which there were more of them. That there is no cluster, or
-// that something refuses the instance, is what the Ready condition says: it needs no telling at every time.
+// missed returns the event note for times that passed without a backup, once for each pass that finds more of them. A missing cluster and a
+// rejected instance are in the Ready condition, and need no event at every time.
 func missed(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus) string {
 	if !did.at.IsZero() {
 		if found.missed == 0 {
 			return ""
 		}
-		return fmt.Sprintf("%s passed without a backup; only the latest, %s, is made up for", times(found.missed), said(did.at))
+		return fmt.Sprintf("%s passed without a backup; the schedule makes a backup only for the latest one, %s", times(found.missed), said(did.at))
 	}
 	before := seen.schedule.Status
-	// Beyond maxMissed the next time alone tells that another one has passed.
+	// Beyond maxMissed, only the next time shows that another one has passed.
 	another := after.Missed > before.Missed || after.Missed == maxMissed && !timeOf(after.NextScheduleTime).Equal(timeOf(before.NextScheduleTime))
 	if !another {
 		return ""
@@ -206,7 +206,7 @@ func missed(seen look, found turn, did done, after v1.MySQLBackupScheduleStatus)
 	switch found.hold {
 	case holdUnderWay:
 		active := namesOf(seen.instances, instance.isActive)
-		return fmt.Sprintf("no backup for %s, as %s is still under way and spec.concurrencyPolicy is Forbid; it is made up for when that is over", said(found.due), active[0])
+		return fmt.Sprintf("no backup for %s, because %s is still in progress and spec.concurrencyPolicy is Forbid; the schedule makes it when that one is over", said(found.due), active[0])
 	case holdTooLate:
 		return fmt.Sprintf("no backup for %s, which passed more than spec.startingDeadlineSeconds ago", said(found.due))
 	case holdNothing, holdSuspended, holdProblem, holdNoCluster:

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// looks has an operator look at a schedule at these distances from a time, and returns how often it told of times that were missed.
+// looks makes passes over a schedule at these distances from a time, and returns how many events reported missed times.
 func looks(t *testing.T, seen look, at ...time.Duration) int {
 	t.Helper()
 	began, told := seen.now, 0
@@ -28,7 +28,7 @@ func looks(t *testing.T, seen look, at ...time.Duration) int {
 	return told
 }
 
-// TestMissedTimesAreToldOnce: every change of the backup that is under way, such as its progress, has its schedule looked at.
+// TestMissedTimesAreToldOnce: every change of the backup in progress, such as its progress, causes a pass over its schedule.
 func TestMissedTimesAreToldOnce(t *testing.T) {
 	t.Parallel()
 	minutely := func(seen *look) { seen.times = reads(t, "* * * * *", "") }
@@ -52,7 +52,7 @@ func TestMissedTimesAreToldOnce(t *testing.T) {
 	}
 }
 
-// TestBackupsThatStayForWantOfAClockAreTold: the words do not change from pass to pass, and where nothing goes by age there are none.
+// TestBackupsThatStayForWantOfAClockAreTold: the message is the same in every pass, and there is none if no age limit is set.
 func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 	t.Parallel()
 	const now = "2026-06-10 12:00"
@@ -63,9 +63,9 @@ func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 		"the clocks agree":                {story(t, now, keepFor("72h")), reasonScheduled, ""},
 		"they differ by a year":           {story(t, now, keepFor("72h"), serverAt(t, "2025-06-10 12:00")), reasonClocksDiffer, "differ by more than 10m0s"},
 		"the operator's is behind":        {story(t, now, keepFor("72h"), serverAt(t, "2026-06-10 12:11")), reasonClocksDiffer, "differ by more than 10m0s"},
-		"nobody knows the API server's":   {story(t, now, keepFor("72h"), serverAt(t, "")), reasonClocksDiffer, "do not say what time it is"},
+		"the API server's is unknown":     {story(t, now, keepFor("72h"), serverAt(t, "")), reasonClocksDiffer, "do not contain the time"},
 		"they differ, and number decides": {story(t, now, keepLast(3), serverAt(t, "")), reasonScheduled, ""},
-		"keepFor makes no sense":          {story(t, now, keepFor("soon"), serverAt(t, "")), reasonInvalidRetention, "is no time span"},
+		"keepFor is invalid":              {story(t, now, keepFor("soon"), serverAt(t, "")), reasonInvalidRetention, "is not a valid duration"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +82,7 @@ func TestBackupsThatStayForWantOfAClockAreTold(t *testing.T) {
 	}
 }
 
-// TestWhatAClockAheadHasWritten: the latest backup, and whether it failed, is told by ends that can be.
+// TestWhatAClockAheadHasWritten: only plausible end times decide which backup is the latest, and whether it failed.
 func TestWhatAClockAheadHasWritten(t *testing.T) {
 	t.Parallel()
 	const now = "2026-06-10 12:00"
@@ -94,16 +94,16 @@ func TestWhatAClockAheadHasWritten(t *testing.T) {
 		"another one is the latest": {
 			story(t, now, nights(t, 7, 8), but(7, endedIn2040)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
 		},
-		"there is no other: when it was made is known": {
+		"there is no other: its creation time is known": {
 			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.scheduled })), "nightly-2026-06-07-03-00-00", "2026-06-07 03:00", reasonScheduled,
 		},
-		"not even that can be": {
+		"its creation time is implausible, too": {
 			story(t, now, nights(t, 7), but(7, endedIn2040), but(7, func(one *instance) { one.made = one.ended })), "nightly-2026-06-07-03-00-00", "", reasonScheduled,
 		},
-		"a failure since is told": {
+		"a later failure is reported": {
 			story(t, now, nights(t, 7), but(7, endedIn2040), failures(t, 8)), "nightly-2026-06-07-03-00-00", "", reasonLastBackupFailed,
 		},
-		"a failure then is not the latest": {
+		"an earlier failure is not the latest": {
 			story(t, now, failures(t, 7), but(7, endedIn2040), nights(t, 8)), "nightly-2026-06-08-03-00-00", "2026-06-08 04:00", reasonScheduled,
 		},
 	} {

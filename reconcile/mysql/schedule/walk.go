@@ -2,17 +2,17 @@ package schedule
 
 import "time"
 
-// horizon is how far ahead a time is looked for. The longest there is to wait is for a 29 February: eight years across one like 2100.
+// horizon is how far ahead to look for a time. The longest wait is for a 29 February: eight years across a year like 2100.
 const horizon = 9 * 366 * 24 * time.Hour
 
-// daysStarred marks, in the parser's sets, a field of days that was written with a star.
+// daysStarred marks a field of days that was written with a star, in the parser's sets.
 const daysStarred = 1 << 63
 
-// The search goes from one change of the zone's clocks to the next. In between, the clocks are a fixed distance from UTC, and days have
-// 24 hours: nothing but arithmetic. A time that the clocks leave out lies in no such stretch, and does not come; one that they show
-// twice lies in two, and comes twice. That is what CronJob does as well.
+// The search goes from one clock change of the zone to the next. Between two changes, the offset from UTC is fixed and days have 24 hours,
+// so that arithmetic is enough. A time that the clocks skip is in no such period, and does not come. A time that they show twice is in two
+// periods, and comes twice. CronJob does the same.
 
-// forward returns the first time after another; zero if none comes within the horizon.
+// forward returns the first time after the given one; zero if none comes within the horizon.
 func (c calendar) forward(after time.Time) time.Time {
 	limit := after.Add(horizon)
 	at := after.Truncate(time.Second).Add(time.Second)
@@ -31,7 +31,7 @@ func (c calendar) forward(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// backward returns the last time that is not after one and after the other, and whether there is one.
+// backward returns the last time in (after, from], and whether there is one.
 func (c calendar) backward(from, after time.Time) (time.Time, bool) {
 	at := from
 	for at.After(after) {
@@ -49,7 +49,7 @@ func (c calendar) backward(from, after time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// ever says whether the times come at all: in a year of 366 days there is every day that exists.
+// ever reports whether the times come at all: a year of 366 days has every day that exists.
 func (c calendar) ever() bool {
 	leap := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
 	for day := range 366 {
@@ -60,7 +60,7 @@ func (c calendar) ever() bool {
 	return false
 }
 
-// stretch returns a time around another, the end not included, in which clocks in the zone are not changed.
+// stretch returns a period around the given time, without its end, in which the zone's clocks do not change.
 func (c calendar) stretch(at time.Time) (start, end time.Time) {
 	start, end = at.In(c.zone).ZoneBounds()
 	if start.After(at) {
@@ -70,19 +70,19 @@ func (c calendar) stretch(at time.Time) (start, end time.Time) {
 	case end.IsZero():
 		end = at.Add(horizon)
 	case !end.After(at):
-		// So says Go 1.26 of the last day of leap years from 2040 on, on which no clocks are changed.
+		// Go 1.26 returns such an end for the last day of leap years from 2040 on, on which no clocks change.
 		end = at.Truncate(time.Hour).Add(time.Hour)
 	}
 	return start, end
 }
 
-// distance is what the clocks in the zone show more than those in UTC. A time plus this distance is what the clocks show, written as UTC.
+// distance is the offset of the zone from UTC. A time plus this offset is what the clocks show, written as UTC.
 func (c calendar) distance(at time.Time) time.Duration {
 	_, seconds := at.In(c.zone).Zone()
 	return time.Duration(seconds) * time.Second
 }
 
-// firstIn finds the first time that clocks show from one time to before another; lastIn the last, the other included.
+// firstIn finds the first time that clocks show in [from, until). lastIn finds the last one in [since, until].
 func (c calendar) firstIn(from, until time.Time) (time.Time, bool) {
 	from, until = from.UTC(), until.UTC()
 	first := (from.Sub(dayOf(from)) + time.Minute - 1).Truncate(time.Minute) // the first whole minute
@@ -107,7 +107,7 @@ func (c calendar) lastIn(since, until time.Time) (time.Time, bool) {
 	last := int(until.Sub(dayOf(until)) / time.Minute)
 	for day := dayOf(until); !day.Add(24 * time.Hour).Before(since); last = 24*60 - 1 {
 		if !c.hasMonth(day) {
-			day = time.Date(day.Year(), day.Month(), 0, 0, 0, 0, 0, time.UTC) // the last of the month before
+			day = time.Date(day.Year(), day.Month(), 0, 0, 0, 0, 0, time.UTC) // the last day of the month before
 			continue
 		}
 		if c.hasDay(day) {
@@ -129,7 +129,8 @@ func (c calendar) hasMonth(day time.Time) bool {
 	return c.fields.Month&(1<<day.Month()) != 0
 }
 
-// hasDay goes by the day of the month and that of the week: by either if both were restricted, by both if one has a star (crontab(5)).
+// hasDay checks the day of the month and the day of the week. If both were restricted, either must match; if one has a star, both must
+// (crontab(5)).
 func (c calendar) hasDay(day time.Time) bool {
 	ofMonth, ofWeek := c.fields.Dom&(1<<day.Day()) != 0, c.fields.Dow&(1<<day.Weekday()) != 0
 	if (c.fields.Dom|c.fields.Dow)&daysStarred != 0 {
@@ -138,13 +139,14 @@ func (c calendar) hasDay(day time.Time) bool {
 	return ofMonth || ofWeek
 }
 
-// hasDayOfMonth says whether a day may match, in this year or in one in which it has another day of the week.
+// hasDayOfMonth reports whether a day may match, in this year or in a year in which it has another day of the week.
 func (c calendar) hasDayOfMonth(day time.Time) bool {
 	byWeek := (c.fields.Dom|c.fields.Dow)&daysStarred == 0
 	return c.hasMonth(day) && (byWeek || c.fields.Dom&(1<<day.Day()) != 0)
 }
 
-// minuteFrom returns the first minute of a day that is not before the given one, as the time since midnight; minuteTo the last not after.
+// minuteFrom returns the first minute of a day that is not before the given one, as the time since midnight. minuteTo returns the last one
+// not after it.
 func (c calendar) minuteFrom(first int) (time.Duration, bool) {
 	for minute := first; minute < 24*60; minute++ {
 		if c.hasMinute(minute) {
