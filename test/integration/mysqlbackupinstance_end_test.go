@@ -311,7 +311,7 @@ func TestBackupInstanceDataIsLeftOnALostNode(t *testing.T) {
 	d.remove(t, "pods", pod)
 	soon(t, func(ctx context.Context) string {
 		instance, err := d.instance(ctx, "lost")
-		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), pod+" is told to end") {
+		if err != nil || !strings.Contains(fmt.Sprint(instance.Status.Conditions), pod+" is being deleted") {
 			return fmt.Sprintf("it says %v (%v)", instance.Status.Conditions, err)
 		}
 		return ""

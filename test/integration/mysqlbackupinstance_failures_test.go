@@ -166,7 +166,7 @@ func TestBackupInstanceIsReplaced(t *testing.T) {
 			d.gone(t, "jobs", "running-backup")
 			ending := d.until(t, "running", mysqlv1.BackupStarted, transfer.ReasonReplaced)
 			says(t, readyOf(ending).Message, "waiting for its Pod to end")
-			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, "told to end"))
+			d.ends(t, pod, transfer.ExitRetry, d.outcome(t, "running", transfer.ReasonInterrupted, "the program was stopped"))
 			failed(t, "running")
 		},
 		"at the moment that it is complete": func(t *testing.T) {

@@ -33,6 +33,6 @@ func TestBackupInstanceWaitsForTheFormerPod(t *testing.T) {
 	d.gone(t, "jobs", "one-backup")
 
 	t.Log("then there is another one")
-	d.ends(t, former, transfer.ExitRetry, d.outcome(t, "one", transfer.ReasonInterrupted, "told to end"))
+	d.ends(t, former, transfer.ExitRetry, d.outcome(t, "one", transfer.ReasonInterrupted, "the program was stopped"))
 	d.succeeds(t, "one")
 }

@@ -180,8 +180,8 @@ func TestABackupHasItsTime(t *testing.T) {
 		"also if nothing is missing: the user set the deadline": {instance: fresh(), seen: calm(late), want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true},
 		"Kubernetes ends an existing Job":                       {instance: fresh(begins), seen: calm(late, working(transfer.State{Phase: transfer.Running})), want: stepFollow},
 		"but its Pods may never end: the node is gone": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is told to end"}), due(3600, time.Hour+patience+time.Second)),
-			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is told to end"},
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is being deleted"}), due(3600, time.Hour+patience+time.Second)),
+			want: stepFail, reason: transfer.ReasonDeadlineExceeded, stalled: true, says: []string{"1h0m0s", "nightly-1-backup", "Pod x is being deleted"},
 		},
 		"the Pods have time to end": {
 			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Running}), due(3600, time.Hour+patience)), want: stepFollow,
@@ -236,7 +236,7 @@ func TestABackupIsFollowed(t *testing.T) {
 			want: stepWait, reason: transfer.ReasonDonorBusy, says: []string{"retries it", "db-1 gives a copy"},
 		},
 		"its cluster is deleted before its Pod starts": {
-			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is being started"}), func(s *sight) { s.cluster = nil }),
+			instance: fresh(begins), seen: calm(working(transfer.State{Phase: transfer.Pending, Message: "is starting"}), func(s *sight) { s.cluster = nil }),
 			want: stepWait, reason: transfer.ReasonClusterNotFound,
 		},
 		"a user deletes its Job": {

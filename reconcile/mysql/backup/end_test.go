@@ -78,7 +78,7 @@ func TestAnInstanceGoes(t *testing.T) {
 	now := after(2 * time.Hour)
 	long := patience + time.Second
 	stopping := func(name string) map[string]time.Duration { return map[string]time.Duration{name: long} }
-	working := transfer.State{Phase: transfer.Running, Pod: "nightly-1-delete-x", Message: "Pod nightly-1-delete-x is told to end: delete the node"}
+	working := transfer.State{Phase: transfer.Running, Pod: "nightly-1-delete-x", Message: "Pod nightly-1-delete-x is being deleted: delete the node"}
 	deleting := func(since time.Duration) map[string]time.Duration {
 		return map[string]time.Duration{working.Pod: since}
 	}
@@ -115,7 +115,7 @@ func TestAnInstanceGoes(t *testing.T) {
 		"a failure during another backup is a failure":          {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, state: transfer.State{Phase: transfer.Failed, Reason: transfer.ReasonDestinationRefused, Message: "read-only"}}, want: partLeave, says: "read-only"},
 		"its Job does not end because of another backup":        {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: transfer.State{Phase: transfer.Pending, Message: "attached elsewhere"}}, want: partWait, says: "attached elsewhere"},
 		"its Job does not end, and runs during another backup":  {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, shared: true, state: working}, want: partLeave, says: "within 6h0m0s"},
-		"the Pod that deletes has a deletion timestamp":         {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deleting its data; Pod nightly-1-delete-x is told to end: delete the node"},
+		"the Pod that deletes has a deletion timestamp":         {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(patience), state: working}, want: partWait, says: "deleting its data; Pod nightly-1-delete-x is being deleted: delete the node"},
 		"it is gone with its node":                              {instance: fresh(begins, goes), seen: remains{removal: removal, stopping: deleting(long), state: working}, want: partLeave, says: "Pod nightly-1-delete-x"},
 		"it was gone before it could begin":                     {instance: fresh(begins, goes), seen: remains{removal: removal, shared: true, stopping: deleting(long), state: transfer.State{Phase: transfer.Pending, Pod: working.Pod}}, want: partLeave, says: "Pod nightly-1-delete-x"},
 		"it has no deletion timestamp, long after its deadline": {instance: fresh(begins, goes), seen: remains{removal: removal, tried: removalDeadline*time.Second + long, state: working}, want: partLeave, says: "within 6h0m0s"},

@@ -107,8 +107,8 @@ func TestProgressIsWrittenWhenThereIsNews(t *testing.T) {
 
 func TestAPodThatDoesNotEndSaysSo(t *testing.T) {
 	t.Parallel()
-	status := followed(fresh(begins), calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is told to end"})))
-	if !says(status, "Pod x is told to end") {
+	status := followed(fresh(begins), calm(working(transfer.State{Phase: transfer.Running, Message: "Pod x is being deleted"})))
+	if !says(status, "Pod x is being deleted") {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// SlimJob keeps of a Job, on its way into a cache, what Observe and the kinds read.
+// SlimJob keeps only those fields of a Job in a cache that Observe and the kinds read.
 func SlimJob(item any) (any, error) {
 	trimmed, err := reconcile.TrimChild(item)
 	job, ok := trimmed.(*unstructured.Unstructured)

@@ -18,21 +18,21 @@ const ProgressPath = "/v1/progress"
 
 const maxBody = 1 << 16
 
-// Client asks running transfers how far they are, as the operator.
+// Client asks running transfers for their progress, as the operator.
 type Client struct {
 	security *tls.Config
 	timeout  time.Duration
 	port     int
 }
 
-// NewClient makes a client that shows the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port
+// NewClient returns a client that presents the certificate in security and trusts its CA (agent.OperatorTLS). Pods answer on the port
 // agent.Port.
 func NewClient(security *tls.Config, timeout time.Duration, port int) *Client {
 	return &Client{security: security, timeout: timeout, port: port}
 }
 
-// Progress asks the Pod at podIP, whose certificate must be for host (Host). That it does not answer says nothing about the transfer: it
-// may not have begun to listen, or be about to end.
+// Progress asks the Pod at podIP, whose certificate must be for host (Host). A missing answer means nothing for the transfer: its Pod may
+// not listen yet, or be about to end.
 func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func (c *Client) Progress(ctx context.Context, podIP, host string) (Progress, er
 	}
 	var progress Progress
 	if json.Unmarshal(body, &progress) != nil {
-		return Progress{}, fmt.Errorf("ask %s for its progress: its answer is none", podIP)
+		return Progress{}, fmt.Errorf("ask %s for its progress: its answer is not valid", podIP)
 	}
 	return progress, nil
 }

@@ -6,10 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A Pod may have containers that are not ours: admission webhooks add proxies and agents. kubelet sorts statuses by name, so a container is
-// found by its name and never by its place.
+// A Pod may have containers that are not the operator's: admission webhooks add proxies and agents. kubelet sorts statuses by name, so this
+// code finds a container by its name, never by its position.
 
-// statusOf returns the status of the container with that name; nil while kubelet has none.
+// statusOf returns the status of the container with that name; nil if kubelet has reported none.
 func statusOf(container string, pod corev1.Pod) *corev1.ContainerStatus {
 	at := slices.IndexFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool { return status.Name == container })
 	if at < 0 {
@@ -18,7 +18,7 @@ func statusOf(container string, pod corev1.Pod) *corev1.ContainerStatus {
 	return &pod.Status.ContainerStatuses[at]
 }
 
-// endOf tells how a Pod's program ended; nil while it has not.
+// endOf returns how a Pod's program ended; nil while it has not.
 func endOf(program string, pod corev1.Pod) *corev1.ContainerStateTerminated {
 	if status := statusOf(program, pod); status != nil {
 		return status.State.Terminated
@@ -26,8 +26,8 @@ func endOf(program string, pod corev1.Pod) *corev1.ContainerStateTerminated {
 	return nil
 }
 
-// hasSucceeded says that a Pod's program has ended well, whatever the Pod's other containers do. kubelet says so of the container about a
-// second before it says so of the Pod, of which it first clears away the rest.
+// hasSucceeded reports whether a Pod's program has succeeded, whatever the Pod's other containers do. kubelet reports the container's end
+// about a second before the Pod's end, because it cleans up the Pod in between.
 func hasSucceeded(program string, pod corev1.Pod) bool {
 	if end := endOf(program, pod); end != nil {
 		return end.ExitCode == 0
@@ -40,14 +40,14 @@ func hasStarted(program string, pod corev1.Pod) bool {
 	return status != nil && (status.State.Running != nil || status.State.Terminated != nil)
 }
 
-// isRunning says that a Pod's program is at work. Kubernetes calls a Pod Pending while any container of it waits, for its image for
-// example.
+// isRunning reports whether a Pod's program is running. Kubernetes calls a Pod Pending while any container of it waits, for example for its
+// image.
 func isRunning(program string, pod corev1.Pod) bool {
 	status := statusOf(program, pod)
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodPending && status != nil && status.State.Running != nil
 }
 
-// lingers says, of a Pod whose program has ended, that its Job does not end with the program: another container has not ended, or has
+// lingers reports whether the Job of a Pod does not end with the Pod's program, which has ended: another container has not ended, or has
 // failed. kubelet itself ends sidecars that are init containers.
 func lingers(program string, pod corev1.Pod) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -58,7 +58,7 @@ func lingers(program string, pod corev1.Pod) bool {
 	})
 }
 
-// failedContainer is the container that a Pod failed by: the program, an init container before it, or one that is not ours.
+// failedContainer returns the container because of which a Pod failed: the program, an init container before it, or another container.
 func failedContainer(program string, pod corev1.Pod) *corev1.ContainerStatus {
 	if end := endOf(program, pod); end != nil && end.ExitCode != 0 {
 		return statusOf(program, pod)

@@ -2,12 +2,12 @@ package transfer
 
 import "time"
 
-// ClockTolerance is how far in the future a time that is on record may be to be believed: clocks of machines differ. What is further ahead
-// was written while a clock was wrong.
+// ClockTolerance is how far in the future a recorded time may be and still be plausible: clocks of machines differ. A wrong clock wrote a
+// time that is further ahead.
 const ClockTolerance = 10 * time.Minute
 
-// EndedAt is when a backup ended: as the operator's clock says, but not before the API server, by its own clock, made the instance. An end
-// that is earlier than that was written by a clock that was behind.
+// EndedAt returns when a backup ended by the operator's clock, but not before the API server, by its own clock, created the instance. A
+// clock that was behind wrote an end that is earlier.
 func EndedAt(said, made time.Time) time.Time {
 	if said.Before(made) {
 		return made
@@ -15,9 +15,9 @@ func EndedAt(said, made time.Time) time.Time {
 	return said
 }
 
-// Believed is when a backup ended, as far as it is known. An end that is still to come was written by a clock that was ahead: to show it
-// would be to hide, for as long, that no backup has succeeded since. What is known then is when the API server, by its own clock, made the
-// instance, which was earlier; zero if that is still to come, too. An end before that is not believed either (EndedAt).
+// Believed returns when a backup ended, as far as the time is plausible. A clock that was ahead wrote an end in the future, which would
+// hide until then that no backup has succeeded since. The result is then the earlier time at which the API server, by its own clock,
+// created the instance; zero if that is in the future, too. An end before the creation is not plausible either (EndedAt).
 func Believed(ended, made, now time.Time) time.Time {
 	limit := now.Add(ClockTolerance)
 	for _, one := range []time.Time{EndedAt(ended, made), made} {

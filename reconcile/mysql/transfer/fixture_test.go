@@ -13,7 +13,7 @@ import (
 
 const operatorImage = "registry.example/mysql-operator:1"
 
-// as reads an apply configuration as the object that the API server would make of it.
+// as reads an apply configuration as the object that the API server would create from it.
 func as[T any](t *testing.T, configuration any) T {
 	t.Helper()
 	content, err := json.Marshal(configuration)

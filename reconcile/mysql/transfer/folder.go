@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstanceOf returns the instance whose folder a URL names, as LocationOf has named it; false if it cannot be one. It goes by the end of
-// the path alone, because a server has many names, and so may a bucket: two URLs that differ there may still name one folder. A copy of the
-// folder under the same names, in another bucket, is taken for the folder itself.
+// InstanceOf returns the instance whose folder a URL names, as LocationOf named it; false if it cannot be one. It uses only the end of the
+// path, because a server and a bucket may have several names: two URLs with different names may mean the same folder. A copy of the folder
+// under the same names, in another bucket, counts as the folder itself.
 func InstanceOf(location string) (types.NamespacedName, bool) {
 	parsed, err := url.Parse(location)
 	if err != nil {

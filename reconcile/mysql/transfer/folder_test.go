@@ -31,7 +31,7 @@ func TestWhoseFolderAURLNames(t *testing.T) {
 	}
 }
 
-// TestInstanceOfReadsWhatLocationOfWrites: retention protects nothing by URL otherwise.
+// TestInstanceOfReadsWhatLocationOfWrites: otherwise retention would not protect the backups that clusters name by URL.
 func TestInstanceOfReadsWhatLocationOfWrites(t *testing.T) {
 	t.Parallel()
 	who := Identity{Namespace: "shop", Cluster: "db", Instance: "nightly-1", Schedule: "nightly"}

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// Retries is how many attempts may fail beside the first; Kubernetes waits 10 s, 20 s, 40 s … up to six minutes between them
-	// (Kubernetes docs, "Pod backoff failure policy").
+	// Retries is how many attempts may fail in addition to the first one. Kubernetes waits 10 s, 20 s, 40 s … up to six minutes between
+	// them (Kubernetes docs, "Pod backoff failure policy").
 	Retries = 6
-	// abortGrace is how long a Pod that is told to end may take to remove what it has stored, in seconds.
+	// abortGrace is how long a terminating Pod may take to remove what it has stored, in seconds.
 	abortGrace = 60
 )
 
-// Program is the program of the operator's image that runs in the Pods of transfers. ProgramPath is where the image has it.
+// Program is the program in the operator's image that the Pods of transfers run. ProgramPath is its path in the image.
 const (
 	Program     = "mysql-operator-backup"
 	ProgramPath = "/" + Program
@@ -35,7 +35,7 @@ const (
 	CommandDelete  = "backup-delete"
 )
 
-// transfer is what the three Jobs differ in.
+// transfer is what differs between the Jobs.
 type transfer struct {
 	name, namespace, cluster, hash string
 	labels                         map[string]string
@@ -43,8 +43,8 @@ type transfer struct {
 	pod                            podParts
 }
 
-// BackupJob makes a backup. A Job's Pods cannot be changed: where the Job exists already it is left as it is, whatever the order says by
-// now (an operator of another release orders another image), or deleted and made anew.
+// BackupJob returns the Job that makes a backup. A Job's Pods cannot be changed. So an existing Job is left as it is, even if the order has
+// changed (an operator of another release orders another image), or it is deleted and created again.
 func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
 		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
@@ -64,7 +64,7 @@ func BackupJob(order BackupOrder) *batchv1ac.JobApplyConfiguration {
 	})
 }
 
-// RestoreJob restores a backup to the volume of a cluster's first member.
+// RestoreJob returns the Job that restores a backup to the volume of a cluster's first member.
 func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagVolume, agent.VolumeDir)}
 	if order.BackupUID != "" {
@@ -94,7 +94,7 @@ func RestoreJob(order RestoreOrder) *batchv1ac.JobApplyConfiguration {
 	})
 }
 
-// DeleteJob deletes a backup's data.
+// DeleteJob returns the Job that deletes a backup's data.
 func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	arguments := []string{
 		option(FlagNamespace, order.Namespace), option(FlagCluster, order.Cluster), option(FlagInstance, order.Instance), option(FlagUID, order.UID),
@@ -110,8 +110,9 @@ func DeleteJob(order DeleteOrder) *batchv1ac.JobApplyConfiguration {
 	})
 }
 
-// job tries again what may go better next time, and gives up at once what a program has refused. A Pod that its node is drained of
-// or that is preempted is not counted. The next Pod is made when the last one has certainly ended: no two of them write to one place.
+// job returns a Job that retries what may succeed later, and fails at once if a program has refused. Evictions by a node drain or by
+// preemption do not count. Kubernetes creates the next Pod only when the last one has certainly ended: two Pods must never write to one
+// place.
 func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 	labels := Labels(wanted.cluster)
 	maps.Copy(labels, wanted.labels)
@@ -129,7 +130,7 @@ func job(wanted transfer) *batchv1ac.JobApplyConfiguration {
 		WithAnnotations(map[string]string{AnnotationOrder: wanted.hash}).WithSpec(spec)
 }
 
-// failurePolicy heeds the exit status of the program, and of no container that a webhook adds.
+// failurePolicy uses the exit status of the program only, not that of a container that a webhook adds.
 func failurePolicy(program string) *batchv1ac.PodFailurePolicyApplyConfiguration {
 	return batchv1ac.PodFailurePolicy().WithRules(
 		batchv1ac.PodFailurePolicyRule().WithAction(batchv1.PodFailurePolicyActionFailJob).

@@ -24,9 +24,9 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // how go test takes a flag
+var update = flag.Bool("update", false, "write the golden files again") //nolint:gochecknoglobals // how go test takes a flag
 
-// toBucket is a destination that takes everything a Pod can be given.
+// toBucket is a location for which a Pod gets all Secrets and a service account.
 func toBucket(location *v1.BackupLocation) {
 	*location = v1.BackupLocation{URL: "s3://backups/shop/db/nightly?region=eu", Secret: "s3", ServiceAccountName: "cloud", EncryptionSecret: "keys"}
 }
@@ -96,13 +96,13 @@ func TestPodsPassPodSecurityRestricted(t *testing.T) {
 				t.Errorf("%s: %s can write to its image", name, container.Name)
 			}
 			if len(container.Env) > 0 || len(container.EnvFrom) > 0 {
-				t.Errorf("%s: %s has an environment: Secrets are files, and read anew in every attempt", name, container.Name)
+				t.Errorf("%s: %s has an environment: Secrets are files, and read again in every attempt", name, container.Name)
 			}
 		}
 	}
 }
 
-// secretsOf are the Secrets that a Pod mounts, with the keys it asks for.
+// secretsOf returns the Secrets that a Pod mounts, with the keys that it needs.
 func secretsOf(t *testing.T, spec corev1.PodSpec) map[string][]string {
 	t.Helper()
 	mounted := map[string][]string{}
@@ -116,7 +116,7 @@ func secretsOf(t *testing.T, spec corev1.PodSpec) map[string][]string {
 		}
 		mounted[volume.Secret.SecretName] = keys
 		if mode := volume.Secret.DefaultMode; mode == nil || *mode&0o007 != 0 {
-			t.Errorf("volume %s can be read by everybody", volume.Name)
+			t.Errorf("volume %s can be read by every user", volume.Name)
 		}
 	}
 	return mounted
@@ -132,7 +132,7 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 		"restore":             {"db-tls": {}},
 		"restore-from-bucket": {"db-tls": {}, "s3": s3, "keys": {KeyIdentity}},
 		"version":             {},
-		// It works without the cluster, and without the key.
+		// It runs without the cluster, and without the key.
 		"delete": {},
 	}
 	for name, want := range tests {
@@ -142,7 +142,7 @@ func TestPodsMountOnlyWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// Azure's webhook gives an identity to Pods with its label only.
+// Azure's webhook gives an identity only to Pods with its label.
 func TestPodsAskForAzuresIdentity(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -167,7 +167,7 @@ func TestPodsAskForAzuresIdentity(t *testing.T) {
 	}
 }
 
-// Who can make a backup need not be able to read one.
+// A Pod that makes a backup need not be able to read one.
 func TestASecretKeyIsInABackupsPodOnlyWhereThereIsNoOther(t *testing.T) {
 	t.Parallel()
 	job := as[batchv1.Job](t, BackupJob(aBackup(func(o *BackupOrder) { toBucket(&o.Location); o.EncryptionKey = KeyIdentity })))
@@ -176,7 +176,7 @@ func TestASecretKeyIsInABackupsPodOnlyWhereThereIsNoOther(t *testing.T) {
 		t.Errorf("it mounts %v", got)
 	}
 	if told := strings.Join(spec.Containers[0].Args, " "); !strings.Contains(told, "--identity-file=") || strings.Contains(told, "--recipient-file=") {
-		t.Errorf("it is told %s", told)
+		t.Errorf("its arguments are %s", told)
 	}
 }
 
@@ -202,9 +202,9 @@ func TestPodsAreGentleAndSmall(t *testing.T) {
 	t.Parallel()
 	for name, job := range jobs(t) {
 		resources := job.Spec.Template.Spec.Containers[0].Resources
-		// A quota may want every container to ask for some.
+		// A quota may require a CPU request of every container.
 		if asked := resources.Requests[corev1.ResourceCPU]; asked.IsZero() || asked.Cmp(resource.MustParse("10m")) > 0 {
-			t.Errorf("%s asks for %s of a CPU that mysqld could use", name, asked.String())
+			t.Errorf("%s requests %s of a CPU that mysqld could use", name, asked.String())
 		}
 		if limit := resources.Limits[corev1.ResourceMemory]; limit.Cmp(resource.MustParse("192Mi")) != 0 {
 			t.Errorf("%s may use %s", name, limit.String())
@@ -225,21 +225,21 @@ func TestJobsTryAgainOnlyWhatIsOfUse(t *testing.T) {
 		}
 		rules := spec.PodFailurePolicy.Rules
 		if container := rules[0].OnExitCodes.ContainerName; container == nil || *container != spec.Template.Spec.Containers[0].Name {
-			t.Errorf("%s: whatever container ends with status %d ends the Job: %+v", name, ExitRefused, rules[0])
+			t.Errorf("%s: any container that ends with status %d ends the Job: %+v", name, ExitRefused, rules[0])
 		}
 		if len(rules) != 2 || rules[0].Action != batchv1.PodFailurePolicyActionFailJob || rules[0].OnExitCodes.Values[0] != ExitRefused ||
 			rules[1].Action != batchv1.PodFailurePolicyActionIgnore || rules[1].OnPodConditions[0].Type != corev1.DisruptionTarget {
 			t.Errorf("%s: %+v", name, rules)
 		}
 		if spec.TTLSecondsAfterFinished != nil {
-			t.Errorf("%s goes by itself, and its log with it", name)
+			t.Errorf("%s is deleted automatically, and its log with it", name)
 		}
 	}
 	if deadline := jobs(t)["backup-to-volume"].Spec.ActiveDeadlineSeconds; deadline == nil || *deadline != 3600 {
 		t.Errorf("deadline %v", deadline)
 	}
 	if deadline := jobs(t)["backup-to-bucket"].Spec.ActiveDeadlineSeconds; deadline != nil {
-		t.Errorf("deadline %d where none was asked for", *deadline)
+		t.Errorf("deadline %d without a deadline in the order", *deadline)
 	}
 }
 
@@ -295,19 +295,19 @@ func TestHashKnowsAnOtherOrder(t *testing.T) {
 		o.ServerResources = v1.Resources{}
 	}))
 	if Hash(aRestore()) != same {
-		t.Error("a new operator, or other resources of members, would end a restore that is under way")
+		t.Error("a new operator, or other resources of members, would end a restore that is in progress")
 	}
 	for name, change := range map[string]func(*RestoreOrder){
 		"credentials": func(o *RestoreOrder) { o.Location.Secret = "other" },
 		"key":         func(o *RestoreOrder) { o.Location.EncryptionSecret = "other" },
 	} {
 		if Hash(aRestore(change)) == Hash(aRestore()) {
-			t.Errorf("another %s makes no other order", name)
+			t.Errorf("another %s makes no different hash", name)
 		}
 	}
 	question, image := aQuestion(), aQuestion()
 	if image.ServerImage = "mysql:9.8"; Hash(question) == Hash(image) {
-		t.Error("another image is not asked")
+		t.Error("another image does not change the hash")
 	}
 	job := as[batchv1.Job](t, RestoreJob(aRestore()))
 	if job.Annotations[AnnotationOrder] != Hash(aRestore()) {
@@ -324,13 +324,13 @@ func TestSlimObjectsKeepWhatIsRead(t *testing.T) {
 	slimJob, slimPod := slim[batchv1.Job](t, SlimJob, job), slim[corev1.Pod](t, reconcile.KeepPod, pod)
 	before, after := Observe(CommandBackup, &job, []corev1.Pod{pod}), Observe(CommandBackup, &slimJob, []corev1.Pod{slimPod})
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("what is kept tells something else (-before +after):\n%s", diff)
+		t.Errorf("the reduced Job has another state (-before +after):\n%s", diff)
 	}
 	if len(slimJob.Spec.Template.Spec.Containers) > 0 || len(slimPod.Annotations) > 0 {
-		t.Error("most of it is kept")
+		t.Error("most of the Job is kept")
 	}
 	if slimJob.Annotations[AnnotationOrder] == "" {
-		t.Error("nobody can tell which order the Job carries out")
+		t.Error("the Job no longer has the hash of its order")
 	}
 }
 

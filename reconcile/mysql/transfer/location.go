@@ -8,17 +8,17 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// Identity says which backup; Schedule is empty for one without.
+// Identity identifies a backup; Schedule is empty for one without.
 type Identity struct{ Namespace, Cluster, Schedule, Instance string }
 
-// schemeFile is the scheme of folders in a volume, schemeAzure that of Azure's Blob Storage.
+// schemeFile is the scheme of folders in a volume. schemeAzure is that of Azure Blob Storage.
 const (
 	schemeFile  = "file"
 	schemeAzure = "azblob"
 )
 
-// Resolve returns the settings in force for an instance: its own, where it has none its schedule's, then the defaults. The schedule may be
-// nil; the cluster's own storage is the default size of the volume.
+// Resolve returns the effective settings of an instance: its own, then its schedule's, then the defaults. The schedule may be nil. The
+// cluster's own storage is the default size of the volume.
 func Resolve(instance v1.MySQLBackupInstanceSpec, schedule *v1.MySQLBackupSchedule, cluster v1.MySQLClusterSpec) v1.BackupSettings {
 	own := instance.BackupSettings
 	if schedule != nil {
@@ -65,7 +65,8 @@ func merged(own, others v1.BackupSettings) v1.BackupSettings {
 	return own
 }
 
-// DefaultClaim is the volume that the operator makes where no destination is named: the schedule's, or the cluster's.
+// DefaultClaim is the claim of the volume that the operator creates if there is no destination: one for the schedule, or else for the
+// cluster.
 func DefaultClaim(who Identity) string {
 	if who.Schedule != "" {
 		return who.Schedule
@@ -73,8 +74,7 @@ func DefaultClaim(who Identity) string {
 	return who.Cluster + "-backups"
 }
 
-// LocationOf says where the data of an instance goes: a folder of its own below the destination. The error is about a URL that makes no
-// sense.
+// LocationOf returns where the data of an instance goes: a folder of its own in the destination. It fails if the URL is invalid.
 func LocationOf(settings v1.BackupSettings, who Identity) (v1.BackupLocation, error) {
 	destination := v1.BackupDestination{}
 	if settings.Destination != nil {

@@ -10,10 +10,11 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// unnamed is the value of marks that earlier builds made: they name no schedule.
+// unnamed is the value of marks of earlier builds, which name no schedule.
 const unnamed = "true"
 
-// Expiring marks an instance for a schedule's retention, and has its end wait until its data is gone. The finalizers of others stay.
+// Expiring returns the patch that marks an instance for a schedule's retention. It adds the finalizer, so that the instance stays until its
+// data is deleted. The finalizers of others stay.
 func Expiring(object *unstructured.Unstructured, schedule types.UID) map[string]any {
 	finalizers := object.GetFinalizers()
 	if !slices.Contains(finalizers, FinalizerData) {
@@ -24,7 +25,7 @@ func Expiring(object *unstructured.Unstructured, schedule types.UID) map[string]
 	}}
 }
 
-// ExpiredBy says whether retention has marked an instance, and the UID of the schedule that did; empty if the mark does not tell.
+// ExpiredBy reports whether retention has marked an instance, and returns the UID of the schedule; empty if the mark has none.
 func ExpiredBy(annotations map[string]string) (schedule types.UID, expired bool) {
 	value, expired := annotations[AnnotationExpired]
 	if value == unnamed {
@@ -33,8 +34,8 @@ func ExpiredBy(annotations map[string]string) (schedule types.UID, expired bool)
 	return types.UID(value), expired
 }
 
-// Sparing takes the mark back, and with it the finalizer, unless the data goes with the instance by policy: its own, or else its
-// schedule's. A finalizer that stayed would take the data along when somebody deletes the instance by hand.
+// Sparing returns the patch that removes the mark. It also removes the finalizer, unless the policy of the instance, or else of its
+// schedule, deletes the data with the instance. With a finalizer that stayed, the data would be deleted when a user deletes the instance.
 func Sparing(object *unstructured.Unstructured, schedules v1.DeletionPolicy) map[string]any {
 	metadata := map[string]any{"annotations": map[string]any{AnnotationExpired: nil}}
 	own, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")

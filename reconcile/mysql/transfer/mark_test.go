@@ -11,8 +11,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestWhatIsSparedIsAsItWas: with the mark goes the finalizer that came with it. Otherwise the data would go when somebody deletes the
-// instance by hand, whose data stays.
+// TestWhatIsSparedIsAsItWas: the patch removes the mark, and the finalizer that came with it. Otherwise a user who deletes the instance
+// would delete its data, although its policy is Retain.
 func TestWhatIsSparedIsAsItWas(t *testing.T) {
 	t.Parallel()
 	const foreign = "somebody.example.com/else"
@@ -20,11 +20,11 @@ func TestWhatIsSparedIsAsItWas(t *testing.T) {
 		own, schedules v1.DeletionPolicy
 		want           string
 	}{
-		"the data stays by default":                           {want: foreign},
-		"its own policy keeps the data":                       {own: v1.RetainData, schedules: v1.DeleteData, want: foreign},
-		"the schedule's keeps it":                             {schedules: v1.RetainData, want: foreign},
-		"its own lets the data go, with the mark or not":      {own: v1.DeleteData, want: foreign + " " + FinalizerData},
-		"the schedule's does, and it says nothing for itself": {schedules: v1.DeleteData, want: foreign + " " + FinalizerData},
+		"the data stays by default":                                 {want: foreign},
+		"its own policy keeps the data":                             {own: v1.RetainData, schedules: v1.DeleteData, want: foreign},
+		"the schedule's keeps it":                                   {schedules: v1.RetainData, want: foreign},
+		"its own policy deletes the data, with the mark or without": {own: v1.DeleteData, want: foreign + " " + FinalizerData},
+		"the schedule's policy does, and the instance has none":     {schedules: v1.DeleteData, want: foreign + " " + FinalizerData},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +45,7 @@ func TestWhatIsSparedIsAsItWas(t *testing.T) {
 	}
 }
 
-// finalizersAfter is what an object has when a merge patch has changed it.
+// finalizersAfter returns an object's finalizers after a merge patch.
 func finalizersAfter(object *unstructured.Unstructured, changes map[string]any) []string {
 	metadata, _ := changes["metadata"].(map[string]any)
 	if given, ok := metadata["finalizers"].([]string); ok {
@@ -54,7 +54,7 @@ func finalizersAfter(object *unstructured.Unstructured, changes map[string]any) 
 	return object.GetFinalizers()
 }
 
-// TestAMarkTellsWhoMadeIt: what expires says for which schedule, and earlier builds' marks are marks as well.
+// TestAMarkTellsWhoMadeIt: a mark has the UID of its schedule, and a mark of an earlier build counts, too.
 func TestAMarkTellsWhoMadeIt(t *testing.T) {
 	t.Parallel()
 	object := &unstructured.Unstructured{Object: map[string]any{}}
@@ -69,9 +69,9 @@ func TestAMarkTellsWhoMadeIt(t *testing.T) {
 		by          types.UID
 		expired     bool
 	}{
-		"nobody has marked it":     {annotations: map[string]string{"note": "mine"}},
-		"a schedule has":           {annotations: map[string]string{AnnotationExpired: value}, by: "uid-nightly", expired: true},
-		"that of an earlier build": {annotations: map[string]string{AnnotationExpired: "true"}, expired: true},
+		"it has no mark":             {annotations: map[string]string{"note": "mine"}},
+		"a schedule's mark":          {annotations: map[string]string{AnnotationExpired: value}, by: "uid-nightly", expired: true},
+		"a mark of an earlier build": {annotations: map[string]string{AnnotationExpired: "true"}, expired: true},
 	} {
 		if by, expired := ExpiredBy(test.annotations); by != test.by || expired != test.expired {
 			t.Errorf("%s: marked %t by %q, want %t by %q", name, expired, by, test.expired, test.by)

@@ -10,10 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Phase is how far a Job is.
+// Phase is the state of a Job.
 type Phase string
 
-// The phases of a Job. Pending comes back when an attempt has failed and the next one has not begun.
+// The phases of a Job. A Job is Pending again when an attempt has failed and the next one has not begun.
 const (
 	Pending   Phase = "Pending"
 	Running   Phase = "Running"
@@ -21,36 +21,36 @@ const (
 	Failed    Phase = "Failed"
 )
 
-// State is what a Job and its Pods tell.
+// State is what a Job and its Pods report.
 type State struct {
 	Phase Phase
-	// Reason is one of the constants or empty, Message for people. While Pending they say what the Pod waits for or, with Attempts, why
-	// the last attempt failed; when Failed, why.
+	// Reason is one of the constants or empty; Message is for users. While Pending they give what the Pod waits for or, with Attempts, why
+	// the last attempt failed. When Failed, they give why.
 	Reason, Message string
-	// Outcome is what the program said last; nil where it did not or could not. A Job may have Succeeded without a readable one.
+	// Outcome is the program's final report; nil if there is none. A Job may have Succeeded without a readable one.
 	Outcome *Outcome
-	// Attempts is how many Pods were at work.
+	// Attempts is how many Pods have run.
 	Attempts int32
-	// Pod is the latest Pod, PodIP its address while it runs.
+	// Pod is the latest Pod. PodIP is its address while it runs.
 	Pod, PodIP string
-	// Waiting is why the latest Pod does not start, in Kubernetes' words; empty when it has.
+	// Waiting is why the latest Pod does not start, in Kubernetes' words; empty when it has started.
 	Waiting string
-	// Lingers says that the program has ended and its Job does not end with it: another container of the Pod, which an admission webhook
-	// added, runs on or has failed. The Job has to be deleted.
+	// Lingers means that the program has ended and its Job does not end with it: another container of the Pod, which an admission webhook
+	// added, is still running or has failed. The Job must be deleted.
 	Lingers bool
-	// Refused says, where it lingers, that another attempt is of no use.
+	// Refused means, if it lingers, that a retry cannot succeed.
 	Refused bool
 }
 
-// Observe reads how a transfer goes. The program is the name of the container that counts (CommandBackup, CommandRestore, CommandDelete);
-// others are not ours. The Pods are those of the Job, in any order. A Pod whose program has succeeded counts at once, before the Job says
-// so, and also if the Job then fails for its deadline: what is complete is complete. Whether a Job that fails has Pods that still stop is
-// not awaited here: Kubernetes says Failed when they have ended.
+// Observe reads the state of a transfer. program is the name of the container that counts (CommandBackup, CommandRestore, CommandDelete);
+// other containers are not the operator's. pods are the Pods of the Job, in any order. A Pod whose program has succeeded counts at once,
+// before the Job reports it, even if the Job then fails because of its deadline: completed work is complete. Observe does not check whether
+// a failed Job has Pods that still run: Kubernetes reports Failed only after they have ended.
 func Observe(program string, job *batchv1.Job, pods []corev1.Pod) State {
 	attempts := sorted(pods)
 	state := State{Phase: Pending, Attempts: countAttempts(program, job, attempts)}
 	if len(attempts) == 0 {
-		state.Message = "the Pod has not been made yet"
+		state.Message = "Kubernetes has not created the Pod yet"
 	} else {
 		observePod(program, attempts[len(attempts)-1], &state)
 	}
@@ -63,7 +63,7 @@ func Observe(program string, job *batchv1.Job, pods []corev1.Pod) State {
 		}
 	}
 	if condition := jobCondition(job, batchv1.JobComplete); condition != nil {
-		return State{Phase: Succeeded, Attempts: max(1, state.Attempts), Message: "its Pod is gone, and with it what it had to say"}
+		return State{Phase: Succeeded, Attempts: max(1, state.Attempts), Message: "its Pod is gone, and its report with it"}
 	}
 	if condition := jobCondition(job, batchv1.JobFailed); condition != nil {
 		return failed(*condition, state)
@@ -71,15 +71,15 @@ func Observe(program string, job *batchv1.Job, pods []corev1.Pod) State {
 	return state
 }
 
-// sorted puts the Pods in the order they were made.
+// sorted returns the Pods by creation time.
 func sorted(pods []corev1.Pod) []corev1.Pod {
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b corev1.Pod) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-// countAttempts takes the larger of what the Job counted, which outlives Pods that are gone with their node, and the Pods there are, which
-// include those that the Job does not count because their node was drained.
+// countAttempts returns the larger of two counts. The Job's count includes Pods that are gone with their node. The existing Pods include
+// those that the Job does not count because their node was drained.
 func countAttempts(program string, job *batchv1.Job, pods []corev1.Pod) int32 {
 	var started int32
 	for _, pod := range pods {
@@ -94,7 +94,7 @@ func countAttempts(program string, job *batchv1.Job, pods []corev1.Pod) int32 {
 	return max(counted, started)
 }
 
-// observePod tells of one Pod that has not succeeded.
+// observePod reads a Pod that has not succeeded.
 func observePod(program string, pod corev1.Pod, state *State) {
 	state.Pod, state.Phase = pod.Name, Pending
 	switch {
@@ -103,7 +103,7 @@ func observePod(program string, pod corev1.Pod, state *State) {
 	case isRunning(program, pod):
 		state.Phase, state.PodIP, state.Reason, state.Message = Running, pod.Status.PodIP, "", ""
 		if pod.DeletionTimestamp != nil {
-			state.Message = fmt.Sprintf("Pod %s is told to end; no other takes its place before it has: if its node is gone, delete the node", pod.Name)
+			state.Message = fmt.Sprintf("Pod %s is being deleted, and must end before another one replaces it; if its node is gone, delete the node", pod.Name)
 		}
 	case pod.Status.Phase != corev1.PodSucceeded:
 		observeWaiting(pod, state)
@@ -114,7 +114,7 @@ func observeSuccess(program string, pod corev1.Pod, state *State) {
 	state.Phase, state.PodIP, state.Reason, state.Message, state.Waiting, state.Refused = Succeeded, "", "", "", "", false
 	end := endOf(program, pod)
 	if end == nil {
-		state.Message = "the Pod succeeded, but its containers' states are not known"
+		state.Message = "the Pod succeeded, but the states of its containers are unknown"
 		return
 	}
 	outcome, ok := ReadOutcome(end.Message)
@@ -139,14 +139,14 @@ func observeFailure(program string, pod corev1.Pod, state *State) {
 	}
 }
 
-// failureOf says why a Pod failed whose program did not.
+// failureOf returns why a Pod failed, if the program has no report.
 func failureOf(program string, pod corev1.Pod) string {
 	if pod.Status.Reason != "" {
 		return strings.TrimSuffix(fmt.Sprintf("Pod %s: %s: %s", pod.Name, pod.Status.Reason, pod.Status.Message), ": ")
 	}
 	status := failedContainer(program, pod)
 	if status == nil {
-		return fmt.Sprintf("Pod %s failed and does not say why; its node may be gone", pod.Name)
+		return fmt.Sprintf("Pod %s failed without a reason; its node may be gone", pod.Name)
 	}
 	ended := status.State.Terminated
 	switch {
@@ -159,7 +159,7 @@ func failureOf(program string, pod corev1.Pod) string {
 	}
 }
 
-// waits are kubelet's words for what keeps a container from starting that people can do something about, each with ours.
+// waits maps kubelet's reasons for a container that does not start, as far as users can fix them, to the operator's reasons.
 func waits() map[string]string {
 	return map[string]string{
 		"ErrImagePull": ReasonImagePullFailed, "ImagePullBackOff": ReasonImagePullFailed, "InvalidImageName": ReasonImagePullFailed,
@@ -187,10 +187,10 @@ func observeWaiting(pod corev1.Pod, state *State) {
 			return
 		}
 	}
-	state.Message = fmt.Sprintf("Pod %s is being started; if that lasts, kubectl describe pod %s tells what it waits for", pod.Name, pod.Name)
+	state.Message = fmt.Sprintf("Pod %s is starting; if that takes long, kubectl describe pod %s shows what it waits for", pod.Name, pod.Name)
 }
 
-// unscheduled tells claims apart from nodes by the scheduler's text: it has no other word for them.
+// unscheduled distinguishes claims from nodes by the scheduler's message: the scheduler has no reason for them.
 func unscheduled(message string) string {
 	switch {
 	case strings.Contains(message, "persistentvolumeclaim") && strings.Contains(message, "not found"):
@@ -202,7 +202,7 @@ func unscheduled(message string) string {
 	}
 }
 
-// failed is a Job that Kubernetes has given up; the state is that of its latest Pod.
+// failed returns the state of a Job that Kubernetes has given up; state is that of its latest Pod.
 func failed(condition batchv1.JobCondition, state State) State {
 	state.Phase, state.PodIP, state.Lingers, state.Refused = Failed, "", false, false
 	last := state.Message
@@ -228,7 +228,7 @@ func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobC
 	return nil
 }
 
-// lastLine is what a program without an outcome said last.
+// lastLine returns the last line of a program without an outcome.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]

@@ -50,7 +50,7 @@ func running(p *corev1.Pod) {
 	p.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 }
 
-// ended is a program that ended, with its termination message.
+// ended sets that the program ended, with its termination message.
 func ended(phase corev1.PodPhase, terminated corev1.ContainerStateTerminated) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = phase
@@ -95,18 +95,18 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 		want State
 		says string
 	}{
-		"the Job controller has not made a Pod yet": {
-			job: jobWith(), want: State{Phase: Pending}, says: "has not been made",
+		"the Job controller has not created a Pod yet": {
+			job: jobWith(), want: State{Phase: Pending}, says: "has not created the Pod",
 		},
-		"no node takes the Pod": {
+		"no node fits the Pod": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", unschedulable("0/3 nodes are available: 3 Insufficient memory."))},
 			want: State{Phase: Pending, Reason: ReasonUnschedulable, Pod: "p", Waiting: "0/3 nodes are available: 3 Insufficient memory."}, says: "Insufficient memory",
 		},
-		"its volume has not been made": {
+		"its volume has not been provisioned": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", unschedulable("pod has unbound immediate PersistentVolumeClaims"))},
 			want: State{Phase: Pending, Reason: ReasonVolumePending, Pod: "p", Waiting: "pod has unbound immediate PersistentVolumeClaims"},
 		},
-		"somebody deleted its claim": {
+		"a user deleted its claim": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", unschedulable(`persistentvolumeclaim "nightly" not found`))},
 			want: State{Phase: Pending, Reason: ReasonClaimNotFound, Pod: "p", Waiting: `persistentvolumeclaim "nightly" not found`},
 		},
@@ -121,17 +121,17 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			})},
 			want: State{Phase: Pending, Reason: ReasonImagePullFailed, Pod: "p", Waiting: "ErrImagePull: mysql:10: not found"},
 		},
-		"a container that cannot be made says so": {
+		"a container that cannot be created": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", waiting("CreateContainerConfigError", `secret "db-tls" not found`))},
 			want: State{Phase: Pending, Pod: "p", Waiting: `CreateContainerConfigError: secret "db-tls" not found`},
 		},
-		"a Pod on its way": {
+		"a Pod that is starting": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p")}, want: State{Phase: Pending, Pod: "p"}, says: "kubectl describe pod p",
 		},
 		"it runs": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", running)}, want: State{Phase: Running, Attempts: 1, Pod: "p", PodIP: "10.0.0.7"},
 		},
-		"an attempt failed and will be repeated": {
+		"an attempt failed and will be retried": {
 			job: jobWith(failedOften(1)), pods: []corev1.Pod{podOf("p", failedWith(ReasonDonorBusy, ExitRetry))},
 			want: State{Phase: Pending, Reason: ReasonDonorBusy, Outcome: &Outcome{Reason: ReasonDonorBusy, Message: "it went wrong"}, Attempts: 1, Pod: "p"}, says: "it went wrong",
 		},
@@ -139,11 +139,11 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			job: jobWith(failedOften(1)), pods: []corev1.Pod{podOf("a", running, createdAfter(time.Minute)), podOf("b", failedWith(ReasonDonorBusy, ExitRetry), createdAfter(0))},
 			want: State{Phase: Running, Attempts: 2, Pod: "a", PodIP: "10.0.0.7"},
 		},
-		"it is told to end, and its node does not answer": {
+		"it is being deleted, and its node does not answer": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
 			want: State{Phase: Running, Attempts: 1, Pod: "p", PodIP: "10.0.0.7"}, says: "if its node is gone",
 		},
-		"refused: it is of no use to try again": {
+		"refused: a retry cannot succeed": {
 			job:  jobWith(failedOften(1), jobSays(batchv1.JobFailed, batchv1.JobReasonPodFailurePolicy, "exit code 3 matches FailJob rule")),
 			pods: []corev1.Pod{podOf("p", failedWith(ReasonDestinationOccupied, ExitRefused))},
 			want: State{Phase: Failed, Reason: ReasonDestinationOccupied, Outcome: &Outcome{Reason: ReasonDestinationOccupied, Message: "it went wrong"}, Attempts: 1, Pod: "p"}, says: "it went wrong",
@@ -174,7 +174,7 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			pods: []corev1.Pod{podOf("p", succeeded(`{"reason":"Completed","checksum":"sha256:12"}`))},
 			want: State{Phase: Succeeded, Reason: ReasonCompleted, Attempts: 1, Pod: "p", Outcome: &Outcome{Reason: ReasonCompleted, Checksum: "sha256:12"}},
 		},
-		"done, but what it said cannot be read": {
+		"done, but its report cannot be read": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", succeeded("\x00garbage"))},
 			want: State{Phase: Succeeded, Attempts: 1, Pod: "p"}, says: "cannot be read",
 		},
@@ -182,10 +182,10 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			job:  jobWith(func(j *batchv1.Job) { j.Status.Succeeded = 1 }, jobSays(batchv1.JobComplete, "", "")),
 			want: State{Phase: Succeeded, Attempts: 1}, says: "gone",
 		},
-		"the Pod went with its node": {
-			job: jobWith(failedOften(1)), want: State{Phase: Pending, Attempts: 1}, says: "has not been made",
+		"the Pod is gone with its node": {
+			job: jobWith(failedOften(1)), want: State{Phase: Pending, Attempts: 1}, says: "has not created the Pod",
 		},
-		"the node was drained: the Pod is not counted as failed, but was at work": {
+		"the node was drained: the Pod is not counted as failed, but it ran": {
 			job: jobWith(), pods: []corev1.Pod{podOf("p", failedWith(ReasonInterrupted, ExitRetry))},
 			want: State{Phase: Pending, Reason: ReasonInterrupted, Outcome: &Outcome{Reason: ReasonInterrupted, Message: "it went wrong"}, Attempts: 1, Pod: "p"},
 		},
@@ -217,7 +217,7 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 			t.Parallel()
 			got := Observe(CommandBackup, test.job, test.pods)
 			if !strings.Contains(got.Message, test.says) {
-				t.Errorf("it says %q, want a word of %q", got.Message, test.says)
+				t.Errorf("the message is %q, want it to contain %q", got.Message, test.says)
 			}
 			got.Message = ""
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -227,7 +227,7 @@ func TestObserveTellsTheStoryOfAJob(t *testing.T) {
 	}
 }
 
-// withOthers adds containers that an admission webhook has added to the Pod. kubelet sorts statuses by name.
+// withOthers adds containers to the Pod, as an admission webhook does. kubelet sorts statuses by name.
 func withOthers(state corev1.ContainerState, names ...string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		for _, name := range names {
@@ -237,7 +237,8 @@ func withOthers(state corev1.ContainerState, names ...string) func(*corev1.Pod) 
 	}
 }
 
-// TestOtherContainersOfAPodDecideNothing has containers that sort before and after ours, and that run on, have ended or have failed.
+// TestOtherContainersOfAPodDecideNothing has other containers, with names that sort before and after the program's, which still run, have
+// ended or have failed.
 func TestOtherContainersOfAPodDecideNothing(t *testing.T) {
 	t.Parallel()
 	on := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -255,7 +256,7 @@ func TestOtherContainersOfAPodDecideNothing(t *testing.T) {
 		"ours runs, the others have ended":           {[]func(*corev1.Pod){running}, []func(*corev1.Pod){withOthers(over, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
 		"ours runs, the others have failed":          {[]func(*corev1.Pod){running}, []func(*corev1.Pod){withOthers(broken, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
 		"ours runs, the others wait for their image": {[]func(*corev1.Pod){running, in(corev1.PodPending)}, []func(*corev1.Pod){withOthers(waits, "azwi", "istio")}, State{Phase: Running, PodIP: "10.0.0.7"}},
-		"ours is done, the others run on": {
+		"ours is done, the others still run": {
 			[]func(*corev1.Pod){succeeded(wholeOutcome), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
 			State{Phase: Succeeded, Reason: ReasonCompleted, Outcome: &whole, Lingers: true},
 		},
@@ -267,11 +268,11 @@ func TestOtherContainersOfAPodDecideNothing(t *testing.T) {
 			[]func(*corev1.Pod){succeeded(wholeOutcome), in(corev1.PodFailed)}, []func(*corev1.Pod){withOthers(broken, "azwi", "istio")},
 			State{Phase: Succeeded, Reason: ReasonCompleted, Outcome: &whole, Lingers: true},
 		},
-		"ours has failed, the others run on": {
+		"ours has failed, the others still run": {
 			[]func(*corev1.Pod){failedWith(ReasonDonorBusy, ExitRetry), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
 			State{Phase: Failed, Reason: ReasonDonorBusy, Outcome: &busy, Lingers: true},
 		},
-		"ours has refused, the others run on": {
+		"ours has refused, the others still run": {
 			[]func(*corev1.Pod){failedWith(ReasonDonorBusy, ExitRefused), in(corev1.PodRunning)}, []func(*corev1.Pod){withOthers(on, "azwi", "istio")},
 			State{Phase: Failed, Reason: ReasonDonorBusy, Outcome: &busy, Lingers: true, Refused: true},
 		},

@@ -10,45 +10,45 @@ import (
 const (
 	// ExitDone is success.
 	ExitDone = 0
-	// ExitRetry asks the Job for another attempt.
+	// ExitRetry makes the Job retry.
 	ExitRetry = 1
-	// ExitRefused says that trying again is of no use: the Job fails at once.
+	// ExitRefused means that a retry cannot succeed: the Job fails at once.
 	ExitRefused = 3
 )
 
-// Outcome is how a program ended: the termination message of its Pod, one JSON document.
+// Outcome is a program's final report: the termination message of its Pod, one JSON document.
 type Outcome struct {
-	// Reason is one of the constants, ReasonCompleted for success; Message is for people.
+	// Reason is one of the constants, ReasonCompleted for success; Message is for users.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-	// Source is the member that was copied, ServerVersion its version.
+	// Source is the member that was copied, ServerVersion its MySQL version.
 	Source        string `json:"source,omitempty"`
 	ServerVersion string `json:"serverVersion,omitempty"`
-	// GTIDExecuted is the set that is certainly in the backup. Empty with GTIDsLeftOut if it is too long for a termination message; the
-	// manifest has it.
+	// GTIDExecuted is the set of transactions that are certainly in the backup. It is empty with GTIDsLeftOut if it is too long for a
+	// termination message; the manifest has it.
 	GTIDExecuted string `json:"gtidExecuted,omitempty"`
 	GTIDsLeftOut bool   `json:"gtidsLeftOut,omitempty"`
-	// Checksum is that of the manifest: sha256:….
+	// Checksum is the checksum of the manifest: sha256:….
 	Checksum string `json:"checksum,omitempty"`
-	// DataSize is how many bytes the files of the copy have together, Size how many the archive takes.
+	// DataSize is the total size of the copy's files in bytes, Size that of the archive.
 	DataSize int64 `json:"dataSize,omitempty"`
 	Size     int64 `json:"size,omitempty"`
-	// Spent is where the time of a backup went; nil where it was made by an earlier attempt.
+	// Spent is how the time of a backup was spent; nil if an earlier attempt made it.
 	Spent *Spent `json:"spent,omitempty"`
-	// UID is that of the instance whose backup it is, Instance its name, as the manifest has them.
+	// UID is the UID of the backup's instance, Instance its name, as in the manifest.
 	UID      string `json:"uid,omitempty"`
 	Instance string `json:"instance,omitempty"`
-	// Adopted says that nothing was restored: the volume had begun as this very backup before. Used says that a cluster has used it since, so
-	// that it holds something else now.
+	// Adopted means that nothing was restored: the volume began as this backup before. Used means that a cluster has used it since, so that
+	// it now holds other data.
 	Adopted bool `json:"adopted,omitempty"`
 	Used    bool `json:"used,omitempty"`
 }
 
-// Spent says what an attempt at a backup took its time for, in milliseconds. Together they are the time from its beginning to its end.
+// Spent is how an attempt at a backup spent its time, in milliseconds. The sum is the time from its beginning to its end.
 type Spent struct {
-	// Wait is until a member was found whose copy could begin. Copy is what the member took to deliver, Rest how long it was left alone for
-	// the sake of its clients, and Upload how long it had to wait until what it had delivered was compressed, encrypted and stored. Finish is
-	// what came after the copy: the last pieces are stored, and the manifest is written and read back.
+	// Wait is the time until the copy of a member began. Copy is the time in which the member delivered data. Rest is the time of pauses
+	// for the member's clients. Upload is the time in which the member waited until its data was compressed, encrypted and stored. Finish
+	// is the time after the copy, in which the last pieces are stored, and the manifest is written and read back.
 	Wait   int64 `json:"wait"`
 	Copy   int64 `json:"copy"`
 	Rest   int64 `json:"rest"`
@@ -56,11 +56,11 @@ type Spent struct {
 	Finish int64 `json:"finish"`
 }
 
-// maxMessage is how much of a termination message kubelet keeps, in bytes; of a longer one it keeps the end (Kubernetes docs, "Determine
-// the Reason for Pod Failure").
+// maxMessage is how many bytes of a termination message kubelet keeps; of a longer one it keeps the end (Kubernetes docs, "Determine the
+// Reason for Pod Failure").
 const maxMessage = 4096
 
-// Encode writes the outcome so that it fits into a termination message: the text is cut first, then the GTID set is left out.
+// Encode returns the outcome in a size that fits into a termination message. It first cuts the message, then omits the GTID set.
 func (o Outcome) Encode() ([]byte, error) {
 	for {
 		content, err := json.Marshal(o)
@@ -76,15 +76,15 @@ func (o Outcome) Encode() ([]byte, error) {
 		case o.GTIDExecuted != "":
 			o.GTIDExecuted, o.GTIDsLeftOut = "", true
 		default:
-			return nil, fmt.Errorf("write outcome: %d bytes are more than a termination message takes", len(content))
+			return nil, fmt.Errorf("write outcome: %d bytes are too many for a termination message", len(content))
 		}
 	}
 }
 
-// shortMessage is how much of a message is kept at the cost of a GTID set, in bytes.
+// shortMessage is how many bytes of a message are kept even if the GTID set must be omitted for them.
 const shortMessage = 512
 
-// cut shortens a text to at most limit bytes at the boundary of a character.
+// cut shortens a text to at most limit bytes, at a character boundary.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -95,7 +95,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// ReadOutcome reads a termination message; ok is false where it is not an outcome, such as the last lines of a log.
+// ReadOutcome reads a termination message; ok is false if it is no outcome, for example the last lines of a log.
 func ReadOutcome(message string) (outcome Outcome, ok bool) {
 	if err := json.Unmarshal([]byte(message), &outcome); err != nil || outcome.Reason == "" {
 		return Outcome{}, false
@@ -103,11 +103,11 @@ func ReadOutcome(message string) (outcome Outcome, ok bool) {
 	return outcome, true
 }
 
-// Progress is how far a running program has come.
+// Progress is the progress of a running program.
 type Progress struct {
-	// Stage is what it does, in a word or two.
+	// Stage is what the program does, in a word or two.
 	Stage string `json:"stage"`
-	// Bytes of the data directory are through, of TotalBytes about; 0 is not known yet.
+	// Bytes is how much of the data directory has been copied, TotalBytes its approximate size; 0 if unknown.
 	Bytes      int64 `json:"bytes"`
 	TotalBytes int64 `json:"totalBytes"`
 	// BytesPerSecond is the rate of the last seconds.

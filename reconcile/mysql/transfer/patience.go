@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Sightings remembers since when this process has seen something of an object. Patience is measured by it, with one clock: the times in
-// objects are those of other clocks, which may be hours away. An operator that takes over counts anew.
+// Sightings records since when this process has observed something of an object. It measures waiting times with one clock: times in objects
+// come from other clocks, which may differ by hours. A new operator process starts to count at zero.
 type Sightings struct {
 	mu   sync.Mutex
 	seen map[types.NamespacedName]map[string]time.Time
 }
 
-// NewSightings remembers nothing yet.
+// NewSightings returns empty Sightings.
 func NewSightings() *Sightings {
 	return &Sightings{seen: map[types.NamespacedName]map[string]time.Time{}}
 }
 
-// Waited returns for how long this process has seen what is named, and remembers it if it is new.
+// Waited returns for how long this process has observed what, and records it if it is new.
 func (s *Sightings) Waited(key types.NamespacedName, what string, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,14 +34,14 @@ func (s *Sightings) Waited(key types.NamespacedName, what string, now time.Time)
 	return now.Sub(since)
 }
 
-// End notes that what is named is over: should it come again, it counts anew.
+// End removes what: if it appears again, it counts from zero.
 func (s *Sightings) End(key types.NamespacedName, what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen[key], what)
 }
 
-// Forget drops everything about an object.
+// Forget removes everything about an object.
 func (s *Sightings) Forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

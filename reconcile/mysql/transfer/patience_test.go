@@ -18,18 +18,18 @@ func TestPatienceIsMeasuredByOneClock(t *testing.T) {
 		want time.Duration
 	}{{one, "a", 0, 0}, {one, "b", time.Hour, 0}, {other, "a", time.Hour, 0}, {one, "a", time.Hour, time.Hour}} {
 		if got := kept.Waited(look.key, look.what, start.Add(look.at)); got != look.want {
-			t.Errorf("%s of %s is there for %s, want %s", look.what, look.key.Name, got, look.want)
+			t.Errorf("%s of %s has lasted %s, want %s", look.what, look.key.Name, got, look.want)
 		}
 	}
 	kept.End(one, "a")
 	if got := kept.Waited(one, "a", start.Add(90*time.Minute)); got != 0 {
-		t.Errorf("after it was over it is there for %s", got)
+		t.Errorf("after its end it has lasted %s", got)
 	}
 	kept.Forget(one)
 	if got := kept.Waited(one, "a", start.Add(2*time.Hour)); got != 0 {
-		t.Errorf("after it was forgotten it is there for %s", got)
+		t.Errorf("after Forget it has lasted %s", got)
 	}
 	if got := kept.Waited(other, "a", start.Add(2*time.Hour)); got != time.Hour {
-		t.Errorf("what belongs to another object is there for %s", got)
+		t.Errorf("that of another object has lasted %s", got)
 	}
 }

@@ -35,13 +35,13 @@ const (
 	FlagReport      = "report"
 )
 
-// Where things are in a transfer's Pod, beside agent.PodLayout.
+// Paths in a transfer's Pod, in addition to agent.PodLayout.
 const (
-	// storeDir is the volume of a file URL.
+	// storeDir is the mount path of the volume of a file URL.
 	storeDir = "/backups"
-	// probeDir is where a MySQL image finds the program that asks it for its version.
+	// probeDir is where a MySQL image finds the program that reports its version.
 	probeDir = "/probe"
-	// credentialsDir holds the keys of the Secret for a destination, encryptionDir those of the encryption Secret, as files.
+	// credentialsDir has the keys of the Secret for a destination as files, encryptionDir those of the encryption Secret.
 	credentialsDir = "/etc/mysql-operator/credentials" //nolint:gosec // a folder's name
 	encryptionDir  = "/etc/mysql-operator/encryption"
 )
@@ -53,27 +53,27 @@ const (
 )
 
 const (
-	// transferUser is the user that members run as: what is restored is theirs.
+	// transferUser is the user that members run as, so that they own what is restored.
 	transferUser = 10001
-	// secretMode lets the Pod's group, and nobody else, read.
+	// secretMode lets only the Pod's group read.
 	secretMode = 0o440
-	// memoryRequest and memoryLimit: the programs stay below 128 MiB; the rest is for what the kernel counts of files being written.
+	// memoryRequest and memoryLimit: the programs use less than 128 MiB. The kernel counts files being written, which needs the rest.
 	memoryRequest = "64Mi"
 	memoryLimit   = "192Mi"
 	cpuRequest    = "10m"
-	// workloadIdentity is the label without which Azure gives a Pod nothing of its service account's identity (Microsoft Entra Workload ID,
+	// workloadIdentity is the label that a Pod needs to get the Azure identity of its service account (Microsoft Entra Workload ID,
 	// "Service account labels and annotations").
 	workloadIdentity = "azure.workload.identity/use"
-	// probeSize bounds what is needed to ask for a version: this program.
+	// probeSize is the size of the volume for the program that reports the version.
 	probeSize = "256Mi"
 )
 
-// podParts are put together to the Pod of a transfer.
+// podParts are the parts of a transfer's Pod.
 type podParts struct {
 	command, image, account string
 	labels                  map[string]string
 	arguments               []string
-	// entry is what the container runs instead of Program with the arguments. The image is then a stranger's.
+	// entry is the container's command instead of Program with the arguments. The image is then not trusted.
 	entry     []string
 	listening bool
 	first     []*corev1ac.ContainerApplyConfiguration
@@ -81,19 +81,19 @@ type podParts struct {
 	mounts    []*corev1ac.VolumeMountApplyConfiguration
 }
 
-// serve lets the operator ask how far it is, with the certificate that members have.
+// serve lets the operator ask for the progress, with the certificate of the members.
 func (p *podParts) serve(cluster string) {
 	p.listening = true
 	p.secret("tls", agent.TLSDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-tls"))
 }
 
-// cloneAccount is the one account that taking a copy needs.
+// cloneAccount mounts the only account that a copy needs.
 func (p *podParts) cloneAccount(cluster string) {
 	p.secret("accounts", agent.AccountsDir, corev1ac.SecretVolumeSource().WithSecretName(cluster+"-accounts").WithItems(item(mysqld.CloneUser)))
 }
 
-// place is where the backup is. A Secret that is missing does not keep the Pod from starting: the program says what it lacks, which
-// people see, while a Pod that cannot start says so in events only.
+// place adds the location of the backup. A missing Secret does not prevent the Pod from starting: the program then reports what is missing,
+// and users see it. A Pod that cannot start reports it only in events.
 func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	p.account = location.ServiceAccountName
 	if p.account != "" && strings.HasPrefix(location.URL, schemeAzure+"://") {
@@ -114,7 +114,7 @@ func (p *podParts) place(location v1.BackupLocation, readOnly bool) {
 	}
 }
 
-// key is that of an encrypted backup: what the Secret holds besides is not in the Pod.
+// key adds the key of an encrypted backup. The Pod gets no other key of the Secret.
 func (p *podParts) key(secret, key string) {
 	if secret == "" {
 		return
@@ -124,7 +124,7 @@ func (p *podParts) key(secret, key string) {
 	p.secret("encryption", encryptionDir, corev1ac.SecretVolumeSource().WithSecretName(secret).WithOptional(true).WithItems(item(key)))
 }
 
-// room makes the Pod ask for what a member asks for, by a container that runs before the others and does nothing.
+// room makes the Pod request a member's resources, with an init container that does nothing.
 func (p *podParts) room(resources v1.Resources) {
 	wanted := corev1ac.ResourceRequirements()
 	if len(resources.Requests) > 0 {
@@ -136,7 +136,7 @@ func (p *podParts) room(resources v1.Resources) {
 	p.first = append(p.first, restricted("room", p.image).WithCommand(ProgramPath, "help").WithResources(wanted))
 }
 
-// storeKeys are the keys that the Secret of a destination may have: no other is in the Pod. A store that is a volume takes none.
+// storeKeys returns the keys that the Secret of a destination may have. The Pod gets no others. A store on a volume needs none.
 func storeKeys(location string) []string {
 	scheme, _, _ := strings.Cut(location, "://")
 	keys := map[string][]string{
@@ -159,7 +159,7 @@ func (p *podParts) claim(name, folder, claim string, readOnly bool) {
 	mount, source := corev1ac.VolumeMount().WithName(name).WithMountPath(folder), corev1ac.PersistentVolumeClaimVolumeSource().WithClaimName(claim)
 	if readOnly {
 		mount.WithReadOnly(true)
-		source.WithReadOnly(true) // else kubelet gives all files on the volume to the Pod's group
+		source.WithReadOnly(true) // otherwise kubelet gives all files on the volume to the Pod's group
 	}
 	p.volumes = append(p.volumes, corev1ac.Volume().WithName(name).
 		WithPersistentVolumeClaim(source))
@@ -200,9 +200,9 @@ func (p podParts) spec() *corev1ac.PodSpecApplyConfiguration {
 func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	container := restricted(p.command, p.image).WithResources(small()).WithVolumeMounts(p.mounts...)
 	if len(p.entry) > 0 {
-		// What a stranger's image writes to its log is no message.
+		// The log of an untrusted image is no message.
 		container.WithCommand(p.entry...).WithTerminationMessagePolicy(corev1.TerminationMessageReadFile)
-		// As for a member, whose tag may say that it moves.
+		// As for a member: the image's tag may move.
 		container.ImagePullPolicy = nil
 	} else {
 		container.WithCommand(ProgramPath, p.command).WithArgs(p.arguments...)
@@ -213,8 +213,8 @@ func (p podParts) container() *corev1ac.ContainerApplyConfiguration {
 	return container
 }
 
-// small requests very little CPU, so that mysqld goes first where CPU is short. It requests some, since a quota may demand that of every
-// container.
+// small requests very little CPU, so that mysqld has priority when CPU is short. It requests some, because a quota may require that of
+// every container.
 func small() *corev1ac.ResourceRequirementsApplyConfiguration {
 	return corev1ac.ResourceRequirements().
 		WithRequests(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpuRequest), corev1.ResourceMemory: resource.MustParse(memoryRequest)}).

@@ -12,7 +12,7 @@ import (
 
 const troubleshooting, manual = "../../../docs/troubleshooting.md", "../../../docs/backups.md"
 
-// Every reason that an instance or a schedule can give is explained to people in its table, and nothing is explained that neither says.
+// The tables must explain every reason of instances and schedules, and no other.
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
 	ofBackups, ofRestores := ownReasons(t)
@@ -23,7 +23,7 @@ func TestReasonsAreExplained(t *testing.T) {
 		t.Fatalf("there are %d tables of reasons and %d of phases and events", len(tables), len(events))
 	}
 
-	// What is under way as it should be needs no steps.
+	// Reasons of normal progress need no steps.
 	said := slices.DeleteFunc(slices.Concat(ofBackups, wordsOf(t, instances)), func(word string) bool {
 		return word == ReasonCompleted || word == ReasonDeleting || slices.Contains(events[1], word) && strings.HasPrefix(word, "BackupData")
 	})
@@ -37,7 +37,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	known := slices.Concat(ofBackups, ofRestores, wordsOf(t, instances), wordsOf(t, schedules), []string{ReasonDataLeft}, slices.Collect(maps.Values(reasons.Constants(t, "../cluster", "event"))))
 	for _, word := range events[1] {
 		if !slices.Contains(known, word) {
-			t.Errorf("%s: nobody tells the event %s", manual, word)
+			t.Errorf("%s: no code sends the event %s", manual, word)
 		}
 	}
 
@@ -51,7 +51,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
-// ownReasons are this package's constants, of backups and of restores: these come after the comment that says so.
+// ownReasons returns this package's constants, of backups and of restores. The constants of restores follow the comment "Restores.".
 func ownReasons(t *testing.T) (ofBackups, ofRestores []string) {
 	t.Helper()
 	text, err := os.ReadFile("reasons.go")
@@ -74,19 +74,19 @@ func ownReasons(t *testing.T) (ofBackups, ofRestores []string) {
 	return ofBackups, ofRestores
 }
 
-// wordsOf are the reasons of a kind's own. One that is never said is none.
+// wordsOf returns the reasons of a kind's own package. Each must be used.
 func wordsOf(t *testing.T, folder string) []string {
 	t.Helper()
 	found := reasons.Constants(t, folder, "reason")
 	for name, word := range found {
 		if reasons.Uses(t, folder, name) < 2 {
-			t.Errorf("%s never says %s", folder, word)
+			t.Errorf("%s never uses %s", folder, word)
 		}
 	}
 	return slices.Collect(maps.Values(found))
 }
 
-// usedBy are this package's reasons that a kind speaks of.
+// usedBy returns this package's reasons that a kind uses.
 func usedBy(t *testing.T, folder string) []string {
 	t.Helper()
 	var used []string
@@ -98,7 +98,7 @@ func usedBy(t *testing.T, folder string) []string {
 	return used
 }
 
-// tablesOf are the words in the cells that tables' rows begin with, or, where the first says of what they are, the second.
+// tablesOf returns the words in the first cells of the tables' rows or, if the first cell names their subject, in the second ones.
 func tablesOf(t *testing.T, section string) [][]string {
 	t.Helper()
 	var tables [][]string
@@ -131,7 +131,7 @@ func compare(t *testing.T, where string, explained, said []string) {
 	}
 	for _, word := range explained {
 		if !slices.Contains(said, word) {
-			t.Errorf("the %s: %s is said by nobody", where, word)
+			t.Errorf("the %s: %s is used by no code", where, word)
 		}
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// dataSetting is a setting of mysqld that its data files are made with. Another value cannot start them.
+// dataSetting is a setting of mysqld with which its data files are created. mysqld cannot start them with another value.
 type dataSetting struct {
 	name string
 	// standard is MySQL's default on Linux.
 	standard string
-	// meaning is a value in the one spelling that is compared.
+	// meaning normalizes a value for comparison.
 	meaning func(value string) string
 }
 
-// dataSettings are those that cannot change once a data directory is made: innodb_page_size and lower_case_table_names (manual, "InnoDB
-// Startup Options and System Variables", "Identifier Case Sensitivity"), and innodb_data_file_path, the files of the system tablespace,
-// which CLONE too wants to be alike on both sides (manual, "Cloning Remote Data"). Where undo and redo logs are is the operator's to say,
-// how large and how many they are may change, and every checksum algorithm reads what another one has written.
+// dataSettings are the settings that cannot change after a data directory is created: innodb_page_size and lower_case_table_names (manual,
+// "InnoDB Startup Options and System Variables", "Identifier Case Sensitivity"), and innodb_data_file_path, the files of the system
+// tablespace. CLONE, too, requires the same innodb_data_file_path on both sides (manual, "Cloning Remote Data"). The operator decides where
+// undo and redo logs are. Their size and number may change, and every checksum algorithm reads what another one has written.
 func dataSettings() []dataSetting {
 	return []dataSetting{
 		{"innodb_data_file_path", "ibdata1:12M:autoextend", meaningOfFiles},
@@ -28,10 +28,11 @@ func dataSettings() []dataSetting {
 	}
 }
 
-// DataSettings are those of a cluster's spec.config that data files rest on, by MySQL's name for them: what a RestoreOrder has to tell.
+// DataSettings returns the settings of a cluster's spec.config on which data files depend, by MySQL's names for them: what a RestoreOrder
+// needs.
 func DataSettings(config map[string]string) map[string]string {
 	chosen := map[string]string{}
-	// In the order of my.cnf, where the last one counts.
+	// In the order of my.cnf, in which the last value counts.
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		name := strings.TrimPrefix(strings.ReplaceAll(key, "-", "_"), "loose_")
 		if slices.ContainsFunc(dataSettings(), func(known dataSetting) bool { return known.name == name }) {
@@ -41,9 +42,9 @@ func DataSettings(config map[string]string) map[string]string {
 	return chosen
 }
 
-// Misfits are the settings under which a backup's data files cannot be started, with the values that they need. made are those of the
-// server that was copied, wanted those of the server that is to start; what is not among these has MySQL's default. What the backup does
-// not tell is not asked.
+// Misfits returns the settings with which a backup's data files cannot start, and the values that they need. made are the settings of the
+// server that was copied. wanted are those of the server that will start; MySQL's defaults apply to all others. A setting that the backup
+// does not report is not compared.
 func Misfits(made, wanted map[string]string) []Misfit {
 	var found []Misfit
 	for _, known := range dataSettings() {
@@ -62,7 +63,7 @@ func Misfits(made, wanted map[string]string) []Misfit {
 // Misfit is a setting that a backup's data files need, and the value that the server has.
 type Misfit struct{ Name, Needs, Has string }
 
-// plain is a value of my.cnf without the quotes that it may be written in.
+// plain returns a value of my.cnf without its quotes.
 func plain(value string) string {
 	value = strings.TrimSpace(value)
 	for _, quote := range []string{`"`, `'`} {
@@ -73,7 +74,7 @@ func plain(value string) string {
 	return value
 }
 
-// meaningOfSize is a number of bytes, which may be written with K, M or G; anything else is itself.
+// meaningOfSize returns a number of bytes, which may have the suffix K, M or G; it returns anything else unchanged.
 func meaningOfSize(value string) string {
 	value = plain(value)
 	digits, shift := value, 0
@@ -89,7 +90,7 @@ func meaningOfSize(value string) string {
 	return strconv.FormatUint(number<<shift, 10)
 }
 
-// meaningOfFiles is a list FILE:SIZE[:autoextend[:max:SIZE]];…, each size in bytes.
+// meaningOfFiles normalizes a list FILE:SIZE[:autoextend[:max:SIZE]];…, with each size in bytes.
 func meaningOfFiles(value string) string {
 	files := strings.Split(plain(value), ";")
 	for i, file := range files {
@@ -102,7 +103,7 @@ func meaningOfFiles(value string) string {
 	return strings.Join(files, ";")
 }
 
-// meaningOfCase: on file systems that tell upper from lower case, which are all that members have, mysqld takes 2 for 0.
+// meaningOfCase maps 2 to 0: mysqld does the same on case-sensitive file systems, and members have no others.
 func meaningOfCase(value string) string {
 	if value = plain(value); value == "2" {
 		return "0"

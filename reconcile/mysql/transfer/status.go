@@ -9,11 +9,11 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// whole is one hundred percent. A status never says so of what is under way: the data may grow, the end takes its time, and only the
-// outcome tells that it is over.
+// whole is one hundred percent. A status never shows it for a transfer in progress: the data may grow, the end takes time, and only the
+// outcome reports that the transfer is over.
 const whole = 100
 
-// StatusProgress is the progress as a status has it. What nobody can mean, such as a negative number, is nothing.
+// StatusProgress returns the progress as a status has it. It replaces impossible values, such as negative numbers, by zero.
 func StatusProgress(progress Progress) v1.TransferProgress {
 	status := v1.TransferProgress{Bytes: max(0, progress.Bytes), TotalBytes: max(0, progress.TotalBytes), BytesPerSecond: max(0, progress.BytesPerSecond)}
 	status.Summary = Size(status.Bytes)
@@ -27,7 +27,7 @@ func StatusProgress(progress Progress) v1.TransferProgress {
 	return status
 }
 
-// StatusStages is where a backup's time went as a status has it; nil where that is not known.
+// StatusStages returns how a backup spent its time, as a status has it; nil if that is unknown.
 func StatusStages(spent *Spent) *v1.BackupStages {
 	if spent == nil {
 		return nil
@@ -40,7 +40,7 @@ func StatusStages(spent *Spent) *v1.BackupStages {
 	}
 }
 
-// Size writes a number of bytes for people, as Kubernetes writes quantities: 980, 1.2Gi, 180Mi.
+// Size formats a number of bytes for users, as Kubernetes writes quantities: 980, 1.2Gi, 180Mi.
 func Size(bytes int64) string {
 	const kibi = 1024
 	units := []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
@@ -50,7 +50,7 @@ func Size(bytes int64) string {
 		unit++
 	}
 	digits := 1
-	if unit == 0 || value >= 100 { // 180Mi says as much as 180.3Mi
+	if unit == 0 || value >= 100 { // 180Mi is precise enough
 		digits = 0
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', digits, 64), ".0") + units[unit]

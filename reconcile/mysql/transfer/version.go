@@ -16,21 +16,21 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// Whoever makes a MySQLCluster chooses its image, and that image runs what its maker wants. So it is asked for its version in a Pod of its
-// own, which has no credentials, no claim, no certificate and no service account of anybody's choice. What the Pod says is read as a
-// version or not at all (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
+// Users of MySQLClusters choose the image, and the image may run any program. So it is asked for its version in a Pod of its own. That Pod
+// has no credentials, no claim, no certificate and no service account that a user could choose. The operator accepts only a version from
+// that Pod (docs/adr/0006-learn-mysqld-version-in-a-pod-of-its-own.md).
 
 const (
-	// versionRetries is small: what an image does not tell it will hardly tell later.
+	// versionRetries is small: an image that reports no version will hardly report one later.
 	versionRetries = 1
-	// settingsKept is how long a Job that has asked about settings is kept, in seconds: its answer is used at once.
+	// settingsKept is for how many seconds a finished Job that asked about settings is kept: its answer is used at once.
 	settingsKept = 3600
-	// settingsDeadline is how long such a Job may take, in seconds. One that never gets a Pod, or an image, must not stay when nobody asks any
-	// more.
+	// settingsDeadline is how long such a Job may take, in seconds. A Job that never gets a Pod or an image must not stay when its answer
+	// is no longer needed.
 	settingsDeadline = 900
 )
 
-// VersionJob asks a MySQL image for its version, and about settings if the order has any.
+// VersionJob returns the Job that asks a MySQL image for its version, and about settings if the order has any.
 func VersionJob(order VersionOrder) *batchv1ac.JobApplyConfiguration {
 	deadline := int64(0)
 	if order.Settings != "" {
@@ -61,7 +61,7 @@ func versionParts(order VersionOrder) podParts {
 	install := restricted("probe", order.Image).WithCommand(agent.ProgramPath, agent.CommandVersion, "--install", probeDir).WithResources(small()).WithVolumeMounts(program)
 	settings, account := "", ""
 	if order.Settings != "" {
-		// The image runs under the cluster's service account as a member, too. People put imagePullSecrets there.
+		// The image also runs under the cluster's service account as a member. Users put imagePullSecrets there.
 		account = order.Cluster
 		settings = path.Join(probeDir, agent.ProbeSettings)
 		// Kubernetes reads $$ as $.
@@ -77,30 +77,30 @@ func versionParts(order VersionOrder) podParts {
 	}
 }
 
-// ObserveVersion reads how asking an image goes, and the version that it told; empty while there is none. A message that is no version is
-// not repeated, nor is anything else that a container of that Pod wrote.
+// ObserveVersion reads the state of the Job that asks an image, and the version that the image reported; empty while there is none. It
+// never repeats a message that is not a version, nor anything else from a container of that Pod.
 func ObserveVersion(job *batchv1.Job, pods []corev1.Pod) (version string, state State) {
 	report, state := observeReport(job, pods)
 	if version, _ = agent.ReadVersion(report); version == "" && state.Phase == Succeeded {
-		state.Message = fmt.Sprintf("Pod %s ended well, and did not tell a version", state.Pod)
+		state.Message = fmt.Sprintf("Pod %s succeeded, but did not report a version", state.Pod)
 	}
 	return version, state
 }
 
-// ObserveSettings reads how asking an image about settings goes, and its answer; nil while there is none. Of what the image says it repeats
-// the version, and what is among the settings and plugins.
+// ObserveSettings reads the state of the Job that asks an image about settings, and its answer; nil while there is none. Of the image's
+// report it repeats only the version, and names among the settings and plugins.
 func ObserveSettings(job *batchv1.Job, pods []corev1.Pod, asked v1.MySQLClusterSpec) (answer *agent.Answer, state State) {
 	report, state := observeReport(job, pods)
 	if read, ok := agent.ReadAnswer(report, asked.Config, asked.Plugins); ok {
 		return &read, state
 	}
 	if state.Phase == Succeeded {
-		state.Message = fmt.Sprintf("Pod %s ended well, and did not answer", state.Pod)
+		state.Message = fmt.Sprintf("Pod %s succeeded, but did not answer", state.Pod)
 	}
 	return nil, state
 }
 
-// observeReport reads how asking an image goes, and what it reports once it has succeeded. Nobody has looked at the report.
+// observeReport reads the state of the Job that asks an image, and the report after a success. The report is not validated.
 func observeReport(job *batchv1.Job, pods []corev1.Pod) (report string, state State) {
 	silent := make([]corev1.Pod, len(pods))
 	for i := range pods {
@@ -126,5 +126,5 @@ func observeReport(job *batchv1.Job, pods []corev1.Pod) (report string, state St
 	return report, state
 }
 
-// IsVersionPod tells the Pods that ask for a version from those that restore.
+// IsVersionPod reports whether a Pod asks for a version, and does not restore.
 func IsVersionPod(pod corev1.Pod) bool { return pod.Labels[LabelVersion] != "" }

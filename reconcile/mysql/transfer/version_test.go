@@ -12,8 +12,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestATenantsImageRunsWhereThereIsNothing: whoever makes a MySQLCluster chooses its image. It shares no Pod with credentials, claims,
-// certificates, keys, or a service account of its maker's choice.
+// TestATenantsImageRunsWhereThereIsNothing: a user who creates a MySQLCluster chooses its image. The image must share no Pod with
+// credentials, claims, certificates, keys, or a service account that the user chooses.
 func TestATenantsImageRunsWhereThereIsNothing(t *testing.T) {
 	t.Parallel()
 	order := aRestore(func(o *RestoreOrder) {
@@ -50,7 +50,7 @@ func TestATenantsImageRunsWhereThereIsNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyAVersionIsHeard has an image that says what it likes, by every way that there is.
+// TestOnlyAVersionIsHeard has an image that reports arbitrary content, in every possible way.
 func TestOnlyAVersionIsHeard(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cr3t-of-another-team"
@@ -73,7 +73,7 @@ func TestOnlyAVersionIsHeard(t *testing.T) {
 		"something else":                {said(corev1.PodSucceeded, 0, secret), ""},
 		"a version, and something else": {said(corev1.PodSucceeded, 0, "9.7.4 "+secret), ""},
 		"very much":                     {said(corev1.PodSucceeded, 0, strings.Repeat("9", 4096)), ""},
-		"what a restore says":           {said(corev1.PodSucceeded, 0, outcome), ""},
+		"a report of a restore":         {said(corev1.PodSucceeded, 0, outcome), ""},
 		"a failure":                     {said(corev1.PodFailed, 1, secret), ""},
 		"a failure of a restore":        {said(corev1.PodFailed, ExitRefused, outcome), ""},
 		"a failure with a version":      {said(corev1.PodFailed, 1, "9.7.4"), ""},
@@ -87,7 +87,7 @@ func TestOnlyAVersionIsHeard(t *testing.T) {
 				t.Errorf("the version is %q, want %q", version, test.want)
 			}
 			if strings.Contains(state.Message, secret) || state.Outcome != nil {
-				t.Errorf("what it said is repeated: %+v", state)
+				t.Errorf("its report is repeated: %+v", state)
 			}
 		})
 	}

@@ -20,13 +20,13 @@ func TestLocationOfGivesEachInstanceItsOwnFolder(t *testing.T) {
 		who      Identity
 		want     v1.BackupLocation
 	}{
-		"nothing said: the schedule's volume":    {v1.BackupSettings{}, who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nightly"}},
-		"nothing said, by hand: the cluster's":   {v1.BackupSettings{}, byHand, v1.BackupLocation{URL: "file:///shop/db/before-upgrade", Claim: "db-backups"}},
-		"a claim of one's own":                   {to(v1.BackupDestination{Claim: "nfs"}), who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nfs"}},
-		"a folder of it":                         {to(v1.BackupDestination{Claim: "nfs", URL: "file:///mysql/"}), who, v1.BackupLocation{URL: "file:///mysql/shop/db/nightly-1", Claim: "nfs"}},
-		"a folder that would leave the volume":   {to(v1.BackupDestination{Claim: "nfs", URL: "file:///../../etc"}), who, v1.BackupLocation{URL: "file:///etc/shop/db/nightly-1", Claim: "nfs"}},
-		"a bucket, and its options stay":         {to(v1.BackupDestination{URL: "s3://b?region=eu&use_path_style=true", Secret: "s3"}), who, v1.BackupLocation{URL: "s3://b/shop/db/nightly-1?region=eu&use_path_style=true", Secret: "s3"}},
-		"a prefix in a bucket, a cloud identity": {to(v1.BackupDestination{URL: "gs://b/prod/", ServiceAccountName: "cloud"}), who, v1.BackupLocation{URL: "gs://b/prod/shop/db/nightly-1", ServiceAccountName: "cloud"}},
+		"no settings: the schedule's volume":         {v1.BackupSettings{}, who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nightly"}},
+		"no settings, by hand: the cluster's volume": {v1.BackupSettings{}, byHand, v1.BackupLocation{URL: "file:///shop/db/before-upgrade", Claim: "db-backups"}},
+		"the user's own claim":                       {to(v1.BackupDestination{Claim: "nfs"}), who, v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nfs"}},
+		"a folder of it":                             {to(v1.BackupDestination{Claim: "nfs", URL: "file:///mysql/"}), who, v1.BackupLocation{URL: "file:///mysql/shop/db/nightly-1", Claim: "nfs"}},
+		"a folder that would leave the volume":       {to(v1.BackupDestination{Claim: "nfs", URL: "file:///../../etc"}), who, v1.BackupLocation{URL: "file:///etc/shop/db/nightly-1", Claim: "nfs"}},
+		"a bucket, and its options stay":             {to(v1.BackupDestination{URL: "s3://b?region=eu&use_path_style=true", Secret: "s3"}), who, v1.BackupLocation{URL: "s3://b/shop/db/nightly-1?region=eu&use_path_style=true", Secret: "s3"}},
+		"a prefix in a bucket, a cloud identity":     {to(v1.BackupDestination{URL: "gs://b/prod/", ServiceAccountName: "cloud"}), who, v1.BackupLocation{URL: "gs://b/prod/shop/db/nightly-1", ServiceAccountName: "cloud"}},
 		"encrypted": {
 			v1.BackupSettings{Encryption: &v1.BackupEncryption{Secret: "keys"}}, who,
 			v1.BackupLocation{URL: "file:///shop/db/nightly-1", Claim: "nightly", EncryptionSecret: "keys"},
@@ -42,7 +42,7 @@ func TestLocationOfGivesEachInstanceItsOwnFolder(t *testing.T) {
 		}
 	}
 	if _, err := LocationOf(to(v1.BackupDestination{URL: "s3://b%zz"}), who); err == nil {
-		t.Error("a URL that is none is taken")
+		t.Error("an invalid URL is accepted")
 	}
 }
 
@@ -77,12 +77,12 @@ func TestOutcomeFitsIntoATerminationMessage(t *testing.T) {
 		leastToSay  int
 		leftOutSaid bool
 	}{
-		"as usual":                    {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: "a:1-9", Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
-		"a long story":                {outcome: Outcome{Reason: ReasonCopyFailed, Message: strings.Repeat("ü\"", 9000)}, keepsGTIDs: true, leastToSay: 512},
-		"more GTIDs than fit":         {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: "fine"}, leastToSay: 4, leftOutSaid: true},
-		"a long story and as many":    {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: strings.Repeat("<long>", 3000)}, leastToSay: 300, leftOutSaid: true},
-		"GTIDs that just about fit":   {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
-		"and with a story they don't": {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: strings.Repeat("long ", 300)}, leastToSay: 500, leftOutSaid: true},
+		"as usual":                            {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: "a:1-9", Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
+		"a long message":                      {outcome: Outcome{Reason: ReasonCopyFailed, Message: strings.Repeat("ü\"", 9000)}, keepsGTIDs: true, leastToSay: 512},
+		"more GTIDs than fit":                 {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: "fine"}, leastToSay: 4, leftOutSaid: true},
+		"a long message and as many":          {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many, Message: strings.Repeat("<long>", 3000)}, leastToSay: 300, leftOutSaid: true},
+		"GTIDs that just about fit":           {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: "fine"}, keepsGTIDs: true, leastToSay: 4},
+		"with a long message they do not fit": {outcome: Outcome{Reason: ReasonCompleted, GTIDExecuted: many[:3900], Message: strings.Repeat("long ", 300)}, leastToSay: 500, leftOutSaid: true},
 	}
 	for name, test := range tests {
 		content, err := test.outcome.Encode()
@@ -111,12 +111,12 @@ func TestStatusProgressIsForPeople(t *testing.T) {
 		percent  int32
 		summary  string
 	}{
-		"begun":           {Progress{}, 0, "0"},
-		"total not known": {Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
-		"on the way":      {Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
-		"more than said":  {Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
-		"nonsense":        {Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
-		"huge":            {Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
+		"begun":               {Progress{}, 0, "0"},
+		"total not known":     {Progress{Bytes: 310 << 20, BytesPerSecond: 180 << 20}, 0, "310Mi, 180Mi/s"},
+		"in progress":         {Progress{Bytes: 541165880, TotalBytes: 1288490189, BytesPerSecond: 180 << 20}, 42, "42% of 1.2Gi, 180Mi/s"},
+		"more than the total": {Progress{Bytes: 3 << 30, TotalBytes: 2 << 30}, 99, "99% of 2Gi"},
+		"nonsense":            {Progress{Bytes: -1, TotalBytes: -1, BytesPerSecond: -1}, 0, "0"},
+		"huge":                {Progress{Bytes: 1 << 60, TotalBytes: 1 << 62}, 25, "25% of 4Ei"},
 	}
 	for name, test := range tests {
 		got := StatusProgress(test.progress)

@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// RunDelete deletes the backup's data and nothing else; that there is none is success. Of a failed backup it may be told to delete only
-// what was never finished: then that there is a manifest is refused.
+// RunDelete deletes the backup's data and nothing else. It succeeds if there is no data. With UnfinishedOnly, it deletes only an unfinished
+// backup, and refuses if there is a manifest.
 func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	store, err := env.open(ctx)
 	if err != nil {
@@ -30,8 +30,8 @@ func RunDelete(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	return transfer.Outcome{Message: "the data is deleted"}, nil
 }
 
-// repeated has what is malformed tried again: the Secret may be in the making, and the data is given up with the last attempt. A backup may
-// be made another time; nobody looks for data that was left.
+// repeated makes an invalid destination an error that is retried. A user may be about to complete the Secret, and after the last attempt
+// the operator gives the data up. A backup can be made again later, but nobody would find data that was left in place.
 func repeated(err error) error {
 	if store, ok := errors.AsType[*destination.StoreError](err); ok && store.Kind == destination.KindInvalid {
 		return retry(transfer.ReasonDestinationRefused, "%w", err)

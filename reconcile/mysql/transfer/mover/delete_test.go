@@ -11,8 +11,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// TestDeleteWaitsForASecretThatIsPutRight: half a pair of keys, say, is what somebody is about to complete. The data is given up when no
-// attempt is left, not at the first.
+// TestDeleteWaitsForASecretThatIsPutRight: a user may be about to complete half a pair of keys. The operator gives the data up after the
+// last attempt, not after the first.
 func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -21,7 +21,7 @@ func TestDeleteWaitsForASecretThatIsPutRight(t *testing.T) {
 		says string
 	}{
 		"half a pair":                    {"s3://bucket/f?region=r", map[string]string{"AWS_ACCESS_KEY_ID": "a"}, "AWS_SECRET_ACCESS_KEY"},
-		"JSON that breaks off":           {"gs://bucket/f", map[string]string{"service-account.json": `{"type":`}, "no key of a Google service account"},
+		"truncated JSON":                 {"gs://bucket/f", map[string]string{"service-account.json": `{"type":`}, "no key of a Google service account"},
 		"a signature without an account": {"azblob://bucket/f?storage_account=shop", map[string]string{"AZURE_STORAGE_SAS_TOKEN": "sig"}, "AZURE_STORAGE_ACCOUNT"},
 	} {
 		dir := t.TempDir()

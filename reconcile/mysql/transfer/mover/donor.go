@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// DefaultPrimaryLimit is how fast a primary is read, in bytes per second, where nobody said otherwise: it has clients.
+	// DefaultPrimaryLimit is the default read rate of a primary, in bytes per second: it has clients.
 	DefaultPrimaryLimit = 64 << 20
-	// donorWait is for how long a member is looked for that answers, donorPause the time between two tries.
+	// donorWait is how long to look for a member that answers. donorPause is the time between two tries.
 	donorWait  = time.Minute
 	donorPause = 2 * time.Second
-	// busyWait is for how long a member is waited for that gives a copy to somebody else, busyPause the time between two tries.
+	// busyWait is how long to wait for a member that gives a copy to another client. busyPause is the time between two tries.
 	busyWait  = 2 * time.Hour
 	busyPause = 30 * time.Second
-	// lookTimeout bounds one look at a member.
+	// lookTimeout bounds one query to a member.
 	lookTimeout = 10 * time.Second
 )
 
@@ -31,30 +31,30 @@ type server interface {
 	Close() error
 }
 
-// members is how to reach the cluster's members.
+// members connects to the cluster's members.
 type members struct {
-	// connect makes a connection to a host; it may connect only when it is asked something.
+	// connect returns a connection to a host; it may connect only at the first query.
 	connect func(host string) (server, error)
 	// copy takes the copy.
 	copy func(ctx context.Context, host string, sink clone.Sink, observer clone.Observer) (clone.Result, error)
-	// wait and pause bound the search for a member, busyWait and busyPause the patience with one that is busy.
+	// wait and pause bound the search for a member. busyWait and busyPause bound the wait for a busy one.
 	wait, pause, busyWait, busyPause time.Duration
 }
 
-// source is the member that is copied, and a connection to it.
+// source is the member to copy, and a connection to it.
 type source struct {
 	mysqld.Donor
 	server server
 }
 
-// name is the member's: its host's first label.
+// name is the member's name: the first label of its host.
 func (s source) name() string {
 	name, _, _ := strings.Cut(s.Host, ".")
 	return name
 }
 
-// choose finds the member to copy, at the last moment: the Service for reading leads to a replica that serves, or to the primary where
-// there is none, and whoever answers there says its own name. From then on that member is spoken to, not the Service.
+// choose finds the member to copy, at the last moment. The Service for reading leads to a ready replica, or to the primary if there is
+// none. The member that answers reports its own name, and from then on choose uses that name, not the Service.
 func (m members) choose(ctx context.Context, service string) (source, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.wait)
 	defer cancel()
@@ -67,7 +67,7 @@ func (m members) choose(ctx context.Context, service string) (source, error) {
 		case <-ctx.Done():
 			return source{}, ctx.Err()
 		case <-bounded.Done():
-			return source{}, retry(transfer.ReasonDonorUnavailable, "find a member to copy: nobody answered at %s for %s: %w", service, m.wait, err)
+			return source{}, retry(transfer.ReasonDonorUnavailable, "find a member to copy: no member answered at %s for %s: %w", service, m.wait, err)
 		case <-time.After(m.pause):
 		}
 	}
@@ -89,10 +89,10 @@ func (m members) tryChoose(ctx context.Context, service string) (source, error) 
 	}
 	donor, err := observe(ctx, member)
 	if err == nil && donor.ServerUUID != told.ServerUUID {
-		err = fmt.Errorf("%s is another server than the one that goes by this name", told.Host)
+		err = fmt.Errorf("%s is not the server that reported this name", told.Host)
 	}
 	if err != nil {
-		_ = member.Close() // it has served its purpose
+		_ = member.Close() // it is no longer needed
 		return source{}, err
 	}
 	return source{Donor: donor, server: member}, nil

@@ -19,61 +19,61 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// Environment is what a program is told and where it finds things: in a Pod by its Job, by hand by a person.
+// Environment has the arguments of a program and the paths that it uses. A Job sets them in a Pod, a person by hand.
 type Environment struct {
-	// Namespace, Cluster, Instance and UID are whose backup it is.
+	// Namespace, Cluster, Instance and UID identify the backup.
 	Namespace, Cluster, Instance, UID string
 	// URL is the backup's own folder.
 	URL string
-	// StoreDir is where the volume of a file URL is mounted; empty takes the URL's path as it is.
+	// StoreDir is where the volume of a file URL is mounted; empty uses the URL's path as it is.
 	StoreDir string
 	// CredentialsDir holds the destination's Secret as files; empty for none.
 	CredentialsDir string
-	// RecipientFile and IdentityFile hold age keys, one a line; empty for none. One of two that does not exist is none either.
+	// RecipientFile and IdentityFile hold age keys, one a line; empty for none. A file that does not exist counts as none.
 	RecipientFile, IdentityFile string
-	// Checksum is that of the only manifest to restore; empty accepts every one.
+	// Checksum is the checksum of the only manifest to restore; empty accepts any.
 	Checksum string
-	// AdoptOnly restores nothing, and accepts a volume that this backup was restored to before.
+	// AdoptOnly restores nothing, and accepts only a volume to which this backup was restored before.
 	AdoptOnly bool
-	// UnfinishedOnly deletes only what attempts have left that never came to their end.
+	// UnfinishedOnly deletes only the data of attempts that never finished.
 	UnfinishedOnly bool
-	// Bandwidth is in bytes per second; 0 leaves it to the program.
+	// Bandwidth is in bytes per second; 0 means the program's default.
 	Bandwidth int64
 	// Port is where the cluster's Services and members listen.
 	Port int
-	// Layout is where a member's volume, the cluster's certificate and the accounts are. Without a Volume, a restore goes Into a folder.
+	// Layout has the paths of a member's volume, the cluster's certificate and the accounts. Without a Volume, a restore uses Into.
 	Layout agent.Layout
-	// Into is the data directory to make by hand: it must not exist, or be empty.
+	// Into is the data directory to create by hand: it must not exist, or be empty.
 	Into string
-	// ServerSettings are those of the mysqld that is to start a member's volume, as far as DataSettings tells them; what is not among them has
-	// MySQL's default.
+	// ServerSettings are the settings of the mysqld that will start with a member's volume, as DataSettings returns them. MySQL's defaults
+	// apply to all others.
 	ServerSettings map[string]string
-	// ProgressPort is where to answer the operator, which is asked for its certificate; 0 is nowhere.
+	// ProgressPort is the port on which to answer the operator, which must present its certificate; 0 for none.
 	ProgressPort int
-	// Version is the operator's.
+	// Version is the operator's version.
 	Version string
 	Log     logr.Logger
-	// Now is the time.
+	// Now returns the time.
 	Now func() time.Time
 }
 
-// open reaches the destination.
+// open opens the destination.
 func (e Environment) open(ctx context.Context) (*archive.Store, error) {
 	if e.CredentialsDir != "" {
 		entries, err := os.ReadDir(e.CredentialsDir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("read credentials: %w", err)
 		}
-		// kubelet's own begin so; it makes them for a Secret that is missing, too.
+		// These are kubelet's own entries. kubelet creates them for a missing Secret, too.
 		entries = slices.DeleteFunc(entries, func(one os.DirEntry) bool { return strings.HasPrefix(one.Name(), "..") })
 		if len(entries) == 0 {
-			return nil, retry(transfer.ReasonCredentialsNotFound, "read credentials: there are none: make the Secret that the destination names, with the keys of its kind of store")
+			return nil, retry(transfer.ReasonCredentialsNotFound, "read credentials: there are none; create the Secret that the destination names, with the keys for its kind of store")
 		}
 	}
 	return archive.Open(ctx, archive.Location{URL: e.URL, CredentialsDir: e.CredentialsDir, VolumeDir: e.StoreDir})
 }
 
-// keys reads the age keys; found is false where none are wanted.
+// keys reads the age keys; wanted is false if the backup needs none.
 func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 	if e.RecipientFile == "" && e.IdentityFile == "" {
 		return encryption.Keys{}, false, nil
@@ -87,7 +87,7 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 		return encryption.Keys{}, true, err
 	}
 	if len(recipient) == 0 && len(identity) == 0 {
-		return encryption.Keys{}, true, retry(transfer.ReasonEncryptionKeyNotFound, "read the encryption key: there is none: put age %s into the encryption Secret", e.keysWanted())
+		return encryption.Keys{}, true, retry(transfer.ReasonEncryptionKeyNotFound, "read the encryption key: there is none; put age %s into the encryption Secret", e.keysWanted())
 	}
 	keys, err = encryption.ParseKeys(recipient, identity)
 	if err != nil {
@@ -96,7 +96,7 @@ func (e Environment) keys() (keys encryption.Keys, wanted bool, err error) {
 	return keys, true, nil
 }
 
-// keysWanted names the keys that were to be there.
+// keysWanted describes the missing keys.
 func (e Environment) keysWanted() string {
 	if e.RecipientFile != "" {
 		return fmt.Sprintf("public keys, under %q,", transfer.KeyRecipient)
@@ -118,7 +118,7 @@ func keyFile(file string) ([]byte, error) {
 	return content, nil
 }
 
-// beside runs what goes on beside a transfer (measuring, answering the operator) until the function it returns is called.
+// beside runs the tasks that accompany a transfer (measuring, answering the operator) until the function that it returns is called.
 func (e Environment) beside(ctx context.Context, m *meter) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup

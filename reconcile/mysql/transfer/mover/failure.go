@@ -16,10 +16,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// programError is an error that the program itself has found a reason for.
+// programError is an error whose reason the program itself has found.
 type programError struct {
 	reason string
-	// final says that another attempt is of no use.
+	// final means that a retry cannot succeed.
 	final bool
 	cause error
 }
@@ -27,7 +27,7 @@ type programError struct {
 func (e *programError) Error() string { return e.cause.Error() }
 func (e *programError) Unwrap() error { return e.cause }
 
-// refused is a failure that another attempt does not mend, retry one that it may.
+// refused returns an error that a retry cannot fix. retry returns an error that a retry may fix.
 func refused(reason, format string, values ...any) error {
 	return &programError{reason: reason, final: true, cause: fmt.Errorf(format, values...)}
 }
@@ -36,7 +36,7 @@ func retry(reason, format string, values ...any) error {
 	return &programError{reason: reason, cause: fmt.Errorf(format, values...)}
 }
 
-// Ended is what a program has to say at its end, and its exit status. Otherwise is the reason of errors that tell none by themselves.
+// Ended returns a program's final report and its exit status. otherwise is the reason for errors without a reason of their own.
 func Ended(outcome transfer.Outcome, err error, otherwise string) (transfer.Outcome, int) {
 	if err == nil {
 		outcome.Reason = transfer.ReasonCompleted
@@ -50,7 +50,7 @@ func Ended(outcome transfer.Outcome, err error, otherwise string) (transfer.Outc
 	return outcome, transfer.ExitRetry
 }
 
-// judge finds the reason of an error by its type, and whether another attempt is of no use.
+// judge returns the reason of an error by its type, and whether a retry cannot succeed.
 func judge(err error, otherwise string) (reason string, final bool) {
 	if own, ok := errors.AsType[*programError](err); ok {
 		return own.reason, own.final
@@ -66,8 +66,8 @@ func judge(err error, otherwise string) (reason string, final bool) {
 	return otherwise, false
 }
 
-// judgeStore is about destinations. Refused credentials and certificates that are not trusted are tried again: Secrets are mounted anew
-// each time, and permissions that were just given take minutes to be in force.
+// judgeStore judges errors of destinations. Refused credentials and untrusted certificates are retried: each Pod mounts the Secrets again,
+// and new permissions need minutes to take effect.
 func judgeStore(err error) (string, bool) {
 	if _, occupied := errors.AsType[*archive.OccupiedError](err); occupied {
 		return transfer.ReasonDestinationOccupied, true
@@ -93,7 +93,7 @@ func judgeStore(err error) (string, bool) {
 	return transfer.ReasonDestinationUnavailable, false
 }
 
-// judgeBackup is about a backup that is to be read.
+// judgeBackup judges errors of a backup that is read.
 func judgeBackup(err error) (string, bool) {
 	var (
 		notFound   *archive.NotFoundError
@@ -120,7 +120,7 @@ func judgeBackup(err error) (string, bool) {
 	return "", false
 }
 
-// judgeDonor is about the member that is copied.
+// judgeDonor judges errors of the member that is copied.
 func judgeDonor(err error) (string, bool) {
 	var answer *clone.DonorError
 	var unsupported *clone.UnsupportedError
@@ -138,7 +138,7 @@ func judgeDonor(err error) (string, bool) {
 	return "", false
 }
 
-// interrupted names the cause of whatever went wrong because the program was told to end.
+// interrupted gives errors the reason Interrupted if the program was stopped, unless they are final.
 func interrupted(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -146,11 +146,11 @@ func interrupted(ctx context.Context, err error) error {
 	if _, final := judge(err, ""); final {
 		return err
 	}
-	return retry(transfer.ReasonInterrupted, "told to end: %w", err)
+	return retry(transfer.ReasonInterrupted, "the program was stopped: %w", err)
 }
 
-// isFull says whether a file system has no space left for us.
+// isFull reports whether a file system has no space left for this process.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// oneLine is an error for a message: some have several lines.
+// oneLine formats an error for a message: some errors have several lines.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

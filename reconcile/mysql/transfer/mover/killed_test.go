@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/clone"
 )
 
-// The environment by which a test starts itself again as a restore that is killed.
+// The environment variables with which a test starts itself again as a restore that is killed.
 const (
 	envKilledAt = "TEST_RESTORE_KILLED_AT"
 	envStore    = "TEST_RESTORE_STORE"
@@ -25,14 +25,14 @@ const (
 	envChecksum = "TEST_RESTORE_CHECKSUM"
 )
 
-// killer counts the steps of a restore, and kills the process at one of them. What was written is left as it is at that moment.
+// killer counts the steps of a restore, and kills the process at one of them. What was written by then stays.
 type killer struct{ at, step int }
 
 func (k *killer) next() {
 	k.step++
 	if k.step == k.at {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // until it takes effect
+		select {} // until the signal takes effect
 	}
 }
 
@@ -74,7 +74,7 @@ func (d deadlyDirectory) Finish() error {
 	return d.directory.Finish()
 }
 
-// TestRestoreThatIsKilled is not a test by itself: TestRestoreSurvivesBeingKilledAtEveryStep starts it as a process of its own.
+// TestRestoreThatIsKilled is no test of its own: TestRestoreSurvivesBeingKilledAtEveryStep starts it as a separate process.
 func TestRestoreThatIsKilled(t *testing.T) { //nolint:paralleltest // it ends the process
 	at, err := strconv.Atoi(os.Getenv(envKilledAt))
 	if err != nil {
@@ -95,7 +95,7 @@ func TestRestoreThatIsKilled(t *testing.T) { //nolint:paralleltest // it ends th
 	}
 }
 
-// runKilled runs a restore as a process that is killed at a step; killed is false when it had fewer.
+// runKilled runs a restore in a process that is killed at a step; killed is false if the restore had fewer steps.
 func runKilled(t *testing.T, env Environment, at int) (killed bool) {
 	t.Helper()
 	process := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRestoreThatIsKilled$")
@@ -111,7 +111,7 @@ func runKilled(t *testing.T, env Environment, at int) (killed bool) {
 	return false
 }
 
-// TestRestoreSurvivesBeingKilledAtEveryStep: after a kill there is no data directory, or all of it, and the next attempt brings it about.
+// TestRestoreSurvivesBeingKilledAtEveryStep: after a kill there is no data directory, or a complete one, and the next attempt completes it.
 func TestRestoreSurvivesBeingKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	s, first := backedUp(t)
@@ -136,18 +136,18 @@ func TestRestoreSurvivesBeingKilledAtEveryStep(t *testing.T) {
 			t.Errorf("killed at step %d, then there is %s", at, strings.Join(left, " "))
 		}
 		if outcome.Checksum != first.Checksum {
-			t.Errorf("killed at step %d, then it says %+v", at, outcome)
+			t.Errorf("killed at step %d, then the outcome is %+v", at, outcome)
 		}
 	}
 	if steps < 10 {
-		t.Errorf("it was killed at %d steps only", steps)
+		t.Errorf("it was killed at only %d steps", steps)
 	}
 	if _, err := s.load(t); err != nil {
-		t.Errorf("the backup itself suffered: %v", err)
+		t.Errorf("the backup itself was damaged: %v", err)
 	}
 }
 
-// TestRestoreKilledBetweenTheRecordAndTheRename: the volume says what is about to be there, and the rename is all that is left to do.
+// TestRestoreKilledBetweenTheRecordAndTheRename: the volume has the record of the backup, and only the rename is missing.
 func TestRestoreKilledBetweenTheRecordAndTheRename(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
@@ -157,7 +157,7 @@ func TestRestoreKilledBetweenTheRecordAndTheRename(t *testing.T) {
 	if err := os.Rename(env.Layout.DataDir(), env.Layout.RestoringDir()); err != nil {
 		t.Fatal(err)
 	}
-	env.StoreDir = t.TempDir() // the backup is not even looked at
+	env.StoreDir = t.TempDir() // the backup is not read at all
 	outcome, err := restoreTo(t.Context(), env)
 	if err != nil || !outcome.Adopted {
 		t.Errorf("%+v, %v", outcome, err)

@@ -15,18 +15,18 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// abortTimeout bounds removing what a failed attempt has stored; it has to be done before kubelet loses patience (abortGrace).
+// abortTimeout bounds the removal of what a failed attempt has stored. The removal must end before kubelet kills the Pod (abortGrace).
 const abortTimeout = 45 * time.Second
 
-// RunBackup makes the backup: a copy of a member, streamed to its folder at the destination. A failed attempt leaves nothing there, or what
-// the next one removes; the manifest, written last, is what makes it a backup. Where an earlier attempt got everything done, and only could
-// not say so any more, that backup is the result.
+// RunBackup makes the backup: it streams a copy of a member to the backup's folder at the destination. A failed attempt leaves nothing
+// there, or only what the next attempt removes. The manifest, written last, makes it a backup. If an earlier attempt completed the backup
+// and could not report it, that backup is the result.
 func RunBackup(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	outcome, err := making{env: env, meter: &meter{}, members: env.members()}.run(ctx)
 	return outcome, interrupted(ctx, err)
 }
 
-// members reaches the real ones, with the account for copies.
+// members returns the real members, with the account for copies.
 func (e Environment) members() members {
 	return members{
 		wait: donorWait, pause: donorPause, busyWait: busyWait, busyPause: busyPause,
@@ -67,7 +67,7 @@ type making struct {
 func (m making) run(ctx context.Context) (transfer.Outcome, error) {
 	m.began = time.Now()
 	defer m.env.beside(ctx, m.meter)()
-	m.meter.stage("looking at the destination")
+	m.meter.stage("checking the destination")
 	store, err := m.env.open(ctx)
 	if err != nil {
 		return transfer.Outcome{}, err
@@ -81,13 +81,13 @@ func (m making) run(ctx context.Context) (transfer.Outcome, error) {
 		return transfer.Outcome{}, err
 	}
 	if encrypt && len(keys.Recipients) == 0 {
-		return transfer.Outcome{}, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: no public key in it")
+		return transfer.Outcome{}, refused(transfer.ReasonEncryptionKeyInvalid, "read the encryption key: it has no public key")
 	}
 	return m.copyPatiently(ctx, store, keys)
 }
 
-// copyPatiently waits for a member that is giving a copy to somebody else, such as to a new replica: that may take longer than a Job has
-// patience for attempts. Each time the member is chosen anew.
+// copyPatiently waits for a member that is giving a copy to another client, such as a new replica. That may take longer than all attempts
+// of a Job. It chooses the member again each time.
 func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys encryption.Keys) (transfer.Outcome, error) {
 	bounded, cancel := context.WithTimeout(ctx, m.members.busyWait)
 	defer cancel()
@@ -96,8 +96,8 @@ func (m making) copyPatiently(ctx context.Context, store *archive.Store, keys en
 		if !clone.IsBusy(err) {
 			return outcome, err
 		}
-		m.meter.stage("waiting for a member that is free to be copied")
-		m.env.Log.Info("the member gives a copy to somebody else; trying again", "member", outcome.Source, "in", m.members.busyPause.String())
+		m.meter.stage("waiting for a member that can be copied")
+		m.env.Log.Info("the member gives a copy to another client, will retry", "member", outcome.Source, "in", m.members.busyPause.String())
 		select {
 		case <-bounded.Done():
 			return outcome, err
@@ -119,27 +119,27 @@ func (m making) chooseAndCopy(ctx context.Context, store *archive.Store, keys en
 	return outcome, err
 }
 
-// serviceOf is the Service that leads to replicas, or to the primary where there is none.
+// serviceOf is the Service that leads to replicas, or to the primary if there is none.
 func serviceOf(e Environment) string { return e.Cluster + "-read." + e.Namespace + ".svc" }
 
 func (m making) identity() archive.Identity {
 	return archive.Identity{Namespace: m.env.Namespace, Cluster: m.env.Cluster, Instance: m.env.Instance, UID: m.env.UID}
 }
 
-// made finds the backup that an earlier attempt finished. Whatever else is in the folder is archive.Begin's to judge.
+// made finds the backup that an earlier attempt completed. archive.Begin judges any other content of the folder.
 func (m making) made(ctx context.Context, store *archive.Store) (outcome transfer.Outcome, done bool, err error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if _, unreachable := errors.AsType[*destination.StoreError](err); unreachable {
 		return transfer.Outcome{}, false, err
 	}
 	if err != nil || manifest.Backup.UID != m.env.UID {
-		return transfer.Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is how it should be
+		return transfer.Outcome{}, false, nil //nolint:nilerr // there is no backup of ours: that is the normal case
 	}
 	m.env.Log.Info("an earlier attempt has made this backup", "checksum", checksum)
 	return outcomeOf(manifest, checksum), true, nil
 }
 
-// outcomeOf is what there is to say of a whole backup.
+// outcomeOf is the report of a complete backup.
 func outcomeOf(manifest archive.Manifest, checksum string) transfer.Outcome {
 	return transfer.Outcome{
 		Source: manifest.Source.Member, ServerVersion: manifest.Source.ServerVersion, GTIDExecuted: manifest.GTIDs.AtLeast,
@@ -147,7 +147,7 @@ func outcomeOf(manifest archive.Manifest, checksum string) transfer.Outcome {
 	}
 }
 
-// copyTo copies a member to the store. Whatever goes wrong, what has been stored is removed.
+// copyTo copies a member to the store. After any failure it removes what it has stored.
 func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryption.Keys, from source) (transfer.Outcome, error) {
 	limit := m.limit(from)
 	m.env.Log.Info("copying", "member", from.name(), "version", from.Version, "primary", from.Primary, "limit", limit, "to", store.URL())
@@ -163,13 +163,13 @@ func (m making) copyTo(ctx context.Context, store *archive.Store, keys encryptio
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
 	if left := writer.Abort(bounded); left != nil {
-		// The next attempt, or deleting the instance, removes it; nobody takes it for a backup.
-		m.env.Log.Error(left, "parts of the failed attempt are left at the destination")
+		// The next attempt, or the deletion of the instance, removes it. Without a manifest it is no backup.
+		m.env.Log.Error(left, "failed to remove parts of the failed attempt from the destination")
 	}
 	return transfer.Outcome{}, err
 }
 
-// limit is how fast the member is read, in bytes per second; 0 is as fast as it goes.
+// limit is the read rate of the member, in bytes per second; 0 for no limit.
 func (m making) limit(from source) int64 {
 	if m.env.Bandwidth == 0 && from.Primary {
 		return DefaultPrimaryLimit
@@ -214,7 +214,8 @@ func (m making) fill(ctx context.Context, writer *archive.Writer, from source) (
 	return outcome, nil
 }
 
-// pace lets the member rest while its clients are at work, until the function it returns is called; unless the user has said how fast.
+// pace pauses the copy while the member's clients are active, until the function that it returns is called. It does not if the user has set
+// a rate.
 func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
 	p = newPacer(ctx, m.env.Bandwidth == 0, runtime.NumCPU())
 	ctx, cancel := context.WithCancel(ctx)
@@ -226,8 +227,8 @@ func (m making) pace(ctx context.Context, from source) (p *pacer, stop func()) {
 	}
 }
 
-// spoiled: that what this attempt has stored is not all there, or not what it was, is no judgement of a backup. Another attempt stores it
-// anew.
+// spoiled handles data of this attempt that is missing or damaged in the store. That is no verdict on a backup: another attempt stores the
+// data again.
 func spoiled(err error) error {
 	_, incomplete := errors.AsType[*archive.IncompleteError](err)
 	_, corrupt := errors.AsType[*archive.CorruptError](err)
@@ -237,8 +238,8 @@ func spoiled(err error) error {
 	return err
 }
 
-// observer follows the stages, and notes between which two sets of transactions the copy is: what was committed before its moment is in it,
-// what was not even about to be committed after it is not.
+// observer follows the stages, and records the two sets of transactions that bound the copy. All transactions committed before the copy's
+// moment are in it. Transactions that had not begun to commit after that moment are not.
 func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *archive.GTIDs) clone.Observer {
 	return clone.Observer{
 		Estimated: m.meter.total,
@@ -263,14 +264,14 @@ func (m making) observer(ctx context.Context, from source, pacer *pacer, gtids *
 	}
 }
 
-// again looks at the member once more.
+// again queries the member once more.
 func (s source) again(ctx context.Context) (mysqld.Donor, error) {
 	seen, err := observe(ctx, s.server)
 	if err != nil {
-		return seen, retry(transfer.ReasonDonorUnavailable, "note the transactions of %s: %w", s.Host, err)
+		return seen, retry(transfer.ReasonDonorUnavailable, "read the transactions of %s: %w", s.Host, err)
 	}
 	if seen.ServerUUID != s.ServerUUID {
-		return seen, retry(transfer.ReasonCopyFailed, "note the transactions of %s: it became another server meanwhile", s.Host)
+		return seen, retry(transfer.ReasonCopyFailed, "read the transactions of %s: another server answered under its name", s.Host)
 	}
 	return seen, nil
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// fakeMember is a mysqld as far as a backup sees it. It commits a transaction whenever it is looked at.
+// fakeMember is a mysqld as a backup uses it. It commits a transaction at each query.
 type fakeMember struct {
 	host, uuid string
 	primary    bool
@@ -51,7 +51,7 @@ const sourceUUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 const replica = "db-1.db-pods.shop.svc"
 
-// copied is what the fake donor's data directory has in the end, by name.
+// copied is the final content of the fake donor's data directory, by file name.
 func copied() map[string][]byte {
 	return map[string][]byte{
 		"ibdata1":                 bytes.Repeat([]byte("system."), 20000),
@@ -60,7 +60,7 @@ func copied() map[string][]byte {
 	}
 }
 
-// giveCopy is a clone of them: first the files as they were, then the pages that changed, then the redo log.
+// giveCopy is a clone of these files: first the original files, then the changed pages, then the redo log.
 func giveCopy(sink clone.Sink, observer clone.Observer) (clone.Result, error) {
 	result := clone.Result{ServerVersion: "9.7.4", ServerUUID: "uuid-of-db-1", Settings: map[string]string{"innodb_page_size": "16384"},
 		Plugins: []clone.Plugin{{Name: "InnoDB"}, {Name: "clone", Library: "mysql_clone.so"}}}
@@ -95,12 +95,12 @@ func giveCopy(sink clone.Sink, observer clone.Observer) (clone.Result, error) {
 	return result, observer.Stage(clone.StageDone)
 }
 
-// shop is the cluster that backups are made of in these tests, and a volume for them.
+// shop is the cluster that these tests back up, and a volume for the backups.
 type shop struct {
 	env     Environment
 	members members
 	commits int
-	// settings are those of the members; nil for what a copy says by itself.
+	// settings are the members' settings; nil for those that a copy reports.
 	settings map[string]string
 }
 
@@ -152,7 +152,7 @@ func (s *shop) load(t *testing.T) (archive.Manifest, error) {
 	return manifest, err
 }
 
-// backupDir is where the backup of these tests is.
+// backupDir is the folder of these tests' backup.
 func backupDir(env Environment) string {
 	return filepath.Join(env.StoreDir, "shop", "db", "nightly-1")
 }
@@ -188,15 +188,16 @@ func TestBackupTellsWhatItMade(t *testing.T) {
 	}
 	if outcome.Source != "db-1" || outcome.ServerVersion != "9.7.4" || outcome.UID != "0a1b" || outcome.Instance != "nightly-1" ||
 		outcome.DataSize != manifest.Data.Size || outcome.Size != manifest.Stored() || outcome.Size == 0 || !strings.HasPrefix(outcome.Checksum, "sha256:") {
-		t.Errorf("it says %+v of %+v", outcome, manifest)
+		t.Errorf("the outcome is %+v for the manifest %+v", outcome, manifest)
 	}
-	// Looked at as a Service, as a member, before the redo log, and once the moment of the copy had passed; one more is about to commit then.
+	// The program queried it as a Service, as a member, before the redo log, and after the moment of the copy; then one more transaction is
+	// about to commit.
 	if manifest.GTIDs.AtLeast != sourceUUID+":1-3" || outcome.GTIDExecuted != manifest.GTIDs.AtLeast || manifest.GTIDs.AtMost != sourceUUID+":1-5" {
 		t.Errorf("transactions from %s to %s", manifest.GTIDs.AtLeast, manifest.GTIDs.AtMost)
 	}
 	if manifest.Source.Host != replica || manifest.Source.ServerUUID != "uuid-of-db-1" || manifest.Source.Primary || manifest.OperatorVersion != "v1" ||
 		manifest.Settings["innodb_page_size"] != "16384" || len(manifest.Plugins) != 1 || manifest.Data.Files != 3 {
-		t.Errorf("the manifest says %+v", manifest)
+		t.Errorf("the manifest is %+v", manifest)
 	}
 }
 
@@ -215,7 +216,7 @@ func TestBackupSpeaksToTheMemberThatAnswered(t *testing.T) {
 	}
 	s.mustBackup(t)
 	if got := strings.Join(hosts, " "); got != "db-read.shop.svc "+replica+" "+replica {
-		t.Errorf("it spoke to %s", got)
+		t.Errorf("it connected to %s", got)
 	}
 }
 
@@ -237,14 +238,14 @@ func TestBackupWaitsForAMemberButNotForEver(t *testing.T) {
 	s.members.connect = func(string) (server, error) { return nil, errors.New("connection refused") }
 	_, err := s.backup(t.Context())
 	if reasonOf(err) != transfer.ReasonDonorUnavailable || !strings.Contains(err.Error(), "db-read.shop.svc") || !strings.Contains(err.Error(), "connection refused") {
-		t.Errorf("nobody answers: %v", err)
+		t.Errorf("no member answers: %v", err)
 	}
 	if files := s.stored(t); len(files) > 0 {
-		t.Errorf("and leaves %v", files)
+		t.Errorf("it leaves %v", files)
 	}
 }
 
-// TestBackupTellsWhereItsTimeWent: what is known is the least that everything takes, and that all of it together is no more than the whole.
+// TestBackupTellsWhereItsTimeWent: the test knows the minimum time of each part, and the sum must not exceed the whole.
 func TestBackupTellsWhereItsTimeWent(t *testing.T) {
 	t.Parallel()
 	const pause = 20 * time.Millisecond
@@ -267,10 +268,10 @@ func TestBackupTellsWhereItsTimeWent(t *testing.T) {
 	took := time.Since(began).Milliseconds()
 	if spent == nil || spent.Wait < pause.Milliseconds() || spent.Copy < pause.Milliseconds()-1 || spent.Rest < 0 || spent.Upload < 0 || spent.Finish < 0 ||
 		spent.Wait+spent.Copy+spent.Rest+spent.Upload+spent.Finish > took {
-		t.Errorf("it says %+v of %d ms", spent, took)
+		t.Errorf("it reports %+v for %d ms", spent, took)
 	}
 	if again := s.mustBackup(t); again.Spent != nil {
-		t.Errorf("of an earlier attempt it says %+v", again.Spent)
+		t.Errorf("for an earlier attempt it reports %+v", again.Spent)
 	}
 }
 
@@ -295,7 +296,7 @@ func TestBackupWaitsForAMemberThatIsBusy(t *testing.T) {
 		return clone.Result{}, &clone.DonorError{Number: 3634, Message: "too many"}
 	}
 	if _, err := s.backup(ctx); reasonOf(err) != transfer.ReasonInterrupted {
-		t.Errorf("told to end while it waits: %v", err)
+		t.Errorf("stopped while it waits: %v", err)
 	}
 }
 
@@ -327,11 +328,12 @@ func TestBackupNeverMixesTwoServers(t *testing.T) {
 		t.Errorf("the copy is of another server: %v", err)
 	}
 	if _, err := s.load(t); err == nil {
-		t.Error("and is kept as a backup")
+		t.Error("it is kept as a backup")
 	}
 }
 
-// TestBackupThatFailsLeavesNothing: whatever breaks off, and wherever, the reason is told and nothing is left that looks like a backup.
+// TestBackupThatFailsLeavesNothing: for a failure of any kind and at any place, the program reports the reason, and nothing is left that
+// looks like a backup.
 func TestBackupThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for stage := clone.StageFiles; stage <= clone.StageDone; stage++ {
@@ -413,7 +415,7 @@ func TestBackupThatWasMadeAndNotToldIsToldAgain(t *testing.T) {
 	first := s.mustBackup(t)
 	s.members.connect = func(string) (server, error) { return nil, errors.New("the cluster is gone") }
 	s.env.RecipientFile = filepath.Join(t.TempDir(), "gone")
-	first.Spent = nil // which is not known any more
+	first.Spent = nil // which is no longer known
 	if second := s.mustBackup(t); second != first {
 		t.Errorf("first %+v, then %+v", first, second)
 	}
@@ -430,14 +432,14 @@ func TestBackupNeverTakesAnothersFolder(t *testing.T) {
 		t.Errorf("%s with exit status %d: %v", outcome.Reason, status, err)
 	}
 	if _, err := RunDelete(t.Context(), s.env); reasonOf(err) != transfer.ReasonDestinationOccupied {
-		t.Errorf("it deletes what is another's: %v", err)
+		t.Errorf("it deletes the data of another backup: %v", err)
 	}
 	if sumOf(t, s.env.StoreDir) != before {
-		t.Errorf("the first backup, %s, is touched", first.Checksum)
+		t.Errorf("the first backup, %s, is changed", first.Checksum)
 	}
 }
 
-// sumOf is a checksum of all that is in a folder.
+// sumOf is a checksum of the whole content of a folder.
 func sumOf(t *testing.T, root string) string {
 	t.Helper()
 	sum := sha256.New()
@@ -462,10 +464,10 @@ func TestBackupReadsAPrimaryGently(t *testing.T) {
 		asked     int64
 		wantLimit int64
 	}{
-		"a replica":           {false, 0, 0},
-		"a replica, slowly":   {false, 1000, 1000},
-		"a primary":           {true, 0, DefaultPrimaryLimit},
-		"a primary, as asked": {true, 1 << 30, 1 << 30},
+		"a replica":               {false, 0, 0},
+		"a replica, slowly":       {false, 1000, 1000},
+		"a primary":               {true, 0, DefaultPrimaryLimit},
+		"a primary, with a limit": {true, 1 << 30, 1 << 30},
 	} {
 		from := source{Donor: mysqld.Donor{Primary: test.primary}}
 		if limit := (making{env: Environment{Bandwidth: test.asked}}).limit(from); limit != test.wantLimit {
@@ -484,11 +486,11 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 		recipient, identity string
 		reason              string
 	}{
-		"the Secret is missing":  {reason: transfer.ReasonEncryptionKeyNotFound},
-		"the key is none":        {recipient: "ssh-rsa nonsense", reason: transfer.ReasonEncryptionKeyInvalid},
-		"the key is empty":       {recipient: "# nothing\n", reason: transfer.ReasonEncryptionKeyInvalid},
-		"a public key will do":   {recipient: identity.Recipient().String()},
-		"a secret key will, too": {identity: identity.String()},
+		"the Secret is missing":       {reason: transfer.ReasonEncryptionKeyNotFound},
+		"the key is invalid":          {recipient: "ssh-rsa nonsense", reason: transfer.ReasonEncryptionKeyInvalid},
+		"the key is empty":            {recipient: "# nothing\n", reason: transfer.ReasonEncryptionKeyInvalid},
+		"a public key is enough":      {recipient: identity.Recipient().String()},
+		"a secret key is enough, too": {identity: identity.String()},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -510,7 +512,7 @@ func TestBackupIsNeverMadeUnencryptedByMistake(t *testing.T) {
 	}
 }
 
-// keyFiles are the files of an encryption Secret; a key that is empty is missing.
+// keyFiles are the files of an encryption Secret; an empty key is missing.
 func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identityFile string) {
 	t.Helper()
 	root := t.TempDir()
@@ -528,7 +530,7 @@ func keyFiles(t *testing.T, recipient, identity string) (recipientFile, identity
 func TestCredentialsThatAreMissingAreCalledSo(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	// What kubelet mounts for a Secret that is optional and missing.
+	// This is what kubelet mounts for an optional Secret that is missing.
 	mounted := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(mounted, "..2026_11_21"), 0o750), os.Symlink("..2026_11_21", filepath.Join(mounted, "..data"))); err != nil {
 		t.Fatal(err)

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// sampleEvery is how often the rate is looked at; it is that of the last samples.
+	// sampleEvery is how often the rate is measured. The rate is that of the last samples.
 	sampleEvery = time.Second
 	samples     = 5
-	// logEvery is how often the log says how far a transfer is.
+	// logEvery is how often the progress is logged.
 	logEvery = 10 * time.Second
 )
 
-// meter knows how far a transfer is.
+// meter measures the progress of a transfer.
 type meter struct {
 	mu       sync.Mutex
 	progress transfer.Progress
@@ -31,14 +31,14 @@ type sample struct {
 	bytes int64
 }
 
-// now is the progress at this moment.
+// now returns the current progress.
 func (m *meter) now() transfer.Progress {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.progress
 }
 
-// update changes what is known under the lock.
+// update changes the progress under the lock.
 func (m *meter) update(change func(*transfer.Progress)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -49,7 +49,7 @@ func (m *meter) stage(name string) { m.update(func(p *transfer.Progress) { p.Sta
 func (m *meter) total(bytes int64) { m.update(func(p *transfer.Progress) { p.TotalBytes = bytes }) }
 func (m *meter) done(bytes int64)  { m.update(func(p *transfer.Progress) { p.Bytes = bytes }) }
 
-// sample notes the rate.
+// sample updates the rate.
 func (m *meter) sample(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *meter) sample(at time.Time) {
 	}
 }
 
-// watch samples, and logs now and then, until the context ends.
+// watch takes samples and logs the progress until the context ends.
 func (m *meter) watch(ctx context.Context, log logr.Logger) {
 	look := time.NewTicker(sampleEvery)
 	defer look.Stop()
@@ -87,7 +87,7 @@ func (m *meter) log(log logr.Logger) {
 		"totalBytes", progress.TotalBytes, "bytesPerSecond", progress.BytesPerSecond)
 }
 
-// metered counts what goes to a sink, and lets the donor rest.
+// metered counts what is written to a sink, and pauses for the donor.
 type metered struct {
 	clone.Sink
 	meter *meter

@@ -9,38 +9,38 @@ import (
 )
 
 const (
-	// busyAbove is how many statements and commits a second make a member one that has clients at work: several times what the operator
-	// itself asks.
+	// busyAbove is the rate of statements and commits per second above which a member has active clients. It is several times the
+	// operator's own rate.
 	busyAbove = 100
-	// restOnOneCPU, divided by the node's CPUs, is how many times as long as it has worked a donor with clients at work may rest. A copy keeps
-	// about two CPUs at work while it is made: on a node of two it works an eighth of the time, on one of fourteen half of it, and so takes
-	// about the same share of either. The CPUs counted are those of the backup's own node, which the donor's is taken to resemble.
+	// restOnOneCPU, divided by the node's CPUs, is the ratio of pause to work for a donor with active clients. A copy keeps about two CPUs
+	// busy. So the donor works an eighth of the time on a node with two CPUs, and half of it on one with fourteen. It uses about the same
+	// share of either. The program counts the CPUs of its own node, and assumes that the donor's is similar.
 	restOnOneCPU = 14.0
-	// shortestRest makes pauses few, longestRest keeps them from being taken for a broken connection.
+	// shortestRest keeps pauses few. longestRest prevents the donor from taking a pause for a broken connection.
 	shortestRest = 20 * time.Millisecond
 	longestRest  = time.Second
-	// lookEvery is how often it is asked whether clients are at work.
+	// lookEvery is how often the donor is asked for its clients' activity.
 	lookEvery = time.Second
 )
 
-// pacer lets a donor that has clients at work rest. Its work is what the recipient waits for: where the destination is what is slow, the
-// donor rests anyway. It is for one goroutine, but for busy.
+// pacer pauses the copy from a donor that has active clients. The donor's work is the time for which the recipient waits for data. If the
+// destination is slow, the donor has pauses anyway. Except for busy, only one goroutine may use a pacer.
 type pacer struct {
 	busy atomic.Bool
-	// resting is false where the user has said how fast, and in the last stages: meanwhile redo log piles up at the donor.
+	// resting is false if the user has set a rate, and in the last stages, during which redo log accumulates at the donor.
 	resting bool
-	// restShare is how many times as long as it has worked the donor may rest.
+	// restShare is the ratio of pause to work.
 	restShare float64
 	clock     func() time.Time
 	pause     func(time.Duration)
-	// since is when the last Write returned, began when the present one was called.
+	// since is when the last Write returned. began is when the current one was called.
 	since, began time.Time
 	owed         time.Duration
-	// stored is how long all Writes took, rested how long all pauses.
+	// stored is the total time of all Writes. rested is the total time of all pauses.
 	stored, rested time.Duration
 }
 
-// newPacer makes one whose pauses end with the context, for a donor on a node with so many CPUs.
+// newPacer returns a pacer whose pauses end with the context, for a donor on a node with so many CPUs.
 func newPacer(ctx context.Context, resting bool, cpus int) *pacer {
 	return &pacer{resting: resting, restShare: restOnOneCPU / float64(max(1, cpus)), clock: time.Now, pause: func(duration time.Duration) {
 		select {
@@ -50,7 +50,7 @@ func newPacer(ctx context.Context, resting bool, cpus int) *pacer {
 	}}
 }
 
-// begin notes that the donor has delivered, and pauses where it is owed a rest.
+// begin records that the donor has delivered data, and how long a pause it is owed for that.
 func (p *pacer) begin() {
 	p.began = p.clock()
 	if !p.resting || !p.busy.Load() {
@@ -62,7 +62,7 @@ func (p *pacer) begin() {
 	}
 }
 
-// end notes that what it delivered is stored: meanwhile it had its rest. What is left of it is had now.
+// end records that the data is stored. The donor paused meanwhile; end pauses for the rest of what is owed.
 func (p *pacer) end() {
 	ended := p.clock()
 	p.stored += ended.Sub(p.began)
@@ -75,12 +75,12 @@ func (p *pacer) end() {
 	p.rested += p.since.Sub(ended)
 }
 
-// isBusy judges two counts of a member's activity.
+// isBusy reports whether two counts of a member's activity show active clients.
 func isBusy(before, after int64, passed time.Duration) bool {
 	return passed > 0 && float64(after-before)/passed.Seconds() > busyAbove
 }
 
-// watch asks until the context ends. What cannot be told stays as it was: whether the copy can go on is not for this to say.
+// watch asks the donor until the context ends. If the donor does not answer, busy stays as it was: the copy itself detects a failed donor.
 func (p *pacer) watch(ctx context.Context, from server, log logr.Logger) {
 	before, asked := int64(-1), time.Time{}
 	look := time.NewTicker(lookEvery)
@@ -90,7 +90,7 @@ func (p *pacer) watch(ctx context.Context, from server, log logr.Logger) {
 		count, err := activity(ctx, from)
 		if err == nil && before >= 0 {
 			if busy := isBusy(before, count, now.Sub(asked)); busy != p.busy.Swap(busy) {
-				log.V(1).Info("clients at work", "busy", busy)
+				log.V(1).Info("activity of the donor's clients changed", "busy", busy)
 			}
 		}
 		if err == nil {

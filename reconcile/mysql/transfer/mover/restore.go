@@ -14,9 +14,9 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// RunRestore puts a backup on a member's volume, or into a folder by hand. What is there is looked at first: this very backup is success,
-// and the destination need not even exist any more; other data is never touched. Then everything that could speak against the backup is
-// asked before the first byte is written. Killed at any point, it carries on or begins again when it is run again.
+// RunRestore restores a backup to a member's volume, or by hand into a folder. It first checks what is there. If it is this backup,
+// RunRestore succeeds, even if the destination no longer exists. It never touches other data. Then it makes all other checks before it
+// writes the first byte. If it is killed at any point, the next run continues or starts again.
 func RunRestore(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	outcome, err := restoring{env: env, meter: &meter{}, place: env.place(), directory: newDirectory}.run(ctx)
 	return outcome, interrupted(ctx, err)
@@ -28,7 +28,7 @@ func (e Environment) place() place {
 	}
 	into, err := filepath.Abs(e.Into)
 	if err != nil {
-		into = filepath.Clean(e.Into) // there is no current directory, which looking at it will tell
+		into = filepath.Clean(e.Into) // there is no current directory: the check of the folder will report it
 	}
 	return folder{path: into}
 }
@@ -59,11 +59,11 @@ func (r restoring) run(ctx context.Context) (transfer.Outcome, error) {
 	if r.certainlyTaken(held) {
 		return transfer.Outcome{}, r.taken(held)
 	}
-	// A URL alone is no proof: another backup may be there by now.
+	// A URL alone is no proof: the folder may hold another backup now.
 	if known := (agent.RestoredFrom{UID: r.env.UID, Checksum: r.env.Checksum}); held.From.Is(known) {
 		return r.adopt(held)
 	}
-	r.meter.stage("looking at the backup")
+	r.meter.stage("checking the backup")
 	keys, _, err := r.env.keys()
 	if err != nil {
 		return transfer.Outcome{}, err
@@ -90,7 +90,7 @@ func (r restoring) run(ctx context.Context) (transfer.Outcome, error) {
 	return r.restore(ctx, store, manifest, keys, wanted)
 }
 
-// certainlyTaken says whether what is there is not the backup, whatever its manifest says.
+// certainlyTaken reports whether the existing data cannot be the backup, whatever the backup's manifest contains.
 func (r restoring) certainlyTaken(held agent.Holding) bool {
 	if !hasBackup(held) {
 		return held.Contents == agent.VolumeOccupied || r.env.AdoptOnly
@@ -98,20 +98,20 @@ func (r restoring) certainlyTaken(held agent.Holding) bool {
 	return r.env.Checksum != "" && held.From.Checksum != "" && held.From.Checksum != r.env.Checksum
 }
 
-// hasBackup says whether there is a restored backup.
+// hasBackup reports whether there is a restored backup.
 func hasBackup(held agent.Holding) bool {
 	return held.Contents == agent.VolumeRestored || held.Contents == agent.VolumeStaged
 }
 
-// taken refuses what is there.
+// taken returns the refusal for existing data.
 func (r restoring) taken(held agent.Holding) error {
 	if hasBackup(held) || held.Contents == agent.VolumeOccupied {
 		return &agent.OccupiedError{What: held.What}
 	}
-	return refused(transfer.ReasonDataExists, "other members' volumes hold data, and this one does not hold this backup but %s: it is not restored beside them", held.What)
+	return refused(transfer.ReasonDataExists, "other members' volumes hold data, so the backup is not restored to this volume, which does not hold the backup but %s", held.What)
 }
 
-// adopt takes what an earlier run has restored.
+// adopt accepts what an earlier run has restored.
 func (r restoring) adopt(held agent.Holding) (transfer.Outcome, error) {
 	if err := r.place.finish(held.From); err != nil {
 		return transfer.Outcome{}, err
@@ -124,7 +124,7 @@ func (r restoring) adopt(held agent.Holding) (transfer.Outcome, error) {
 	return transfer.Outcome{Adopted: true, Checksum: held.From.Checksum, UID: held.From.UID, ServerVersion: held.From.Version, Message: "this backup was restored here before"}, nil
 }
 
-// load reads the manifest and checks that it is the one that was asked for.
+// load reads the manifest and checks that it is the requested one.
 func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Manifest, string, error) {
 	manifest, checksum, err := archive.Load(ctx, store)
 	if err != nil {
@@ -134,15 +134,15 @@ func (r restoring) load(ctx context.Context, store *archive.Store) (archive.Mani
 		return manifest, "", refused(transfer.ReasonBackupForeign, "%s holds the backup of another instance: of %s/%s with UID %s, not %s", store.URL(), manifest.Backup.Namespace, manifest.Backup.Instance, manifest.Backup.UID, r.env.UID)
 	}
 	if r.env.Checksum != "" && checksum != r.env.Checksum {
-		return manifest, "", refused(transfer.ReasonBackupForeign, "%s holds another backup than was asked for: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
+		return manifest, "", refused(transfer.ReasonBackupForeign, "%s holds another backup than the requested one: its manifest has checksum %s, not %s", store.URL(), checksum, r.env.Checksum)
 	}
 	return manifest, checksum, nil
 }
 
-// fits asks what could speak against restoring, before anything is written.
+// fits makes the checks that do not need the data, before anything is written.
 func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
-		return retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed (key %q of the encryption Secret)", manifest.Encryption.Recipients, transfer.KeyIdentity)
+		return retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: provide the secret key of one of these (key %q of the encryption Secret)", manifest.Encryption.Recipients, transfer.KeyIdentity)
 	}
 	if r.env.Layout.Volume != "" {
 		if err := fitSettings(manifest.Settings, r.env.ServerSettings); err != nil {
@@ -159,11 +159,11 @@ func (r restoring) fits(manifest archive.Manifest, keys encryption.Keys) error {
 	return nil
 }
 
-// leastSpace is less than what the data takes, for certain: file systems may compress a little, or keep holes as holes. What does not fit
-// after all ends with the volume full, and harms nothing either.
+// leastSpace is certainly less than the data needs: file systems may compress a little, or keep holes as holes. If the data does not fit
+// after all, the restore ends with a full volume, which is harmless.
 func leastSpace(manifest archive.Manifest) int64 { return manifest.Data.Size / 10 * 9 }
 
-// restore writes the data beside its place, and puts it there when all of it is checked and flushed.
+// restore writes the data to a temporary folder, and moves it to its place when all of it is checked and flushed.
 func (r restoring) restore(ctx context.Context, store *archive.Store, manifest archive.Manifest, keys encryption.Keys, from agent.RestoredFrom) (transfer.Outcome, error) {
 	r.env.Log.Info("restoring", "instance", manifest.Backup.Instance, "version", manifest.Source.ServerVersion, "bytes", manifest.Data.Bytes, "from", store.URL())
 	r.meter.stage("restoring")
@@ -196,10 +196,10 @@ func (r restoring) restore(ctx context.Context, store *archive.Store, manifest a
 	return outcome, nil
 }
 
-// written tells a full volume, which is ours, from a full destination.
+// written distinguishes a full volume from a full destination.
 func (r restoring) written(err error) error {
 	if _, ofStore := errors.AsType[*destination.StoreError](err); isFull(err) && !ofStore {
-		return refused(transfer.ReasonVolumeTooSmall, "the volume is full before all of the backup is on it: make it larger (spec.storage): %w", err)
+		return refused(transfer.ReasonVolumeTooSmall, "the volume became full during the restore: make it larger (spec.storage): %w", err)
 	}
 	return err
 }

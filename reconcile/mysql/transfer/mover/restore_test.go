@@ -35,13 +35,13 @@ func restoreTo(ctx context.Context, env Environment) (transfer.Outcome, error) {
 	return RunRestore(ctx, env)
 }
 
-// checkData fails unless the folder has what was copied.
+// checkData fails unless the folder has the copied data.
 func checkData(t *testing.T, root string) {
 	t.Helper()
 	for name, want := range copied() {
 		got, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s has %d bytes, want %d that are the same (%v)", name, len(got), len(want), err)
+			t.Errorf("%s has %d bytes, want the same %d bytes (%v)", name, len(got), len(want), err)
 		}
 	}
 }
@@ -66,11 +66,11 @@ func TestRestoreMakesWhatWasCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if outcome.Checksum != env.Checksum || outcome.ServerVersion != "9.7.4" || outcome.GTIDExecuted != manifest.GTIDs.AtLeast || outcome.Adopted || outcome.DataSize == 0 {
-		t.Errorf("it says %+v", outcome)
+		t.Errorf("the outcome is %+v", outcome)
 	}
 	held, err := agent.LookAtVolume(env.Layout)
 	if want := (agent.RestoredFrom{UID: "0a1b", Checksum: env.Checksum, URL: env.URL, Version: "9.7.4"}); err != nil || held.Contents != agent.VolumeRestored || held.From != want {
-		t.Errorf("the volume says %+v (%v)", held, err)
+		t.Errorf("the volume holds %+v (%v)", held, err)
 	}
 }
 
@@ -101,14 +101,14 @@ func TestRestoreIsDoneOnceEvenWhereTheBackupIsGoneByThen(t *testing.T) {
 	}
 	adopted("as it was", env)
 	if outcome, err := restoreTo(t.Context(), byURL); err == nil {
-		t.Errorf("what was at a URL is taken for what is there now: %+v", outcome)
+		t.Errorf("the earlier backup at a URL is taken for the current one: %+v", outcome)
 	}
 	if sumOf(t, env.Layout.Volume) != before {
 		t.Error("it was restored again")
 	}
 }
 
-// useRestored restores the backup and lets a cluster use it.
+// useRestored restores the backup, and lets a cluster use it.
 func useRestored(t *testing.T, env Environment) {
 	t.Helper()
 	if _, err := restoreTo(t.Context(), env); err != nil {
@@ -135,14 +135,14 @@ func useRestored(t *testing.T, env Environment) {
 	}
 }
 
-// A volume that began as the backup and that a cluster has used since is left as it is, and the outcome says so: it is not what the backup
-// holds.
+// A restore leaves a volume unchanged that began as the backup and that a cluster has used since. The outcome reports it, because the
+// volume no longer holds the backup's data.
 func TestDataThatWasUsedSinceIsNotToldAsTheBackup(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Environment){
 		"by its instance":                     func(*Environment) {},
-		"beside other members":                func(e *Environment) { e.AdoptOnly = true },
-		"by URL, whose backup is looked at":   func(e *Environment) { e.UID, e.Checksum = "", "" },
+		"with other members":                  func(e *Environment) { e.AdoptOnly = true },
+		"by URL, whose backup is read":        func(e *Environment) { e.UID, e.Checksum = "", "" },
 		"by its instance, the backup is gone": func(e *Environment) { e.StoreDir = "/nowhere" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,10 +153,10 @@ func TestDataThatWasUsedSinceIsNotToldAsTheBackup(t *testing.T) {
 			change(&env)
 			outcome, err := restoreTo(t.Context(), env)
 			if err != nil || !outcome.Adopted || !outcome.Used || outcome.ServerVersion != "" || !strings.Contains(outcome.Message, "has used since") {
-				t.Errorf("it says %+v (%v)", outcome, err)
+				t.Errorf("the outcome is %+v (%v)", outcome, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
-				t.Error("the volume is touched")
+				t.Error("the volume is changed")
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 			}
 			env.UID, env.Checksum = "another", "sha256:another"
 		},
-		"another backup from a URL, which has to be looked at": func(t *testing.T, env *Environment) {
+		"another backup from a URL, which must be read": func(t *testing.T, env *Environment) {
 			t.Helper()
 			if _, err := restoreTo(t.Context(), *env); err != nil {
 				t.Fatal(err)
@@ -195,7 +195,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 			second.mustBackup(t)
 			env.UID, env.Checksum, env.URL = "", "", "file:///another"
 		},
-		"another backup that is at the same URL by now": func(t *testing.T, env *Environment) {
+		"another backup that is now at the same URL": func(t *testing.T, env *Environment) {
 			t.Helper()
 			if _, err := restoreTo(t.Context(), *env); err != nil {
 				t.Fatal(err)
@@ -208,7 +208,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 			second.mustBackup(t)
 			env.UID, env.Checksum = "", ""
 		},
-		"nothing, where only an adoption is asked for": func(t *testing.T, env *Environment) {
+		"nothing, where only an adoption is requested": func(t *testing.T, env *Environment) {
 			t.Helper()
 			env.AdoptOnly = true
 		},
@@ -224,7 +224,7 @@ func TestRestoreNeverTouchesOtherData(t *testing.T) {
 				t.Errorf("%s with exit status %d: %v", ended.Reason, status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
-				t.Error("the volume is touched")
+				t.Error("the volume is changed")
 			}
 		})
 	}
@@ -252,12 +252,12 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 		}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
 		"a part is missing":   {func(t *testing.T, env *Environment) { t.Helper(); remove(t, part(t, *env)) }, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
 		"another instance's":  {func(_ *testing.T, env *Environment) { env.UID = "another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
-		"another than it was": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
+		"another than before": {func(_ *testing.T, env *Environment) { env.Checksum = "sha256:another" }, transfer.ReasonBackupForeign, transfer.ExitRefused},
 		"another page size": {func(t *testing.T, env *Environment) {
 			t.Helper()
 			env.ServerSettings = map[string]string{"innodb_page_size": "8K"}
 		}, transfer.ReasonSettingsMismatch, transfer.ExitRefused},
-		"credentials are wanted": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, transfer.ReasonCredentialsNotFound, transfer.ExitRetry},
+		"credentials are needed": {func(t *testing.T, env *Environment) { t.Helper(); env.CredentialsDir = t.TempDir() }, transfer.ReasonCredentialsNotFound, transfer.ExitRetry},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestRestoreRefusesBeforeItTouchesAnything(t *testing.T) {
 				t.Errorf("%s with exit status %d, want %s with %d: %v", ended.Reason, status, test.reason, test.status, err)
 			}
 			if sumOf(t, env.Layout.Volume) != before {
-				t.Error("the volume is touched")
+				t.Error("the volume is changed")
 			}
 			checkNoData(t, env)
 		})
@@ -345,10 +345,10 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 		key, reason string
 		status      int
 	}{
-		"without a key":     {"", transfer.ReasonEncryptionKeyNotFound, transfer.ExitRetry},
-		"with another's":    {other.String(), transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"with what is none": {"AGE-SECRET-KEY-1", transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"with its own":      {own.String(), transfer.ReasonCompleted, transfer.ExitDone},
+		"without a key":       {"", transfer.ReasonEncryptionKeyNotFound, transfer.ExitRetry},
+		"with another's":      {other.String(), transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"with an invalid key": {"AGE-SECRET-KEY-1", transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"with its own":        {own.String(), transfer.ReasonCompleted, transfer.ExitDone},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -374,7 +374,7 @@ func TestRestoreOfAnEncryptedBackupTakesItsKey(t *testing.T) {
 	}
 }
 
-// smallVolume has room for so much.
+// smallVolume has a fixed amount of free space.
 type smallVolume struct {
 	place
 	room int64
@@ -382,7 +382,7 @@ type smallVolume struct {
 
 func (v smallVolume) free() (int64, error) { return v.room, nil }
 
-// What changed at the member while it was copied was sent twice, and takes its place once.
+// A member sends pages that change during the copy twice. They need space only once.
 func TestRestoreTakesNoMoreRoomThanTheData(t *testing.T) {
 	t.Parallel()
 	s, env := backedUp(t)
@@ -400,7 +400,7 @@ func TestRestoreTakesNoMoreRoomThanTheData(t *testing.T) {
 	checkData(t, env.Layout.DataDir())
 }
 
-// fullDirectory takes a little, then nothing.
+// fullDirectory accepts a little data, then none.
 type fullDirectory struct {
 	directory
 	left int
@@ -420,10 +420,10 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	small := restoring{env: env, meter: &meter{}, place: smallVolume{env.place(), 1000}, directory: newDirectory}
 	outcome, err := small.run(t.Context())
 	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused || !strings.Contains(ended.Message, "spec.storage") {
-		t.Errorf("known before: %+v with exit status %d", ended, status)
+		t.Errorf("known before the restore: %+v with exit status %d", ended, status)
 	}
 	if sumOf(t, env.Layout.Volume) != before {
-		t.Error("the volume is touched")
+		t.Error("the volume is changed")
 	}
 	full := restoring{env: env, meter: &meter{}, place: env.place(), directory: func(root string) (directory, error) {
 		into, err := newDirectory(root)
@@ -431,10 +431,10 @@ func TestRestoreSaysThatTheVolumeIsTooSmall(t *testing.T) {
 	}}
 	outcome, err = full.run(t.Context())
 	if ended, status := Ended(outcome, err, transfer.ReasonRestoreFailed); ended.Reason != transfer.ReasonVolumeTooSmall || status != transfer.ExitRefused {
-		t.Errorf("noticed on the way: %+v with exit status %d", ended, status)
+		t.Errorf("noticed during the restore: %+v with exit status %d", ended, status)
 	}
 	checkNoData(t, env)
-	// Once the volume has grown.
+	// After the volume has grown.
 	if _, err := restoreTo(t.Context(), env); err != nil {
 		t.Error(err)
 	}
@@ -462,14 +462,14 @@ func TestRestoreByHandMakesADataDirectory(t *testing.T) {
 	}
 	before := sumOf(t, root)
 	if _, err := restoreTo(t.Context(), env); reasonOf(err) != transfer.ReasonDataExists {
-		t.Errorf("once more: %v", err)
+		t.Errorf("a second run: %v", err)
 	}
 	if sumOf(t, root) != before {
-		t.Error("what was restored is touched")
+		t.Error("the restored data is changed")
 	}
 }
 
-// It changes the process's directory, and so runs alone.
+// It changes the process's directory, and so does not run in parallel.
 func TestRestoreByHandIntoTheCurrentDirectory(t *testing.T) {
 	_, env := backedUp(t)
 	root := filepath.Join(t.TempDir(), "data")
@@ -484,7 +484,7 @@ func TestRestoreByHandIntoTheCurrentDirectory(t *testing.T) {
 	checkData(t, root)
 }
 
-// What is beside the place goes only if it is certain that a restore left it unfinished.
+// A restore removes the temporary folder only if it is certain that an unfinished restore left it.
 func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	_, env := backedUp(t)
@@ -501,7 +501,7 @@ func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 	if rows, err := os.ReadFile(beside); string(rows) != "rows" || err != nil {
 		t.Errorf("%q, %v", rows, err)
 	}
-	// One that was broken off.
+	// An interrupted one.
 	if err := os.RemoveAll(env.Into + ".restoring"); err != nil {
 		t.Fatal(err)
 	}
@@ -515,7 +515,7 @@ func TestRestoreByHandRemovesNothingOfOthers(t *testing.T) {
 	checkData(t, env.Into)
 }
 
-// hurried begins another restore in the same place while the first one is about to finish.
+// hurried starts another restore in the same place while the first one is about to finish.
 type hurried struct{ place }
 
 func (p hurried) finish(from agent.RestoredFrom) error {

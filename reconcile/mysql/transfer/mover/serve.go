@@ -16,17 +16,16 @@ import (
 
 const (
 	requestTimeout = 5 * time.Second
-	// strangers is how many connections there may be of clients other than the operator, who have no business here.
+	// strangers is how many connections there may be of clients other than the operator, which have no reason to connect.
 	strangers = 16
 )
 
-// serve answers the operator's questions until the context ends. Nothing depends on its being heard: what keeps it from listening is
-// logged and nothing else.
+// serve answers the operator's requests until the context ends. The transfer does not depend on them: a failure to listen is only logged.
 func (e Environment) serve(ctx context.Context, m *meter) {
 	var sockets net.ListenConfig
 	listener, err := sockets.Listen(ctx, "tcp", fmt.Sprintf(":%d", e.ProgressPort))
 	if err != nil {
-		e.Log.Error(err, "nobody can ask for the progress")
+		e.Log.Error(err, "failed to listen for requests for the progress")
 		return
 	}
 	e.serveOn(ctx, listener, m)
@@ -38,11 +37,12 @@ func (e Environment) serveOn(ctx context.Context, listener net.Listener, m *mete
 		Strangers: strangers, Request: requestTimeout, Log: e.Log,
 	}
 	if err := server.Serve(ctx, listener); err != nil {
-		e.Log.Error(err, "nobody can ask for the progress any more")
+		e.Log.Error(err, "failed to answer requests for the progress")
 	}
 }
 
-// operatorsOnly lets nobody get as far as a request who shows no certificate of the cluster's CA. Nobody else has to ask, kubelet neither.
+// operatorsOnly refuses each client without a certificate of the cluster's CA before its first request. No other client needs to connect,
+// not even kubelet.
 func operatorsOnly(security *tls.Config) *tls.Config {
 	read := security.GetConfigForClient
 	security.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -60,7 +60,7 @@ func (m *meter) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+transfer.ProgressPath, agent.OperatorOnly(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(m.now()) // the peer is gone when this fails; nobody is left to tell
+		_ = json.NewEncoder(w).Encode(m.now()) // this fails if the peer is gone; there is no one else to inform
 	}))
 	return mux
 }

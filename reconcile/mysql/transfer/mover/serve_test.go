@@ -41,7 +41,7 @@ func someAuthority(t *testing.T) *tls.Certificate {
 	return authority
 }
 
-// layoutWith is a Pod with the cluster's certificate.
+// layoutWith is the layout of a Pod with the cluster's certificate.
 func layoutWith(t *testing.T, authority *tls.Certificate) agent.Layout {
 	t.Helper()
 	layout := agent.Layout{TLS: t.TempDir()}
@@ -94,7 +94,7 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ask(member, transfer.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "operator") {
-		t.Errorf("a member is answered: %v", err)
+		t.Errorf("a member gets an answer: %v", err)
 	}
 	stranger, err := agent.OperatorTLS(agent.Authorities{someAuthority(t)}, time.Now())
 	if err != nil {
@@ -102,16 +102,16 @@ func TestOnlyTheOperatorIsToldTheProgress(t *testing.T) {
 	}
 	stranger.RootCAs = security.RootCAs
 	if _, err := ask(stranger, transfer.Host("shop", "db")); err == nil {
-		t.Error("the operator of another cluster's CA is answered")
+		t.Error("the operator of another cluster's CA gets an answer")
 	}
 	nobody := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: security.RootCAs}
 	if _, err := ask(nobody, transfer.Host("shop", "db")); err == nil || !strings.Contains(err.Error(), "certificate required") {
-		t.Errorf("who shows no certificate gets further than that: %v", err)
+		t.Errorf("a client without a certificate is not refused: %v", err)
 	}
 }
 
-// TestConnectionsOfStrangersAreFew: each takes memory, of which a transfer's Pod has little. A new one ends the oldest, so that the
-// operator gets through.
+// TestConnectionsOfStrangersAreFew: each connection needs memory, of which a transfer's Pod has little. A new connection closes the oldest
+// one, so that the operator can connect.
 func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	t.Parallel()
 	authority := someAuthority(t)
@@ -143,11 +143,11 @@ func TestConnectionsOfStrangersAreFew(t *testing.T) {
 	}
 	client := transfer.NewClient(security, time.Second, listener.Addr().(*net.TCPAddr).Port)
 	if _, err := client.Progress(t.Context(), "127.0.0.1", transfer.Host("shop", "db")); err != nil {
-		t.Errorf("the operator is not answered meanwhile: %v", err)
+		t.Errorf("the operator gets no answer meanwhile: %v", err)
 	}
 }
 
-// TestTheOperatorFollowsNoRedirectOfATransfer: whoever answers in a Pod's place would reach what the operator can reach.
+// TestTheOperatorFollowsNoRedirectOfATransfer: otherwise a server in place of a Pod could reach whatever the operator can reach.
 func TestTheOperatorFollowsNoRedirectOfATransfer(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32

@@ -7,7 +7,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// fitSettings says what spec.config lacks to start the data; nil for nothing.
+// fitSettings returns which settings spec.config must have for the data; nil if none are missing.
 func fitSettings(made, wanted map[string]string) error {
 	found := transfer.Misfits(made, wanted)
 	if len(found) == 0 {
@@ -17,10 +17,10 @@ func fitSettings(made, wanted map[string]string) error {
 	for i, one := range found {
 		is[i], set[i] = fmt.Sprintf("%s is %s and not %s", one.Name, one.Needs, one.Has), fmt.Sprintf("%s: %q", one.Name, one.Needs)
 	}
-	return refused(transfer.ReasonSettingsMismatch, "the cluster's mysqld could not start the backup's data files: in them %s; write in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
+	return refused(transfer.ReasonSettingsMismatch, "the cluster's mysqld cannot start with the backup's data files, in which %s; set in spec.config: %s", strings.Join(is, ", "), strings.Join(set, ", "))
 }
 
-// startedWith tells a person the settings that a backup's data needs of mysqld; empty for none.
+// startedWith returns the settings that mysqld needs for a backup's data, for a person; empty for none.
 func startedWith(made map[string]string) string {
 	found := transfer.Misfits(made, nil)
 	if len(found) == 0 {
@@ -30,5 +30,5 @@ func startedWith(made map[string]string) string {
 	for i, one := range found {
 		options[i] = one.Name + "=" + one.Needs
 	}
-	return "; mysqld has to be started with " + strings.Join(options, " and ")
+	return "; start mysqld with " + strings.Join(options, " and ")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/transfer"
 )
 
-// ofDefaults is what a member without settings of its own says of itself.
+// ofDefaults are the settings that a member without its own settings reports.
 func ofDefaults(changes ...string) map[string]string {
 	settings := map[string]string{
 		"innodb_page_size": "16384", "lower_case_table_names": "0", "innodb_data_file_path": "ibdata1:12M:autoextend",
@@ -27,26 +27,26 @@ func TestWhichSettingsStartABackupsData(t *testing.T) {
 	tests := map[string]struct {
 		made   map[string]string
 		config map[string]string
-		// says is what the refusal says; nothing for none.
+		// says is in the refusal; empty for none.
 		says []string
 	}{
-		"nobody has set anything":                      {made: ofDefaults()},
-		"the default, written out":                     {made: ofDefaults(), config: map[string]string{"innodb_page_size": "16K", "lower-case-table-names": "0"}},
-		"a backup of before settings were kept":        {config: map[string]string{"innodb_page_size": "8192"}},
-		"a page size that the cluster does not have":   {made: ofDefaults("innodb_page_size", "8192"), says: []string{"innodb_page_size is 8192 and not 16384", `spec.config: innodb_page_size: "8192"`}},
-		"the same page size":                           {made: ofDefaults("innodb_page_size", "8192"), config: map[string]string{"innodb-page-size": "8k"}},
-		"the same page size, loosely":                  {made: ofDefaults("innodb_page_size", "8192"), config: map[string]string{"loose-innodb-page-size": "8192"}},
-		"another page size than the backup's default":  {made: ofDefaults(), config: map[string]string{"innodb_page_size": "64K"}, says: []string{"is 16384 and not 64K", `innodb_page_size: "16384"`}},
-		"names were stored in lower case":              {made: ofDefaults("lower_case_table_names", "1"), says: []string{`lower_case_table_names: "1"`}},
-		"names were stored as they are, which 2 means": {made: ofDefaults(), config: map[string]string{"lower_case_table_names": "2"}},
-		"names shall be in lower case from now on":     {made: ofDefaults(), config: map[string]string{"lower_case_table_names": "1"}, says: []string{`lower_case_table_names: "0"`}},
-		"another system tablespace":                    {made: ofDefaults("innodb_data_file_path", two), says: []string{`innodb_data_file_path: "` + two + `"`}},
-		"the same one in other words":                  {made: ofDefaults("innodb_data_file_path", two), config: map[string]string{"innodb_data_file_path": `"ibdata1:12288K;ibdata2:20m:autoextend"`}},
+		"no settings":              {made: ofDefaults()},
+		"the default, written out": {made: ofDefaults(), config: map[string]string{"innodb_page_size": "16K", "lower-case-table-names": "0"}},
+		"a backup without settings, of an earlier build": {config: map[string]string{"innodb_page_size": "8192"}},
+		"a page size that the cluster does not have":     {made: ofDefaults("innodb_page_size", "8192"), says: []string{"innodb_page_size is 8192 and not 16384", `spec.config: innodb_page_size: "8192"`}},
+		"the same page size":                             {made: ofDefaults("innodb_page_size", "8192"), config: map[string]string{"innodb-page-size": "8k"}},
+		"the same page size, loosely":                    {made: ofDefaults("innodb_page_size", "8192"), config: map[string]string{"loose-innodb-page-size": "8192"}},
+		"another page size than the backup's default":    {made: ofDefaults(), config: map[string]string{"innodb_page_size": "64K"}, says: []string{"is 16384 and not 64K", `innodb_page_size: "16384"`}},
+		"names were stored in lower case":                {made: ofDefaults("lower_case_table_names", "1"), says: []string{`lower_case_table_names: "1"`}},
+		"names were stored unchanged, as with 2":         {made: ofDefaults(), config: map[string]string{"lower_case_table_names": "2"}},
+		"names must now be in lower case":                {made: ofDefaults(), config: map[string]string{"lower_case_table_names": "1"}, says: []string{`lower_case_table_names: "0"`}},
+		"another system tablespace":                      {made: ofDefaults("innodb_data_file_path", two), says: []string{`innodb_data_file_path: "` + two + `"`}},
+		"the same one in another notation":               {made: ofDefaults("innodb_data_file_path", two), config: map[string]string{"innodb_data_file_path": `"ibdata1:12288K;ibdata2:20m:autoextend"`}},
 		"two at once": {
 			made: ofDefaults("innodb_page_size", "8192", "lower_case_table_names", "1"),
 			says: []string{"innodb_page_size is 8192 and not 16384, lower_case_table_names is 1 and not 0", `spec.config: innodb_page_size: "8192", lower_case_table_names: "1"`},
 		},
-		"what data files do not rest on": {made: ofDefaults("innodb_checksum_algorithm", "strict_crc32"), config: map[string]string{"innodb_redo_log_capacity": "1G", "max_connections": "9"}},
+		"settings that do not affect data files": {made: ofDefaults("innodb_checksum_algorithm", "strict_crc32"), config: map[string]string{"innodb_redo_log_capacity": "1G", "max_connections": "9"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestWhichSettingsStartABackupsData(t *testing.T) {
 	}
 }
 
-// What is written by hand is started by hand: it is told how.
+// A person who restores by hand starts mysqld by hand, and needs the settings.
 func TestRestoreByHandSaysWhatMysqldNeeds(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -73,8 +73,8 @@ func TestRestoreByHandSaysWhatMysqldNeeds(t *testing.T) {
 	env := s.env
 	env.Into = t.TempDir() + "/data"
 	outcome, err := restoreTo(t.Context(), env)
-	if want := "; mysqld has to be started with lower_case_table_names=1"; err != nil || !strings.HasSuffix(outcome.Message, want) {
-		t.Errorf("it says %q (%v), want …%s", outcome.Message, err, want)
+	if want := "; start mysqld with lower_case_table_names=1"; err != nil || !strings.HasSuffix(outcome.Message, want) {
+		t.Errorf("the message is %q (%v), want …%s", outcome.Message, err, want)
 	}
 }
 

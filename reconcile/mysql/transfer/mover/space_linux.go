@@ -17,7 +17,7 @@ func freeSpace(path string) (int64, error) {
 	return int64(stat.Bavail) * stat.Bsize, nil //nolint:gosec // no file system has 2^63 bytes
 }
 
-// isMount says whether a file system begins at path.
+// isMount reports whether a file system begins at path.
 func isMount(path string) bool {
 	own, err := os.Stat(path)
 	if err != nil {

@@ -4,8 +4,8 @@ package mover
 
 import "math"
 
-// freeSpace is not asked where the operator's Pods do not run: what does not fit ends with the volume full.
+// freeSpace is unlimited where the operator's Pods do not run: data that does not fit ends with a full volume.
 func freeSpace(string) (int64, error) { return math.MaxInt64 / 2, nil }
 
-// isMount is not asked there either.
+// isMount is never true there.
 func isMount(string) bool { return false }

@@ -27,7 +27,7 @@ func RunVerify(ctx context.Context, env Environment) (transfer.Outcome, error) {
 		return transfer.Outcome{}, err
 	}
 	if manifest.Encryption.Scheme != "" && len(keys.Identities) == 0 {
-		return transfer.Outcome{}, retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: the secret key of one of these is needed", manifest.Encryption.Recipients)
+		return transfer.Outcome{}, retry(transfer.ReasonEncryptionKeyNotFound, "the backup is encrypted for %v: provide the secret key of one of these", manifest.Encryption.Recipients)
 	}
 	m.total(manifest.Data.Raw)
 	if err := archive.Verify(ctx, store, manifest, archive.ReadOptions{Identities: keys.Identities, Limit: env.Bandwidth, Progress: m.done}); err != nil {

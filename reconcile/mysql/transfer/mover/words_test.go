@@ -46,33 +46,33 @@ func TestEndedTellsTheReasonAndWhetherToTryAgain(t *testing.T) {
 		reason string
 		status int
 	}{
-		"success":                    {nil, transfer.ReasonCompleted, transfer.ExitDone},
-		"another backup's folder":    {&archive.OccupiedError{URL: "s3://b"}, transfer.ReasonDestinationOccupied, transfer.ExitRefused},
-		"a URL that is none":         {store(destination.KindInvalid), transfer.ReasonDestinationRefused, transfer.ExitRefused},
-		"wrong credentials":          {store(destination.KindRefused), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"no such bucket":             {store(destination.KindNotFound), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"clocks apart":               {store(destination.KindClockSkew), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"a certificate of nobody's":  {store(destination.KindUntrusted), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"an endpoint not named":      {store(destination.KindEndpoint), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"a redirect":                 {store(destination.KindRedirected), transfer.ReasonDestinationRefused, transfer.ExitRetry},
-		"full":                       {store(destination.KindFull), transfer.ReasonDestinationFull, transfer.ExitRetry},
-		"cut off":                    {store(destination.KindUnavailable), transfer.ReasonDestinationUnavailable, transfer.ExitRetry},
-		"no backup":                  {&archive.NotFoundError{}, transfer.ReasonBackupNotFound, transfer.ExitRefused},
-		"half a backup":              {&archive.IncompleteError{}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
-		"a flipped bit":              {&archive.CorruptError{}, transfer.ReasonBackupCorrupt, transfer.ExitRefused},
-		"somebody else's":            {&archive.ForeignError{}, transfer.ReasonBackupForeign, transfer.ExitRefused},
-		"the wrong key":              {&encryption.KeyError{}, transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
-		"data on the volume":         {&agent.OccupiedError{}, transfer.ReasonDataExists, transfer.ExitRefused},
-		"the donor is busy":          {&clone.DonorError{Number: 3634}, transfer.ReasonDonorBusy, transfer.ExitRetry},
-		"the donor says no":          {&clone.DonorError{Number: 1227}, transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"a file that cannot be":      {&clone.UnsupportedError{}, transfer.ReasonCopyFailed, transfer.ExitRefused},
-		"the donor is gone":          {&netError{}, transfer.ReasonDonorUnavailable, transfer.ExitRetry},
-		"told to end":                {context.Canceled, transfer.ReasonInterrupted, transfer.ExitRetry},
-		"a part gone meanwhile":      {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"a manifest not its own":     {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), transfer.ReasonCopyFailed, transfer.ExitRetry},
-		"said by the program":        {refused(transfer.ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), transfer.ReasonVolumeTooSmall, transfer.ExitRefused},
-		"several, of which one knew": {errors.Join(errors.New("and another"), store(destination.KindFull)), transfer.ReasonDestinationFull, transfer.ExitRetry},
-		"anything else":              {errors.New("who knows"), transfer.ReasonRestoreFailed, transfer.ExitRetry},
+		"success":                            {nil, transfer.ReasonCompleted, transfer.ExitDone},
+		"another backup's folder":            {&archive.OccupiedError{URL: "s3://b"}, transfer.ReasonDestinationOccupied, transfer.ExitRefused},
+		"a URL that is invalid":              {store(destination.KindInvalid), transfer.ReasonDestinationRefused, transfer.ExitRefused},
+		"wrong credentials":                  {store(destination.KindRefused), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"no such bucket":                     {store(destination.KindNotFound), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"clocks apart":                       {store(destination.KindClockSkew), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"a certificate of no known CA":       {store(destination.KindUntrusted), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"an endpoint not named":              {store(destination.KindEndpoint), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"a redirect":                         {store(destination.KindRedirected), transfer.ReasonDestinationRefused, transfer.ExitRetry},
+		"full":                               {store(destination.KindFull), transfer.ReasonDestinationFull, transfer.ExitRetry},
+		"cut off":                            {store(destination.KindUnavailable), transfer.ReasonDestinationUnavailable, transfer.ExitRetry},
+		"no backup":                          {&archive.NotFoundError{}, transfer.ReasonBackupNotFound, transfer.ExitRefused},
+		"half a backup":                      {&archive.IncompleteError{}, transfer.ReasonBackupIncomplete, transfer.ExitRefused},
+		"a flipped bit":                      {&archive.CorruptError{}, transfer.ReasonBackupCorrupt, transfer.ExitRefused},
+		"not this operator's":                {&archive.ForeignError{}, transfer.ReasonBackupForeign, transfer.ExitRefused},
+		"the wrong key":                      {&encryption.KeyError{}, transfer.ReasonEncryptionKeyInvalid, transfer.ExitRefused},
+		"data on the volume":                 {&agent.OccupiedError{}, transfer.ReasonDataExists, transfer.ExitRefused},
+		"the donor is busy":                  {&clone.DonorError{Number: 3634}, transfer.ReasonDonorBusy, transfer.ExitRetry},
+		"the donor refuses":                  {&clone.DonorError{Number: 1227}, transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"a file that is not supported":       {&clone.UnsupportedError{}, transfer.ReasonCopyFailed, transfer.ExitRefused},
+		"the donor is gone":                  {&netError{}, transfer.ReasonDonorUnavailable, transfer.ExitRetry},
+		"stopped":                            {context.Canceled, transfer.ReasonInterrupted, transfer.ExitRetry},
+		"a part gone meanwhile":              {spoiled(&archive.IncompleteError{Reason: "part-00001 is missing"}), transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"a manifest not its own":             {spoiled(fmt.Errorf("finish: %w", &archive.CorruptError{})), transfer.ReasonCopyFailed, transfer.ExitRetry},
+		"a reason of the program":            {refused(transfer.ReasonVolumeTooSmall, "full: %w", syscall.ENOSPC), transfer.ReasonVolumeTooSmall, transfer.ExitRefused},
+		"several, of which one has a reason": {errors.Join(errors.New("and another"), store(destination.KindFull)), transfer.ReasonDestinationFull, transfer.ExitRetry},
+		"anything else":                      {errors.New("who knows"), transfer.ReasonRestoreFailed, transfer.ExitRetry},
 	}
 	for name, test := range tests {
 		for _, err := range []error{test.err, wrapped(test.err)} {
@@ -94,7 +94,7 @@ func wrapped(err error) error {
 	return fmt.Errorf("copy: %w", err)
 }
 
-// netError is what package net returns.
+// netError is an error as package net returns it.
 type netError struct{}
 
 func (*netError) Error() string   { return "i/o timeout" }
@@ -106,16 +106,16 @@ func TestInterruptedNamesTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lost := &destination.StoreError{Kind: destination.KindUnavailable, Op: "write", Err: context.Canceled}
 	if reason, _ := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonDestinationUnavailable {
-		t.Errorf("nobody told it to end: %s", reason)
+		t.Errorf("it was not stopped: %s", reason)
 	}
 	cancel()
 	if reason, final := judge(interrupted(ctx, lost), ""); reason != transfer.ReasonInterrupted || final {
-		t.Errorf("told to end: %s, final: %v", reason, final)
+		t.Errorf("stopped: %s, final: %v", reason, final)
 	}
 	if reason, _ := judge(interrupted(ctx, &archive.CorruptError{}), ""); reason != transfer.ReasonBackupCorrupt {
-		t.Errorf("what was found before it was told to end: %s", reason)
+		t.Errorf("an error from before it was stopped: %s", reason)
 	}
 	if interrupted(ctx, nil) != nil {
-		t.Error("success is no failure")
+		t.Error("success becomes a failure")
 	}
 }
