@@ -1,9 +1,9 @@
-// Package mycustomresource reconciles MyCustomResource resources: one is healthy while a Pod of the name that it gives exists.
+// Package mycustomresource reconciles MyCustomResource resources. A resource is healthy while a Pod of the name that it gives exists.
 //
-// A pass observes (observe.go), decides (decide.go) and reports (status.go); there is nothing to do but to tell. What makes it cheap is
-// how it hears of Pods: the watch brings metadata only, of which the cache keeps names, and two indices lead from a Pod to those that
-// look for it, and from a name to the Pods that have it. So what a change of a Pod costs does not depend on how many Pods there are,
-// nor on how many MyCustomResources; most changes are no news at all.
+// A pass observes (observe.go), decides (decide.go) and reports (status.go). It changes no other object. It is cheap: the watch brings only
+// the metadata of Pods, and the cache keeps only their names. Two indices lead from a Pod to the resources that look for it, and from a
+// name to the Pods that have it. So the cost of a changed Pod does not depend on the number of Pods or MyCustomResources. Most changes
+// cause no pass.
 package mycustomresource
 
 import (
@@ -23,7 +23,7 @@ const (
 	indexName   = "name"
 )
 
-// Controller is the kind as the engine knows it. Pods are watched in all namespaces of the operator, whoever made them.
+// Controller describes the kind to the engine. It watches all Pods in the operator's namespaces, whoever created them.
 func Controller(kind schema.Kind) reconcile.Controller {
 	return reconcile.Controller{
 		Kind:    kind,
@@ -35,31 +35,32 @@ func Controller(kind schema.Kind) reconcile.Controller {
 			Indices:      map[string]reconcile.IndexFunc{indexName: nameOf},
 			Owners:       friendsOf,
 		}},
-		Childless: true, // it makes nothing
+		Childless: true, // it creates no objects
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{api: api, now: time.Now}
 		},
 	}
 }
 
-// wanted names Pods that are looked for: with an empty namespace those of the name in all.
+// wanted returns the index key of the Pods that a resource looks for. With an empty namespace, these are the Pods of that name in all
+// namespaces.
 func wanted(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// friendOf is the key of a cached MyCustomResource: what it looks for.
+// friendOf returns the index keys of a cached MyCustomResource: the Pods that it looks for.
 func friendOf(resource *unstructured.Unstructured) []string {
 	name, _, _ := unstructured.NestedString(resource.Object, "spec", "name")
 	namespace, _, _ := unstructured.NestedString(resource.Object, "spec", "namespace")
 	return []string{wanted(namespace, name)}
 }
 
-// nameOf is the key of a cached Pod.
+// nameOf returns the index keys of a cached Pod.
 func nameOf(pod *unstructured.Unstructured) []string {
 	return []string{pod.GetName()}
 }
 
-// friendsOf returns the MyCustomResources that look for a Pod: in its namespace, or everywhere.
+// friendsOf returns the MyCustomResources that look for a Pod, in its namespace or in all namespaces.
 func friendsOf(pod *unstructured.Unstructured, resources reconcile.Lister) []types.NamespacedName {
 	concerned := []types.NamespacedName{}
 	for _, namespace := range []string{pod.GetNamespace(), ""} {

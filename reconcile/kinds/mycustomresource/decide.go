@@ -13,15 +13,16 @@ const (
 	reasonNamespaceNotWatched = "NamespaceNotWatched"
 )
 
-// verdict is what there is to tell. The message says neither where the Pod is nor how many there are: it would change, and with it the
-// status, for what changes nothing.
+// verdict is what the operator reports. The message gives neither the Pod's namespace nor the number of Pods: if these change, the status
+// must stay the same.
 type verdict struct {
-	// healthy says that the Pod exists; stalled that nobody can tell until a person does something.
+	// healthy is true while the Pod exists. stalled is true if the operator cannot know until a user acts.
 	healthy, stalled bool
 	reason, message  string
 }
 
-// decide judges what was seen. The order of the cases matters: a Pod that was seen exists, wherever else the operator does not look.
+// decide judges what the pass observed. The order of the cases matters: a Pod that the operator saw exists, even if the operator does not
+// see all namespaces.
 func decide(spec v1.MyCustomResourceSpec, seen sight) verdict {
 	switch {
 	case seen.exists:

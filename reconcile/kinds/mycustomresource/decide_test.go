@@ -22,7 +22,7 @@ func TestDecide(t *testing.T) {
 			inShop, sight{exists: true, looks: true},
 			verdict{healthy: true, reason: reasonPodFound, message: `a Pod named "joe" exists in namespace "shop"`},
 		},
-		"it exists, as far as the operator sees": {
+		"it exists in a namespace that the operator watches": {
 			anywhere, sight{exists: true},
 			verdict{healthy: true, reason: reasonPodFound, message: `a Pod named "joe" exists`},
 		},
@@ -34,11 +34,11 @@ func TestDecide(t *testing.T) {
 			inShop, sight{looks: true},
 			verdict{reason: reasonPodNotFound, message: `no Pod named "joe" exists in namespace "shop"`},
 		},
-		"there is none as far as the operator sees, which is not everywhere": {
+		"there is none in the namespaces that the operator watches": {
 			anywhere, sight{},
 			verdict{reason: reasonPodNotFound, message: `no Pod named "joe" exists in the namespaces that the operator works in (--namespaces)`},
 		},
-		"nobody can tell": {
+		"the operator cannot know": {
 			inShop, sight{},
 			verdict{stalled: true, reason: reasonNamespaceNotWatched, message: `spec.namespace: the operator does not work in namespace "shop" and cannot tell whether a Pod named "joe" exists there: add the namespace to the operator's --namespaces, or name another`},
 		},

@@ -7,17 +7,17 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )
 
-// caches are what of the engine's client this kind needs.
+// caches is the part of the engine's client that this kind needs.
 type caches interface {
 	Cached(resource apischema.GroupVersionResource) reconcile.Lister
 	WorksIn(namespace string) bool
 }
 
-// sight is what a pass saw.
+// sight is what a pass observed.
 type sight struct {
-	// exists says that a Pod of the name is there; one that is being deleted is until it is gone.
+	// exists reports whether a Pod of the name exists. A Pod that is being deleted exists until it is gone.
 	exists bool
-	// looks says that the operator knows of the Pods where one is looked for; without a namespace, of those in all.
+	// looks reports whether the operator watches Pods in the resource's spec.namespace. If that is empty: in all namespaces.
 	looks bool
 }
 

@@ -20,7 +20,7 @@ func same(t *testing.T, got, want any) {
 	}
 }
 
-// shelf is a cache that a test fills, with the one index that it has. It has no way to list everything: nothing here may need that.
+// shelf is a cache with one index, which a test fills. It cannot list all objects: no code here may need that.
 type shelf struct {
 	reconcile.Lister
 	keys    reconcile.IndexFunc
@@ -80,7 +80,7 @@ func TestWhomAPodConcerns(t *testing.T) {
 		"one that is looked for here and anywhere":  {named("shop", "joe"), []string{"shops-joe", "any-joe"}},
 		"one that is looked for anywhere":           {named("home", "jane"), []string{"any-jane"}},
 		"one in the resource's own namespace":       {named("home", "joe"), []string{"any-joe"}},
-		"one that nobody looks for":                 {named("shop", "jim"), nil},
+		"one that no resource looks for":            {named("shop", "jim"), nil},
 		"one whose name begins like one looked for": {named("shop", "joe-2"), nil},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestWhomAPodConcerns(t *testing.T) {
 	}
 }
 
-// cluster is what the engine's client shows of Pods.
+// cluster implements caches with the Pods and namespaces of a test.
 type cluster struct {
 	pods       shelf
 	namespaces []string

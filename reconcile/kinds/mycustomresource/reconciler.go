@@ -17,7 +17,7 @@ type reconciler struct {
 	now func() time.Time
 }
 
-// Reconcile makes one pass over one MyCustomResource. It sends no request of its own: what the caches say is all there is to know.
+// Reconcile makes one pass over one MyCustomResource. It sends no requests: the caches have all that it needs.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var resource v1.MyCustomResource
 	if err := schema.Decode(object, &resource); err != nil {

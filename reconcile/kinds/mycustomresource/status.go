@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/poc/v1"
 )
 
-// reported is the status that tells a verdict.
+// reported returns the status for a verdict.
 func reported(resource v1.MyCustomResource, found verdict, now time.Time) v1.MyCustomResourceStatus {
 	status := v1.MyCustomResourceStatus{
 		Healthy:            found.healthy,
@@ -38,8 +38,8 @@ func reported(resource v1.MyCustomResource, found verdict, now time.Time) v1.MyC
 	return status
 }
 
-// tell makes an event of what a person has to do something about. That the Pod came or went is for the status to tell, and for the
-// Pod's own events.
+// tell returns an event if a user must act. It returns none when the Pod is created or deleted: the status and the Pod's own events report
+// that.
 func tell(before v1.MyCustomResourceStatus, found verdict) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	if !found.stalled || was != nil && was.Reason == found.reason && was.Message == found.message {

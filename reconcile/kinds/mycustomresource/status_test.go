@@ -10,16 +10,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
-// noon is when the tests' resources are first looked at.
+// noon is the time of the first pass over the tests' resources.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant, which a time cannot be
 
 func found() verdict   { return verdict{healthy: true, reason: reasonPodFound, message: "it exists"} }
 func missing() verdict { return verdict{reason: reasonPodNotFound, message: "it does not exist"} }
 func unknown() verdict {
-	return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: "nobody can tell"}
+	return verdict{stalled: true, reason: reasonNamespaceNotWatched, message: "the operator cannot know"}
 }
 
-// after is a resource of which this was reported, one verdict after another, a minute apart.
+// after returns a resource whose status has had these verdicts, one after another, a minute apart.
 func after(verdicts ...verdict) v1.MyCustomResource {
 	resource := v1.MyCustomResource{}
 	resource.Generation = 2
@@ -67,7 +67,7 @@ func TestReported(t *testing.T) {
 	}
 }
 
-// Somebody else's condition stays.
+// TestReportedKeepsOtherConditions: conditions of other clients stay.
 func TestReportedKeepsOtherConditions(t *testing.T) {
 	t.Parallel()
 	resource := after(missing())
@@ -80,20 +80,20 @@ func TestReportedKeepsOtherConditions(t *testing.T) {
 func TestTell(t *testing.T) {
 	t.Parallel()
 	other := unknown()
-	other.message = "nobody can tell of another namespace"
+	other.message = "the operator cannot know about another namespace"
 	for story, test := range map[string]struct {
 		before v1.MyCustomResource
 		now    verdict
 		want   int
 	}{
-		"the Pod came":                      {after(missing()), found(), 0},
-		"the Pod went":                      {after(found()), missing(), 0},
-		"nobody can tell":                   {after(), unknown(), 1},
-		"nobody can tell any more":          {after(found()), unknown(), 1},
-		"nobody could tell before either":   {after(unknown()), unknown(), 0},
-		"now nobody can tell of another":    {after(unknown()), other, 1},
-		"it is known again what there is":   {after(unknown()), missing(), 0},
-		"the resource is new, and all well": {after(), found(), 0},
+		"the Pod came":                              {after(missing()), found(), 0},
+		"the Pod went":                              {after(found()), missing(), 0},
+		"the operator cannot know":                  {after(), unknown(), 1},
+		"the operator cannot know any more":         {after(found()), unknown(), 1},
+		"the operator could not know before either": {after(unknown()), unknown(), 0},
+		"now it cannot know about another":          {after(unknown()), other, 1},
+		"the operator can know again":               {after(unknown()), missing(), 0},
+		"the resource is new, and all well":         {after(), found(), 0},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// What people meet in a status, they find in the document.
+// TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.Documented(t, "../../../docs/mycustomresource.md", reasons.Constants(t, ".", "reason"))
