@@ -131,7 +131,7 @@ func TestConfigMonitorReplacesPodsOneByOne(t *testing.T) {
 	same(t, len(monitor.Status.LastRestart.Workloads), 4)
 	s.untouched("lonely", lonely)
 	s.untouched("half", half)
-	if note := s.told("m", "PodsLeftAlone"); !strings.Contains(note, "Pod lonely (nothing would make it again") {
+	if note := s.told("m", "PodsLeftAlone"); !strings.Contains(note, "Pod lonely (no controller would create it again") {
 		t.Errorf("the event tells of the Pod that was left alone: %q", note)
 	}
 	s.told("both-labels", "NothingToRestart")

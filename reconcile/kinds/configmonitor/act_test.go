@@ -29,12 +29,12 @@ func TestProblemOf(t *testing.T) {
 		want string
 	}{
 		"nothing failed":                 {nil, ""},
-		"a right is missing":             {apierrors.NewForbidden(deployments, "web", errors.New("no")), reasonForbidden},
+		"a permission is missing":        {apierrors.NewForbidden(deployments, "web", errors.New("no")), reasonForbidden},
 		"one of several failures":        {errors.Join(errors.New("unknown"), fmt.Errorf("restart: %w", apierrors.NewForbidden(deployments, "web", nil))), reasonForbidden},
 		"the namespace is being deleted": {withCause(apierrors.NewForbidden(deployments, "web", errors.New("ends")), corev1.NamespaceTerminatingCause), ""},
 		"an admission policy refuses":    {apierrors.NewBadRequest("denied the request"), reasonRejected},
 		"two budgets for one Pod":        {apierrors.NewInternalError(errors.New("more than one PodDisruptionBudget")), reasonRejected},
-		"somebody was faster":            {apierrors.NewConflict(deployments, "web", errors.New("changed")), ""},
+		"another client was faster":      {apierrors.NewConflict(deployments, "web", errors.New("changed")), ""},
 		"something unknown":              {errors.New("unknown"), ""},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAMissingRightSaysHowToGrantIt(t *testing.T) {
 	t.Parallel()
 	found := problemOf(apierrors.NewForbidden(apischema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("no")))
 	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(found.message, says) {
-		t.Errorf("the message is %q: without --kinds the command prints the rights of the MySQL kinds only", found.message)
+		t.Errorf("the message is %q: without --kinds the command prints the permissions of the MySQL kinds only", found.message)
 	}
 }
 

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// absencePatience is how long an evicted Pod's replacement may be missing before it is taken for not coming: what makes the Pods may
-	// have been told meanwhile to run fewer. A replacement that is there but not ready is waited for without end.
+	// absencePatience is how long the replacement of an evicted Pod may be missing. After that the operator assumes that none comes: a user
+	// may have scaled the owner down. For a replacement that exists but is not ready, the operator waits without limit.
 	absencePatience = time.Minute
-	// stuckAfter is when somebody is asked to help; the same as a Deployment's default progress deadline.
+	// stuckAfter is the time without progress after which the operator reports a problem; the same as a Deployment's default progress
+	// deadline.
 	stuckAfter = 10 * time.Minute
 )
 
-// look is what a pass saw of a restart under way.
+// look is what a pass observed of a restart in progress.
 type look struct {
 	now time.Time
-	// hash is of the data that is restarted for.
+	// hash is that of the restart's data.
 	hash string
 	pods []pod
-	// rollouts are by the UID that the plan names; what does not exist any more is not in it.
+	// rollouts has the workloads by the UID in the plan. Workloads that no longer exist are missing.
 	rollouts map[types.UID]rollout
 }
 
-// advance returns the workloads with what became of them since. It decides by what is seen alone, so that it does not matter who did
-// it, or whether the operator that did has told.
+// advance returns the workloads with their new actions and messages. It decides only from what the pass observed. So it does not matter who
+// acted, or whether the operator recorded it.
 func advance(workloads []v1.RestartedWorkload, seen look) []v1.RestartedWorkload {
 	advanced := slices.Clone(workloads)
 	for i, entry := range workloads {
@@ -52,7 +53,7 @@ func isDone(entry v1.RestartedWorkload) bool {
 	case v1.ActionRolled, v1.ActionReplaced, v1.ActionGone, v1.ActionLeftAlone, v1.ActionAbandoned:
 		return true
 	}
-	// A newer operator's word: it is not for this one to go on with.
+	// A newer operator wrote this action: this operator must not continue the workload.
 	return true
 }
 
@@ -65,7 +66,7 @@ func with(entry v1.RestartedWorkload, action v1.Action, message string, now time
 	return entry
 }
 
-// rolled tells what became of a workload that replaces its Pods by itself.
+// rolled returns the new action and message of a workload that replaces its Pods itself.
 func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 	found, ok := seen.rollouts[entry.UID]
 	switch {
@@ -76,10 +77,10 @@ func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 	case entry.Action == v1.ActionPending:
 		return v1.ActionPending, ""
 	case found.stamp == "":
-		// To stamp it again would make the two of us restart its Pods for ever.
-		return v1.ActionLeftAlone, "somebody takes the annotation off its Pod template again: restart it by what manages it"
+		// If the operator set it again, it and the other client would restart the Pods without end.
+		return v1.ActionLeftAlone, "another client removes the annotation from its Pod template: restart it with the tool that manages it"
 	case found.stamp != seen.hash:
-		return v1.ActionRolling, "its Pod template was stamped for other data since: somebody has rolled it back, or restarts it for newer data"
+		return v1.ActionRolling, "its Pod template now has the annotation for other data: another client rolled it back, or restarts it for newer data"
 	case found.done:
 		return v1.ActionRolled, found.remark
 	default:
@@ -87,7 +88,7 @@ func rolled(entry v1.RestartedWorkload, seen look) (v1.Action, string) {
 	}
 }
 
-// evicted tells what became of a Pod that is to be replaced.
+// evicted returns the new action and message of a Pod that must be replaced.
 func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
 	index := slices.IndexFunc(seen.pods, func(p pod) bool { return p.uid == entry.UID && !p.over })
 	switch {
@@ -96,7 +97,7 @@ func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen 
 	case index < 0:
 		return replaced(entry, workloads, seen)
 	case seen.pods[index].ending:
-		return v1.ActionEvicting, "is ending"
+		return v1.ActionEvicting, "is terminating"
 	}
 	waits := seen.pods[index].ready && !isEvicting(workloads) && !groupOfOwner(entry.Owner, workloads, seen).settled
 	if waits {
@@ -105,23 +106,23 @@ func evicted(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen 
 	return v1.ActionPending, ""
 }
 
-// replaced tells whether another Pod has taken the place of one that is gone.
+// replaced returns the new action and message of a Pod that is gone: whether another Pod has replaced it.
 func replaced(entry v1.RestartedWorkload, workloads []v1.RestartedWorkload, seen look) (v1.Action, string) {
 	group := groupOfOwner(entry.Owner, workloads, seen)
 	if !group.settled {
 		return v1.ActionEvicting, fmt.Sprintf("waits until the Pods of %s that replace it are ready", entry.Owner)
 	}
 	if group.live < group.planned && seen.now.Sub(entry.Time.Time) < absencePatience {
-		return v1.ActionEvicting, fmt.Sprintf("waits until %s makes a Pod in its place", entry.Owner)
+		return v1.ActionEvicting, fmt.Sprintf("waits until %s creates a Pod in its place", entry.Owner)
 	}
 	return v1.ActionReplaced, ""
 }
 
-// group is what is seen of the Pods of one owner.
+// group is what a pass observed of the Pods of one owner.
 type group struct {
-	// planned is how many were to be replaced, live how many there are now.
+	// planned is how many Pods the plan has; live is how many exist now and are not being deleted.
 	planned, live int
-	// settled says that none is ending, and that all that need no restart, or no more, are ready.
+	// settled reports whether no Pod is being deleted, and all Pods that need no restart, or no longer, are ready.
 	settled bool
 }
 
@@ -148,8 +149,8 @@ func groupOfOwner(owner string, workloads []v1.RestartedWorkload, seen look) gro
 	return found
 }
 
-// toRoll returns the indices of the workloads whose template is to be stamped now: all at once, since each keeps its Pods available by
-// itself.
+// toRoll returns the indices of the workloads whose template to stamp now. These are all that are pending, since each keeps its own Pods
+// available.
 func toRoll(workloads []v1.RestartedWorkload) []int {
 	next := []int{}
 	for i, entry := range workloads {
@@ -160,9 +161,9 @@ func toRoll(workloads []v1.RestartedWorkload) []int {
 	return next
 }
 
-// toEvict returns the indices of the Pods of which one may be evicted now, the best first and one for each owner. There is none while
-// one that was evicted is not replaced. Pods that are not ready go first, since nobody misses them; after bad data they may be all.
-// Others go when the Pods they leave behind are ready.
+// toEvict returns the indices of the Pods of which one may be evicted now, the best first, and one for each owner. It returns none while an
+// evicted Pod is not replaced. Pods that are not ready go first, because they serve no client; after bad data, all Pods may be such. Ready
+// Pods go when the Pods left behind are ready.
 func toEvict(workloads []v1.RestartedWorkload, seen look) []int {
 	if isEvicting(workloads) {
 		return nil
@@ -198,8 +199,8 @@ func firstOfEachOwner(indices []int, workloads []v1.RestartedWorkload) []int {
 	return first
 }
 
-// stuck returns what does not get on by itself, the first of it, and whether there is something: a workload that says so itself, or any
-// when nothing at all has got on for long.
+// stuck returns the first workload that makes no progress, and whether there is one. That is a workload which reports this itself, or any
+// workload if none has made progress for stuckAfter.
 func stuck(workloads []v1.RestartedWorkload, seen look) (v1.RestartedWorkload, bool) {
 	left := slices.DeleteFunc(slices.Clone(workloads), isDone)
 	if len(left) == 0 {

@@ -10,7 +10,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
-// at is a look at noon plus so much, with these Pods.
+// at is what a pass observed at this time after noon, with these Pods.
 func at(after time.Duration, pods ...pod) look {
 	return look{now: noon.Add(after), hash: newHash, pods: pods, rollouts: map[types.UID]rollout{}}
 }
@@ -27,16 +27,16 @@ func TestAdvanceOfARolledWorkload(t *testing.T) {
 		seen   look
 		want   string
 	}{
-		"it is still to be restarted":                     {v1.ActionPending, at(0).with("web", rollout{stamp: oldHash, done: true}), "Pending"},
-		"it was stamped before the operator could say so": {v1.ActionPending, at(0).with("web", rollout{stamp: newHash}), "Pending"},
-		"it replaces its Pods":                            {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, remark: "1 of 3 Pods replaced"}), "Rolling, 1 of 3 Pods replaced"},
-		"it has replaced them":                            {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, done: true}), "Rolled"},
-		"it is stamped for other data":                    {v1.ActionRolling, at(0).with("web", rollout{stamp: "newer", done: true}), "Rolling, its Pod template was stamped for other data since: somebody has rolled it back, or restarts it for newer data"},
-		"somebody takes the stamp off again":              {v1.ActionRolling, at(0).with("web", rollout{done: true}), "LeftAlone, somebody takes the annotation off its Pod template again: restart it by what manages it"},
-		"it does not replace Pods by itself":              {v1.ActionPending, at(0).with("web", rollout{refuses: "not me"}), "LeftAlone, not me"},
-		"it was deleted before its turn":                  {v1.ActionPending, at(0), "Gone"},
-		"it was deleted while it replaced its Pods":       {v1.ActionRolling, at(0), "Gone"},
-		"it was done":                                     {v1.ActionRolled, at(0), "Rolled"},
+		"it is still to be restarted":                    {v1.ActionPending, at(0).with("web", rollout{stamp: oldHash, done: true}), "Pending"},
+		"it was stamped before the operator recorded it": {v1.ActionPending, at(0).with("web", rollout{stamp: newHash}), "Pending"},
+		"it replaces its Pods":                           {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, remark: "1 of 3 Pods replaced"}), "Rolling, 1 of 3 Pods replaced"},
+		"it has replaced them":                           {v1.ActionRolling, at(0).with("web", rollout{stamp: newHash, done: true}), "Rolled"},
+		"it is stamped for other data":                   {v1.ActionRolling, at(0).with("web", rollout{stamp: "newer", done: true}), "Rolling, its Pod template now has the annotation for other data: another client rolled it back, or restarts it for newer data"},
+		"another client removes the stamp":               {v1.ActionRolling, at(0).with("web", rollout{done: true}), "LeftAlone, another client removes the annotation from its Pod template: restart it with the tool that manages it"},
+		"it does not replace Pods by itself":             {v1.ActionPending, at(0).with("web", rollout{refuses: "not me"}), "LeftAlone, not me"},
+		"it was deleted before its turn":                 {v1.ActionPending, at(0), "Gone"},
+		"it was deleted while it replaced its Pods":      {v1.ActionRolling, at(0), "Gone"},
+		"it was done":                                    {v1.ActionRolled, at(0), "Rolled"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -46,7 +46,7 @@ func TestAdvanceOfARolledWorkload(t *testing.T) {
 	}
 }
 
-// TestAdvanceOfEvictedPods tells of the Pods a and b of a ReplicaSet, which others, n1 and n2, replace.
+// TestAdvanceOfEvictedPods advances the Pods a and b of a ReplicaSet, which the Pods n1 and n2 replace.
 func TestAdvanceOfEvictedPods(t *testing.T) {
 	t.Parallel()
 	rs := bareSet("rs")
@@ -60,17 +60,17 @@ func TestAdvanceOfEvictedPods(t *testing.T) {
 			v1.ActionPending, v1.ActionPending, at(0, a, b),
 			[]string{"Pod a: Pending", "Pod b: Pending"},
 		},
-		"one was evicted before the operator could say so": {
+		"one was evicted before the operator recorded it": {
 			v1.ActionPending, v1.ActionPending, at(0, a.but(ending), b),
-			[]string{"Pod a: Evicting, is ending", "Pod b: Pending, waits until the other Pods of ReplicaSet/rs are ready"},
+			[]string{"Pod a: Evicting, is terminating", "Pod b: Pending, waits until the other Pods of ReplicaSet/rs are ready"},
 		},
-		"one was evicted and is gone before the operator could say so": {
+		"one was evicted and is gone before the operator recorded it": {
 			v1.ActionPending, v1.ActionPending, at(0, b),
 			[]string{"Pod a: Evicting", "Pod b: Pending"},
 		},
 		"nothing has taken the place yet": {
 			v1.ActionEvicting, v1.ActionPending, at(10*time.Second, b),
-			[]string{"Pod a: Evicting, waits until ReplicaSet/rs makes a Pod in its place", "Pod b: Pending"},
+			[]string{"Pod a: Evicting, waits until ReplicaSet/rs creates a Pod in its place", "Pod b: Pending"},
 		},
 		"the replacement is not ready": {
 			v1.ActionEvicting, v1.ActionPending, at(10*time.Second, b, n1.but(unready)),
@@ -162,7 +162,7 @@ func TestWhatIsNext(t *testing.T) {
 			[]v1.RestartedWorkload{podEntry("a", v1.ActionPending)},
 			at(0, a, b.but(ending)), []string{}, []string{},
 		},
-		"after bad data none serves, and nothing is waited for": {
+		"after bad data none serves, and the operator waits for none": {
 			[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), podEntry("b", v1.ActionPending)},
 			at(0, a.but(unready), b.but(unready)), []string{}, []string{"a"},
 		},
@@ -196,11 +196,11 @@ func TestStuck(t *testing.T) {
 		seen      look
 		want      string
 	}{
-		"it goes on":      {[]v1.RestartedWorkload{podEntry("a", v1.ActionEvicting), waiting}, at(time.Minute), ""},
-		"nothing goes on": {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), waiting}, at(11 * time.Minute), "b"},
-		"a workload says that it does not get on": {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), entry(kindDeployment, "web", v1.ActionRolling)}, at(0).with("web", rollout{stuck: true}), "web"},
-		"all is done, long ago":                   {[]v1.RestartedWorkload{podEntry("a", v1.ActionReplaced)}, at(time.Hour), ""},
-		"a long queue gets on":                    {[]v1.RestartedWorkload{with(podEntry("a", v1.ActionPending), v1.ActionReplaced, "", noon.Add(55*time.Minute)), waiting}, at(time.Hour), ""},
+		"it makes progress":                            {[]v1.RestartedWorkload{podEntry("a", v1.ActionEvicting), waiting}, at(time.Minute), ""},
+		"nothing makes progress":                       {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), waiting}, at(11 * time.Minute), "b"},
+		"a workload reports that it makes no progress": {[]v1.RestartedWorkload{podEntry("a", v1.ActionPending), entry(kindDeployment, "web", v1.ActionRolling)}, at(0).with("web", rollout{stuck: true}), "web"},
+		"all is done, long ago":                        {[]v1.RestartedWorkload{podEntry("a", v1.ActionReplaced)}, at(time.Hour), ""},
+		"a long queue makes progress":                  {[]v1.RestartedWorkload{with(podEntry("a", v1.ActionPending), v1.ActionReplaced, "", noon.Add(55*time.Minute)), waiting}, at(time.Hour), ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -212,7 +212,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestLooksAreSpacedOut: a restart of many workloads does not ask the API server more often than one of a few.
+// TestLooksAreSpacedOut: a restart of many workloads sends requests no more often than one of a few.
 func TestLooksAreSpacedOut(t *testing.T) {
 	t.Parallel()
 	many := func(count int, kind string, action v1.Action) []v1.RestartedWorkload {

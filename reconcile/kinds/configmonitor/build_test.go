@@ -12,7 +12,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
-// noon is when the tests' restarts are decided.
+// noon is the time when the tests' restarts are planned.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant, which a time cannot be
 
 const oldHash, newHash = "old", "new"
@@ -34,10 +34,10 @@ func bareSet(name string) origin {
 }
 
 func nobody() origin {
-	return origin{treatment: treatLeave, why: "nobody made it"}
+	return origin{treatment: treatLeave, why: "it has no owner"}
 }
 
-// running is a Pod that is ready; its UID is "uid-" and its name.
+// running returns a Pod that is ready; its UID is "uid-" and its name.
 func running(name string, from origin) pod {
 	return pod{name: name, uid: types.UID("uid-" + name), labels: labels.Set{"app": "web"}, ready: true, origin: from}
 }
@@ -51,19 +51,19 @@ func unready(p *pod) { p.ready = false }
 func ending(p *pod)  { p.ending = true }
 func over(p *pod)    { p.over, p.ready = true, false }
 
-// entry is a workload of a plan made at noon.
+// entry returns a workload of a plan made at noon.
 func entry(kind, name string, action v1.Action) v1.RestartedWorkload {
 	return v1.RestartedWorkload{Kind: kind, Name: name, UID: types.UID("uid-" + name), Action: action, Time: metav1.NewTime(noon)}
 }
 
-// podEntry is a Pod of the ReplicaSet "rs".
+// podEntry returns a workload for a Pod of the ReplicaSet "rs".
 func podEntry(name string, action v1.Action) v1.RestartedWorkload {
 	made := entry(kindPod, name, action)
 	made.Owner = "ReplicaSet/rs"
 	return made
 }
 
-// summary is a plan in few words: "Kind name: Action, message".
+// summary returns one line for each workload of a plan: "Kind name: Action, message".
 func summary(workloads []v1.RestartedWorkload) []string {
 	lines := []string{}
 	for _, entry := range workloads {

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// config is a ConfigMap as it is now.
+// config is a ConfigMap in its current state.
 type config struct {
 	name  string
 	found bool
@@ -21,10 +21,10 @@ type config struct {
 	hash, version string
 }
 
-// hashField is where a cached ConfigMap has the hash instead of its data. No ConfigMap of the API has such a field.
+// hashField is the field of a cached ConfigMap with the hash instead of its data. No ConfigMap of the API has such a field.
 const hashField = "dataHash"
 
-// keepHash is the transform of the ConfigMaps' cache: what they hold is replaced with its hash.
+// keepHash is the transform of the ConfigMaps' cache: it replaces the data with its hash.
 func keepHash(item any) (any, error) {
 	trimmed, err := reconcile.TrimChild(item)
 	object, ok := trimmed.(*unstructured.Unstructured)
@@ -44,7 +44,7 @@ func keepHash(item any) (any, error) {
 	return object, nil
 }
 
-// configFrom reads a ConfigMap that comes from the cache or from the API server.
+// configFrom reads a ConfigMap from the cache or from the API server.
 func configFrom(object *unstructured.Unstructured) (config, error) {
 	hash, err := dataHash(object)
 	if err != nil {
@@ -53,8 +53,8 @@ func configFrom(object *unstructured.Unstructured) (config, error) {
 	return config{name: object.GetName(), found: true, hash: hash, version: object.GetResourceVersion()}, nil
 }
 
-// dataHash returns the sha256 of a ConfigMap's data and binaryData, in hexadecimal: from the cache as it stands there, else computed.
-// Equal data gives an equal hash in whatever order it is written; none is the same as empty.
+// dataHash returns the sha256 of a ConfigMap's data and binaryData, in hexadecimal. An object from the cache has the hash; for others it is
+// computed. Equal data has an equal hash in any order of keys. No data is the same as empty data.
 func dataHash(object *unstructured.Unstructured) (string, error) {
 	if hash, ok := object.Object[hashField].(string); ok {
 		return hash, nil
@@ -78,8 +78,8 @@ func digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// stampPrefix begins the annotation that a restarted workload's Pod template carries; the ConfigMap's name follows, the value is the
-// hash of its data. Every ConfigMap has one of its own, and all monitors of a ConfigMap have the same: together they restart once.
+// stampPrefix is the prefix of the annotation on a restarted workload's Pod template. The ConfigMap's name follows; the value is the hash
+// of its data. Each ConfigMap has a separate annotation. All monitors of a ConfigMap set the same one: together they restart once.
 const stampPrefix = schema.MagalixGroup + "/config-"
 
 // stampKey returns the annotation for a ConfigMap.
@@ -87,20 +87,20 @@ func stampKey(configName string) string {
 	return stampPrefix + fitting(configName, maxKeyName-len("config-"))
 }
 
-// stampManager returns the field manager of a ConfigMap's annotation. It is one for each ConfigMap, because a server-side apply takes
-// away whatever its field manager set earlier and does not set now.
+// stampManager returns the field manager of a ConfigMap's annotation. Each ConfigMap has its own, because a server-side apply removes the
+// fields that its field manager set earlier and does not set now.
 func stampManager(configName string) string {
 	return reconcile.ManagerChildren + "-config-" + fitting(configName, maxKeyName)
 }
 
-// The limits of an annotation's name without its prefix (Kubernetes documentation, "Annotations"; it is also well below the 128
-// characters of a field manager), and of the hash that a name too long ends with.
+// The limits of an annotation's name without its prefix (Kubernetes documentation, "Annotations"), and of the hash at the end of a
+// shortened name. The first is also well below the 128 characters of a field manager.
 const (
 	maxKeyName = 63
 	nameDigest = 10
 )
 
-// fitting returns a name that is at most so long: the name itself, or its beginning and a hash of all of it.
+// fitting returns the name if it has at most limit characters. If not, it returns the beginning and a hash of the whole name.
 func fitting(name string, limit int) string {
 	if len(name) <= limit {
 		return name

@@ -106,7 +106,7 @@ binaryData: {b: c2VjcmV0LXdvcmQ=}
 		}
 	}
 	if object.GetNamespace() != "shop" || object.GetUID() != "u" {
-		t.Errorf("the cache lacks what tells the ConfigMap: %s", document)
+		t.Errorf("the cached ConfigMap has lost its identity: %s", document)
 	}
 	if tombstone, err := keepHash("not an object"); err != nil || tombstone != "not an object" {
 		t.Errorf("anything else must pass unchanged: %v, %v", tombstone, err)

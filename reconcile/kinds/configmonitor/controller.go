@@ -1,16 +1,16 @@
-// Package configmonitor reconciles ConfigMonitor resources: when the data of a ConfigMap changes, the Pods that a monitor selects are
-// restarted, so that they read it anew.
+// Package configmonitor reconciles ConfigMonitor resources. When the data of a ConfigMap changes, it restarts the Pods that a monitor
+// selects, so that they read the data again.
 //
-// A pass observes (observe.go), decides (decide.go: what has to be done at all and with which workloads; advance.go: how far a restart
-// has come and what is next), acts (act.go) and reports (status.go).
+// A pass observes (observe.go), decides, acts (act.go) and reports (status.go). decide.go decides whether to restart, and which workloads.
+// advance.go decides how far a restart is and what is next.
 //
-// A restart is never lost and never done twice, wherever the operator dies, because of the order of its writes:
+// No restart is lost or done twice, wherever the operator dies, because of the order of its writes:
 //
 //	status: plan (hash, workloads Pending) ──▶ stamp templates, evict Pods ──▶ status: workloads done, observedHash = hash
 //
-// Before the plan is written nothing was done, and observedHash still differs from the data: the next operator plans. After it, every
-// act may be repeated: a template is stamped with the hash, which changes nothing the second time, and a Pod is evicted by its UID,
-// which no other Pod will ever have. The plan names all that ran when it was made; whatever came later was made with the new data.
+// Before the plan is written, the operator has done nothing and observedHash still differs from the data: the next operator plans. After
+// that, the operator may repeat each act. It stamps a template with the hash, which changes nothing the second time. It evicts a Pod by its
+// UID, which no other Pod ever has. The plan names all Pods that ran when it was made; Pods created later have the new data.
 package configmonitor
 
 import (
@@ -25,14 +25,14 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it. Of the ConfigMaps, which may be many and large, the cache keeps hashes only. Pods and
-// what made them are read live, and only while a restart is under way: they need no cache.
+// Controller describes the kind to the engine. ConfigMaps may be many and large, so the cache keeps only their hashes. The operator reads
+// Pods and their controllers live, and only during a restart: they need no cache.
 func Controller(kind schema.Kind) reconcile.Controller {
 	return reconcile.Controller{
 		Kind:      kind,
 		Watches:   []reconcile.Watch{{Resource: configMaps(), Transform: keepHash, Owners: monitorsOf}},
 		Indices:   map[string]reconcile.IndexFunc{indexConfigMap: configMapKey},
-		Childless: true, // it makes nothing
+		Childless: true, // it creates no objects
 		Rules:     rules(),
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{api: api, resource: kind.GVR(), now: time.Now}
@@ -61,8 +61,8 @@ func monitorsOf(config *unstructured.Unstructured, monitors reconcile.Lister) []
 	return concerned
 }
 
-// watchedName reads the name of the ConfigMap out of a cached monitor without decoding all of it: the index asks at every change of a
-// monitor.
+// watchedName reads the name of the ConfigMap from a cached monitor. It does not decode the whole monitor, because the index needs the name
+// at each change of one.
 func watchedName(monitor *unstructured.Unstructured) string {
 	for _, spelling := range []string{"configMap", "configmap"} {
 		if name, found, _ := unstructured.NestedString(monitor.Object, "spec", spelling); found && name != "" {
@@ -72,7 +72,7 @@ func watchedName(monitor *unstructured.Unstructured) string {
 	return ""
 }
 
-// rules are what the kind needs beyond its own resource and the ConfigMaps it watches.
+// rules returns the permissions that the kind needs in addition to its own resource and the ConfigMaps that it watches.
 func rules() []rbacv1.PolicyRule {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}

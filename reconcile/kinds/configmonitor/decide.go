@@ -14,24 +14,24 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/magalix/v1"
 )
 
-// step is what a pass has to do.
+// step is what a pass must do.
 type step string
 
 const (
-	// stepWait: there is no ConfigMap. Nothing is restarted: Pods that mount it could not start.
+	// stepWait: there is no ConfigMap. The operator restarts nothing: Pods that mount the ConfigMap could not start.
 	stepWait step = "wait"
-	// stepAdopt: the monitor sees this ConfigMap for the first time. What the Pods run with is taken to be its data.
+	// stepAdopt: the monitor sees this ConfigMap for the first time. It assumes that the Pods run with the current data.
 	stepAdopt step = "adopt"
-	// stepRest: the Pods are in line with the data.
+	// stepRest: the Pods match the data.
 	stepRest step = "rest"
-	// stepBegin: the data changed. A restart is planned.
+	// stepBegin: the data changed. The operator must plan a restart.
 	stepBegin step = "begin"
-	// stepContinue: a restart for this very data is under way.
+	// stepContinue: a restart for exactly this data is in progress.
 	stepContinue step = "continue"
 )
 
-// nextStep decides by the status, the monitor's only memory, and by the ConfigMap as it is now. The order of the cases matters: while
-// a restart is under way the Pods may run with either data, so that even a return to the data before it is a change.
+// nextStep decides from the status, which is the monitor's only memory, and from the current ConfigMap. The order of the cases matters:
+// during a restart, Pods may run with the old or the new data, so even a change back to the old data is a change.
 func nextStep(status v1.ConfigMonitorStatus, now config) step {
 	switch {
 	case !now.found:
@@ -57,45 +57,45 @@ func isUnderWay(restart *v1.Restart) bool {
 type treatment string
 
 const (
-	// treatRoll: what made the Pod replaces all its Pods by itself when their template changes.
+	// treatRoll: the Pod's controller replaces all its Pods when their template changes.
 	treatRoll treatment = "roll"
-	// treatEvict: the Pod is evicted, and what made it makes another.
+	// treatEvict: the operator evicts the Pod, and the Pod's controller creates another.
 	treatEvict treatment = "evict"
-	// treatLeave: the Pod is left alone.
+	// treatLeave: the operator leaves the Pod alone.
 	treatLeave treatment = "leave"
 )
 
-// origin is what made a Pod.
+// origin is the controller that created a Pod, and how to restart the Pod.
 type origin struct {
 	kind, name string
 	uid        types.UID
 	treatment  treatment
-	// why is the reason for leaving the Pod alone, and what a person can do.
+	// why is the reason for leaving the Pod alone, and what a user can do.
 	why string
 }
 
-// pod is what matters of a Pod.
+// pod has the fields of a Pod that decisions need.
 type pod struct {
 	name   string
 	uid    types.UID
 	labels labels.Set
-	// over Pods have ended; ending ones are about to.
+	// over: the Pod has succeeded or failed. ending: it is being deleted.
 	over, ending, ready bool
 	origin              origin
 }
 
-// sibling is another monitor of the same ConfigMap that has planned a restart for the same version of it.
+// sibling is another monitor of the same ConfigMap that has planned a restart for the same version.
 type sibling struct {
 	selector labels.Selector
 	planned  map[types.UID]bool
 }
 
-// maxWorkloads bounds a plan: it is kept in the status, which etcd does not take beyond 1.5 MiB.
+// maxWorkloads limits a plan. The plan is in the status, and etcd takes no object of more than 1.5 MiB.
 const maxWorkloads = 1000
 
-// plan decides what a restart consists of: each Deployment, StatefulSet and DaemonSet once, every other Pod by itself. Pods that are
-// over or about to be need no restart, nor do Pods made since a sibling planned for the same version of the ConfigMap: they were made
-// with its data.
+// plan decides which workloads a restart has: each Deployment, StatefulSet and DaemonSet once, each other Pod separately. Pods that have
+// ended or are being deleted need no restart. Nor do Pods created after a sibling's plan for the same version of the ConfigMap: they have
+// its data.
 func plan(running []pod, siblings []sibling, now time.Time) []v1.RestartedWorkload {
 	planned := []v1.RestartedWorkload{}
 	seen := map[types.UID]bool{}
@@ -126,14 +126,14 @@ func plan(running []pod, siblings []sibling, now time.Time) []v1.RestartedWorklo
 	return planned
 }
 
-// isNewer says that the Pod was certainly made after a sibling's plan: the plan names every Pod there was.
+// isNewer reports whether the Pod was certainly created after a sibling's plan. That plan names every Pod that existed then.
 func isNewer(one pod, siblings []sibling) bool {
 	return slices.ContainsFunc(siblings, func(s sibling) bool {
 		return s.selector.Matches(one.labels) && !s.planned[one.uid]
 	})
 }
 
-// The kinds that are told apart, as ownerReferences name them.
+// The kinds that have a treatment of their own, as ownerReferences name them.
 const (
 	kindPod         = "Pod"
 	kindDeployment  = "Deployment"
@@ -145,15 +145,15 @@ const (
 // parent is a Pod's ReplicaSet.
 type parent struct {
 	exists bool
-	// controller is what controls it, a Deployment most of the time; nil if nothing does.
+	// controller controls the ReplicaSet, in most cases a Deployment; nil if it has no controller.
 	controller *metav1.OwnerReference
 }
 
-// originOf decides what made a Pod and how the Pod is therefore restarted. controller is the Pod's; set is looked at if that is a
-// ReplicaSet. As for a node that is drained, whatever controls a Pod is expected to replace it, but what runs once and to its end.
+// originOf decides which controller created a Pod, and how to restart the Pod. controller is the Pod's. If that is a ReplicaSet, originOf
+// uses set. As when a node is drained, each controller is expected to replace its Pod, except one whose Pods run once and to their end.
 func originOf(controller *metav1.OwnerReference, set parent) origin {
 	if controller == nil {
-		return origin{treatment: treatLeave, why: "nothing would make it again: delete and create it yourself, or run it by a Deployment"}
+		return origin{treatment: treatLeave, why: "no controller would create it again: delete and create it yourself, or run it by a Deployment"}
 	}
 	if isA(controller, "apps", kindReplicaSet) && isA(set.controller, "apps", kindDeployment) {
 		return origin{kind: kindDeployment, name: set.controller.Name, uid: set.controller.UID, treatment: treatRoll}
@@ -164,10 +164,10 @@ func originOf(controller *metav1.OwnerReference, set parent) origin {
 		found.treatment = treatRoll
 	case isA(controller, "apps", kindReplicaSet) && !set.exists:
 		found.treatment = treatLeave
-		found.why = fmt.Sprintf("ReplicaSet %s, which made it, is gone, so that nothing would make it again", controller.Name)
+		found.why = fmt.Sprintf("ReplicaSet %s, which created it, is gone: no controller would create it again", controller.Name)
 	case isA(controller, "batch", "Job"):
 		found.treatment = treatLeave
-		found.why = fmt.Sprintf("it runs to its end and then not again, and Job %s would count its eviction as a failure; later Pods read the new data", controller.Name)
+		found.why = fmt.Sprintf("it runs to its end, and Job %s would count its eviction as a failure; later Pods read the new data", controller.Name)
 	case isA(controller, "", "Node"):
 		found.treatment = treatLeave
 		found.why = fmt.Sprintf("it is a static Pod of node %s: restart it there", controller.Name)
@@ -184,7 +184,7 @@ func (o origin) String() string {
 	return o.kind + "/" + o.name
 }
 
-// second is a time as the API keeps it.
+// second returns a time with the API's precision.
 func second(at time.Time) metav1.Time {
 	return metav1.NewTime(at.UTC().Truncate(time.Second))
 }

@@ -30,10 +30,10 @@ func TestNextStep(t *testing.T) {
 		"a new monitor takes a ConfigMap as the Pods have it":   {v1.ConfigMonitorStatus{}, has(oldHash), stepAdopt},
 		"the same data as ever":                                 {settled, has(oldHash), stepRest},
 		"other metadata, the same data":                         {settled, config{name: "settings", found: true, hash: oldHash, version: "8"}, stepRest},
-		"the data changed, be it while nobody looked":           {settled, has(newHash), stepBegin},
+		"the data changed, even while no operator ran":          {settled, has(newHash), stepBegin},
 		"deleted": {settled, config{name: "settings"}, stepWait},
 		"another ConfigMap is named: its data is no change":             {settled, config{name: "other", found: true, hash: newHash}, stepAdopt},
-		"a restart goes on after a crash":                               {underWay(newHash), has(newHash), stepContinue},
+		"a restart continues after a crash":                             {underWay(newHash), has(newHash), stepContinue},
 		"the data changed again during a restart":                       {underWay(newHash), has("newer"), stepBegin},
 		"the data changed back during a restart, when some Pods had it": {underWay(newHash), has(oldHash), stepBegin},
 		"the ConfigMap is deleted during a restart":                     {underWay(newHash), config{name: "settings"}, stepWait},
@@ -78,15 +78,15 @@ func TestPlan(t *testing.T) {
 			running: []pod{running("z", rs), running("web-1", deployment("web")), running("a", rs), running("api-1", deployment("api"))},
 			want:    []string{"Deployment api: Pending", "Deployment web: Pending", "Pod a: Pending", "Pod z: Pending"},
 		},
-		"a Pod that nobody would make again is left alone": {
+		"a Pod that no controller would create again is left alone": {
 			running: []pod{running("alone", nobody())},
-			want:    []string{"Pod alone: LeftAlone, nobody made it"},
+			want:    []string{"Pod alone: LeftAlone, it has no owner"},
 		},
-		"Pods that are over or about to be need no restart": {
+		"Pods that have ended or are being deleted need no restart": {
 			running: []pod{running("done", rs).but(over), running("leaving", rs).but(ending), running("web-1", deployment("web")).but(ending)},
 			want:    []string{},
 		},
-		"what a sibling's Pods were replaced with is not replaced once more": {
+		"the replacements of a sibling's Pods are not replaced again": {
 			running:  []pod{running("before", rs), running("after", rs)},
 			siblings: []sibling{sees("app=web", "uid-before")},
 			want:     []string{"Pod before: Pending"},
@@ -125,12 +125,12 @@ func TestOriginOf(t *testing.T) {
 		want       treatment
 		name       string
 	}{
-		"nobody":                                 {nil, parent{}, treatLeave, "/"},
+		"no controller":                          {nil, parent{}, treatLeave, "/"},
 		"a Deployment, through its ReplicaSet":   {by("apps/v1", "ReplicaSet"), parent{exists: true, controller: &metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}, treatRoll, "Deployment/web"},
 		"a StatefulSet":                          {by("apps/v1", "StatefulSet"), parent{}, treatRoll, "StatefulSet/x"},
 		"a DaemonSet":                            {by("apps/v1", "DaemonSet"), parent{}, treatRoll, "DaemonSet/x"},
-		"a ReplicaSet of nobody's":               {by("apps/v1", "ReplicaSet"), parent{exists: true}, treatEvict, "ReplicaSet/x"},
-		"a ReplicaSet of somebody unknown":       {by("apps/v1", "ReplicaSet"), parent{exists: true, controller: by("argoproj.io/v1alpha1", "Rollout")}, treatEvict, "ReplicaSet/x"},
+		"a ReplicaSet without an owner":          {by("apps/v1", "ReplicaSet"), parent{exists: true}, treatEvict, "ReplicaSet/x"},
+		"a ReplicaSet of an unknown kind":        {by("apps/v1", "ReplicaSet"), parent{exists: true, controller: by("argoproj.io/v1alpha1", "Rollout")}, treatEvict, "ReplicaSet/x"},
 		"a ReplicaSet that is gone":              {by("apps/v1", "ReplicaSet"), parent{}, treatLeave, "ReplicaSet/x"},
 		"a ReplicationController":                {by("v1", "ReplicationController"), parent{}, treatEvict, "ReplicationController/x"},
 		"a Job":                                  {by("batch/v1", "Job"), parent{}, treatLeave, "Job/x"},
@@ -142,7 +142,7 @@ func TestOriginOf(t *testing.T) {
 			t.Parallel()
 			got := originOf(test.controller, test.set)
 			if got.treatment != test.want || got.String() != test.name {
-				t.Errorf("%s is to %s, want %s to %s", got, got.treatment, test.name, test.want)
+				t.Errorf("%s has the treatment %s, want %s with %s", got, got.treatment, test.name, test.want)
 			}
 			if (got.why != "") != (got.treatment == treatLeave) {
 				t.Errorf("a Pod is left alone with a reason, and only then: %s, %q", got.treatment, got.why)

@@ -39,7 +39,7 @@ func (r *reconciler) liveConfig(ctx context.Context, monitor v1.ConfigMonitor) (
 	return configFrom(object)
 }
 
-// runningPods returns the Pods that the monitor selects, by all of its labels, each with what made it.
+// runningPods returns the Pods that the monitor selects by all of its labels, each with its origin.
 func (r *reconciler) runningPods(ctx context.Context, monitor v1.ConfigMonitor) ([]pod, error) {
 	objects, err := r.api.List(ctx, pods(), monitor.Namespace, selectorOf(monitor).String())
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *reconciler) runningPods(ctx context.Context, monitor v1.ConfigMonitor) 
 	return running, nil
 }
 
-// replicaSet returns what matters of a Pod's ReplicaSet; known are those of the pass.
+// replicaSet returns what originOf needs of a Pod's ReplicaSet. known has the ReplicaSets that this pass has read.
 func (r *reconciler) replicaSet(ctx context.Context, namespace string, set *metav1.OwnerReference, known map[types.UID]parent) (parent, error) {
 	if found, ok := known[set.UID]; ok {
 		return found, nil
@@ -97,8 +97,8 @@ func selectorOf(monitor v1.ConfigMonitor) labels.Selector {
 	return labels.SelectorFromSet(monitor.Spec.PodSelector)
 }
 
-// siblings returns what the monitors of the same ConfigMap have planned for the version of it that there is now. The cache will do:
-// a monitor acts on its plan only when the cache shows it.
+// siblings returns the plans of other monitors of the same ConfigMap for its current version. Reading them from the cache is enough: a
+// monitor acts on its plan only when the cache has it.
 func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, error) {
 	found := []sibling{}
 	for _, object := range r.api.Cached(r.resource).Indexed(indexConfigMap, keyFor(monitor.Namespace, now.name)) {
@@ -110,7 +110,7 @@ func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, 
 			return nil, err
 		}
 		restart := other.Status.LastRestart
-		// The generation: the plan was made by the selector there is now.
+		// With the same generation, the plan was made with the current selector.
 		if restart == nil || restart.Hash != now.hash || restart.ConfigMapResourceVersion != now.version || restart.Generation != other.Generation {
 			continue
 		}
@@ -123,7 +123,7 @@ func (r *reconciler) siblings(monitor v1.ConfigMonitor, now config) ([]sibling, 
 	return found, nil
 }
 
-// observe looks at what the restart's plan names and what is not done yet.
+// observe reads the workloads of the plan that are not done yet.
 func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (look, error) {
 	restart := monitor.Status.LastRestart
 	seen := look{now: r.now(), hash: restart.Hash, rollouts: map[types.UID]rollout{}}
@@ -148,7 +148,7 @@ func (r *reconciler) observe(ctx context.Context, monitor v1.ConfigMonitor) (loo
 	return seen, err
 }
 
-// observeRollout looks at one workload; one that does not exist any more, or is about to be deleted, is not noted.
+// observeRollout reads one workload. It records nothing for one that is gone or is being deleted.
 func (r *reconciler) observeRollout(ctx context.Context, monitor v1.ConfigMonitor, entry v1.RestartedWorkload, seen look) error {
 	object, err := r.api.Get(ctx, workloadResource(entry.Kind), monitor.Namespace, entry.Name)
 	if apierrors.IsNotFound(err) || err == nil && (object.GetUID() != entry.UID || object.GetDeletionTimestamp() != nil) {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// stepEvery is how soon to look again at a restart under way; helpEvery at one that waits for somebody's help.
+	// stepEvery is the time between passes during a restart; helpEvery is that of a restart which waits for a user.
 	stepEvery = 2 * time.Second
 	helpEvery = 15 * time.Second
-	// lookEvery is the time between two looks at workloads on the average. Each is one request, and a restart may be of a thousand.
+	// lookEvery is the average time between two reads of workloads. Each read is one request, and a restart may have a thousand workloads.
 	lookEvery = 40 * time.Millisecond
 )
 
@@ -26,8 +26,8 @@ type reconciler struct {
 	now      func() time.Time
 }
 
-// Reconcile makes one pass over one monitor. What the cache says is enough to see that there is nothing to do; a restart is planned and
-// carried on by what the API server says.
+// Reconcile makes one pass over one monitor. The cache suffices to see that there is nothing to do. To plan or continue a restart,
+// Reconcile reads the ConfigMap from the API server.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var monitor v1.ConfigMonitor
 	if err := schema.Decode(object, &monitor); err != nil {
@@ -65,7 +65,7 @@ func (r *reconciler) take(ctx context.Context, monitor v1.ConfigMonitor, found c
 	return r.help(monitor, carried(monitor), notFound(monitor), 0)
 }
 
-// begin plans a restart. Nothing is done before the plan is written.
+// begin plans a restart. The operator does nothing before the plan is written.
 func (r *reconciler) begin(ctx context.Context, monitor v1.ConfigMonitor, found config) (reconcile.Outcome, error) {
 	others, err := r.siblings(monitor, found)
 	if err != nil {
@@ -82,7 +82,7 @@ func (r *reconciler) begin(ctx context.Context, monitor v1.ConfigMonitor, found 
 	return r.report(monitor, begun(monitor, found, workloads, r.now()), nil)
 }
 
-// carryOn brings the restart under way a step further.
+// carryOn takes the next step of the restart in progress.
 func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, monitor)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (rec
 	}
 	workloads := advance(monitor.Status.LastRestart.Workloads, seen)
 	err = r.act(ctx, monitor, workloads, seen)
-	// Also after a failure: what was done is noted.
+	// The status records what was done, also after a failure.
 	status := continued(monitor, workloads, seen.now)
 	if entry, is := stuck(workloads, seen); is && err == nil {
 		return r.help(monitor, status, stuckAt(entry), helpEvery)
@@ -98,7 +98,7 @@ func (r *reconciler) carryOn(ctx context.Context, monitor v1.ConfigMonitor) (rec
 	return r.report(monitor, status, err)
 }
 
-// report ends a pass. An error that a person can do something about becomes the problem; any other leaves the conditions as they are.
+// report ends a pass. An error that a user can fix becomes the problem; any other error leaves the conditions as they are.
 func (r *reconciler) report(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, err error) (reconcile.Outcome, error) {
 	if found := problemOf(err); found != nil {
 		return r.help(monitor, status, *found, helpEvery)
@@ -110,7 +110,7 @@ func (r *reconciler) report(monitor v1.ConfigMonitor, status v1.ConfigMonitorSta
 	return outcome, err
 }
 
-// looksTake is how long the looks of one pass have to last, as there are more of them the more workloads are not done.
+// looksTake returns the time that the reads of one pass must be spread over. It grows with the number of workloads that are not done.
 func looksTake(restart *v1.Restart) time.Duration {
 	if restart == nil {
 		return 0
@@ -124,7 +124,7 @@ func looksTake(restart *v1.Restart) time.Duration {
 	return time.Duration(looks) * lookEvery
 }
 
-// failed ends a pass that could not see what it has to.
+// failed ends a pass that could not read what it needs.
 func (r *reconciler) failed(monitor v1.ConfigMonitor, err error) (reconcile.Outcome, error) {
 	if found := problemOf(err); found != nil {
 		return r.help(monitor, carried(monitor), *found, helpEvery)
@@ -132,7 +132,7 @@ func (r *reconciler) failed(monitor v1.ConfigMonitor, err error) (reconcile.Outc
 	return reconcile.Outcome{}, err
 }
 
-// help ends a pass that came upon a problem.
+// help ends a pass that found a problem.
 func (r *reconciler) help(monitor v1.ConfigMonitor, status v1.ConfigMonitorStatus, found problem, again time.Duration) (reconcile.Outcome, error) {
 	setProblem(&status, found, r.now())
 	if again > 0 {

@@ -7,26 +7,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// rollout is how far a workload has replaced its Pods.
+// rollout is the progress of a workload that replaces its Pods.
 type rollout struct {
-	// stamp is what the workload's Pod template says of the ConfigMap: the hash it was last restarted for; empty if it never was.
+	// stamp is the annotation of the ConfigMap in the workload's Pod template: the hash of the last restart. It is empty if there was none.
 	stamp string
-	// done says that every Pod is made from the current template and available.
+	// done reports whether every Pod has the current template and is available.
 	done bool
-	// refuses is why the workload does not replace its Pods when their template changes, and what a person can do; empty if it does.
+	// refuses is why the workload does not replace its Pods when their template changes, and what a user can do. It is empty if the
+	// workload does.
 	refuses string
-	// remark is what there is to say of the progress: what is waited for, or what the workload leaves out.
+	// remark describes the progress: what the workload waits for, or which Pods it leaves out.
 	remark string
-	// stuck says that the workload does not get on without a person's help.
+	// stuck reports whether the workload makes no progress until a user acts.
 	stuck bool
 }
 
-// onDelete is the word of a workload whose Pods are only replaced when somebody deletes them: somebody wants to choose the moment.
+// onDelete returns the reason of a workload that replaces Pods only when a user deletes them: that user wants to choose the time.
 func onDelete(kind, name string) string {
-	return fmt.Sprintf("%s %s has the update strategy OnDelete, so that its Pods are replaced when somebody deletes them: delete them one by one", kind, name)
+	return fmt.Sprintf("%s %s has the update strategy OnDelete and replaces its Pods only when a user deletes them: delete them one by one", kind, name)
 }
 
-// rolloutOfDeployment reads the progress as the Kubernetes documentation has it ("Deployments", "Deployment status").
+// rolloutOfDeployment reads the progress as the Kubernetes documentation describes it ("Deployments", "Deployment status").
 func rolloutOfDeployment(deployment appsv1.Deployment, key string) rollout {
 	want, status := replicasOr1(deployment.Spec.Replicas), deployment.Status
 	found := rollout{stamp: deployment.Spec.Template.Annotations[key]}
@@ -36,17 +37,17 @@ func rolloutOfDeployment(deployment appsv1.Deployment, key string) rollout {
 	case found.done:
 	case deployment.Spec.Paused:
 		found.stuck = true
-		found.remark = fmt.Sprintf("is paused: kubectl rollout resume deployment/%s", deployment.Name)
+		found.remark = fmt.Sprintf("is paused: resume it with kubectl rollout resume deployment/%s", deployment.Name)
 	case seen && missedDeadline(status.Conditions):
 		found.stuck = true
-		found.remark = fmt.Sprintf("its new Pods do not become available, the old ones stay: look at them (kubectl describe, kubectl logs) and correct the data or the Deployment %s", deployment.Name)
+		found.remark = fmt.Sprintf("its new Pods do not become available, and the old ones stay: look at the new Pods (kubectl describe, kubectl logs), and correct the data or Deployment %s", deployment.Name)
 	default:
 		found.remark = progress(status.UpdatedReplicas, want)
 	}
 	return found
 }
 
-// missedDeadline says that a Deployment gave up waiting for its Pods (spec.progressDeadlineSeconds).
+// missedDeadline reports whether a Deployment stopped waiting for its Pods (spec.progressDeadlineSeconds).
 func missedDeadline(conditions []appsv1.DeploymentCondition) bool {
 	for _, condition := range conditions {
 		if condition.Type == appsv1.DeploymentProgressing {
@@ -56,7 +57,7 @@ func missedDeadline(conditions []appsv1.DeploymentCondition) bool {
 	return false
 }
 
-// rolloutOfStatefulSet reads the progress as the Kubernetes documentation has it ("StatefulSets", "Update strategies"). Pods below a
+// rolloutOfStatefulSet reads the progress as the Kubernetes documentation describes it ("StatefulSets", "Update strategies"). Pods below a
 // partition keep the old template.
 func rolloutOfStatefulSet(set appsv1.StatefulSet, key string) rollout {
 	want, status := replicasOr1(set.Spec.Replicas), set.Status
@@ -81,7 +82,7 @@ func rolloutOfStatefulSet(set appsv1.StatefulSet, key string) rollout {
 	return found
 }
 
-// rolloutOfDaemonSet reads the progress from the fields that the API reference gives for it (DaemonSetStatus).
+// rolloutOfDaemonSet reads the progress from the fields that the API reference names for it (DaemonSetStatus).
 func rolloutOfDaemonSet(set appsv1.DaemonSet, key string) rollout {
 	status := set.Status
 	found := rollout{stamp: set.Spec.Template.Annotations[key]}
@@ -101,7 +102,7 @@ func progress(updated, want int32) string {
 	return fmt.Sprintf("%d of %d Pods replaced", min(updated, want), want)
 }
 
-// replicasOr1 is the number of Pods wanted; the API server's default is 1.
+// replicasOr1 returns the number of Pods wanted; the API server's default is 1.
 func replicasOr1(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

@@ -17,7 +17,7 @@ import (
 const (
 	reasonWatching   = "Watching"
 	reasonRestarting = "Restarting"
-	// reasonPodsLeftAlone: at the last restart some Pods were not restarted. The workloads' messages say why.
+	// reasonPodsLeftAlone: the last restart left some Pods alone. The workloads' messages say why.
 	reasonPodsLeftAlone = "PodsLeftAlone"
 
 	reasonConfigMapNotFound = "ConfigMapNotFound"
@@ -27,7 +27,7 @@ const (
 	reasonRejected          = "Rejected"
 )
 
-// The reasons of events that tell the end of a restart.
+// The reasons of events that report the end of a restart.
 const (
 	reasonRestarted        = "Restarted"
 	reasonNothingToRestart = "NothingToRestart"
@@ -37,12 +37,12 @@ const (
 // reasonDataChanged is the reason of a restart.
 const reasonDataChanged = "DataChanged"
 
-// problem is something that keeps a monitor from its work and that does not pass without somebody's help.
+// problem is something that stops a monitor's work until a user acts.
 type problem struct {
 	reason, message string
 }
 
-// carried is the part of the status that stays as it is until something is known to be otherwise.
+// carried returns the previous status, for the current generation.
 func carried(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
 	status := monitor.Status
 	status.ObservedGeneration = monitor.Generation
@@ -55,8 +55,8 @@ func carried(monitor v1.ConfigMonitor) v1.ConfigMonitorStatus {
 	return status
 }
 
-// adopted is the status of a monitor that sees its ConfigMap for the first time: what the Pods run with is taken to be its data. A
-// restart for another ConfigMap that was under way is given up.
+// adopted returns the status of a monitor that sees its ConfigMap for the first time: it assumes that the Pods run with the current data.
+// It abandons a restart in progress for another ConfigMap.
 func adopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMonitorStatus {
 	status := carried(monitor)
 	status.ObservedConfigMap, status.ObservedHash = found.name, found.hash
@@ -73,7 +73,7 @@ func adopted(monitor v1.ConfigMonitor, found config, now time.Time) v1.ConfigMon
 	return status
 }
 
-// begun is the status of a monitor that has planned a restart and done nothing of it.
+// begun returns the status of a monitor that has planned a restart and done nothing else.
 func begun(monitor v1.ConfigMonitor, found config, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
 	status := carried(monitor)
 	status.LastRestart = &v1.Restart{
@@ -85,7 +85,7 @@ func begun(monitor v1.ConfigMonitor, found config, workloads []v1.RestartedWorkl
 	return status
 }
 
-// continued is the status of a monitor whose restart has come to this.
+// continued returns the status of a monitor whose restart in progress has these workloads.
 func continued(monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, now time.Time) v1.ConfigMonitorStatus {
 	status := carried(monitor)
 	status.LastRestart.Workloads = workloads
@@ -94,7 +94,7 @@ func continued(monitor v1.ConfigMonitor, workloads []v1.RestartedWorkload, now t
 	return status
 }
 
-// concluded ends the restart if every workload is done. This, and nothing before, says that the Pods are in line with the data.
+// concluded ends the restart if every workload is done. Only this records that the Pods match the data.
 func concluded(status *v1.ConfigMonitorStatus, now time.Time) {
 	restart := status.LastRestart
 	if slices.ContainsFunc(restart.Workloads, func(entry v1.RestartedWorkload) bool { return !isDone(entry) }) {
@@ -105,14 +105,14 @@ func concluded(status *v1.ConfigMonitorStatus, now time.Time) {
 	status.ObservedHash = restart.Hash
 }
 
-// rested is the status of a monitor that has nothing to do.
+// rested returns the status of a monitor that has nothing to do.
 func rested(monitor v1.ConfigMonitor, now time.Time) v1.ConfigMonitorStatus {
 	status := carried(monitor)
 	setReady(&status, now)
 	return status
 }
 
-// setReady sets the conditions of a monitor that has no problem, by the rest of its status.
+// setReady sets the conditions of a monitor without a problem, from the rest of its status.
 func setReady(status *v1.ConfigMonitorStatus, now time.Time) {
 	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
 	if isUnderWay(status.LastRestart) {
@@ -125,12 +125,12 @@ func setReady(status *v1.ConfigMonitorStatus, now time.Time) {
 	ready := metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionTrue, Reason: reasonWatching, Message: fmt.Sprintf("watches ConfigMap %q", status.ObservedConfigMap)}
 	if left := leftAlone(status.LastRestart); left != "" {
 		ready.Reason = reasonPodsLeftAlone
-		ready.Message += "; at the last restart were left alone: " + left
+		ready.Message += "; the last restart left alone: " + left
 	}
 	set(status, ready, now)
 }
 
-// setProblem sets the conditions of a monitor that needs somebody's help.
+// setProblem sets the conditions of a monitor that needs a user to act.
 func setProblem(status *v1.ConfigMonitorStatus, found problem, now time.Time) {
 	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
 	set(status, metav1.Condition{Type: v1.ConditionReady, Status: metav1.ConditionFalse, Reason: found.reason, Message: found.message}, now)
@@ -144,18 +144,18 @@ func set(status *v1.ConfigMonitorStatus, condition metav1.Condition, now time.Ti
 }
 
 func notFound(monitor v1.ConfigMonitor) problem {
-	return problem{reasonConfigMapNotFound, fmt.Sprintf("spec.configMap: ConfigMap %q does not exist in namespace %q; nothing is restarted until it does: create it, or name another", monitor.Spec.ConfigMapName(), monitor.Namespace)}
+	return problem{reasonConfigMapNotFound, fmt.Sprintf("spec.configMap: ConfigMap %q does not exist in namespace %q; the operator restarts nothing until it exists: create it, or name another ConfigMap", monitor.Spec.ConfigMapName(), monitor.Namespace)}
 }
 
 func tooManyPods(count int) problem {
-	return problem{reasonTooManyPods, fmt.Sprintf("spec.podSelector selects %d workloads, more than the %d that one restart can keep record of: select fewer by more labels, or run the Pods by Deployments", count, maxWorkloads)}
+	return problem{reasonTooManyPods, fmt.Sprintf("spec.podSelector selects %d workloads, more than the %d that one restart can record: use more labels, or run the Pods by Deployments", count, maxWorkloads)}
 }
 
 func stuckAt(entry v1.RestartedWorkload) problem {
-	return problem{reasonRestartStuck, fmt.Sprintf("the restart does not get on: %s", described(entry))}
+	return problem{reasonRestartStuck, fmt.Sprintf("the restart makes no progress: %s", described(entry))}
 }
 
-// remaining says how far a restart is, and what it is at.
+// remaining describes how far a restart is, and its current step.
 func remaining(workloads []v1.RestartedWorkload) string {
 	open := slices.DeleteFunc(slices.Clone(workloads), isDone)
 	at := slices.IndexFunc(open, func(entry v1.RestartedWorkload) bool { return entry.Action != v1.ActionPending || entry.Message != "" })
@@ -173,7 +173,7 @@ func described(entry v1.RestartedWorkload) string {
 	return said
 }
 
-// maxNamed is how many workloads a sentence names.
+// maxNamed is how many workloads one message names.
 const maxNamed = 5
 
 func leftAlone(restart *v1.Restart) string {
@@ -186,7 +186,7 @@ func restarted(restart *v1.Restart) string {
 	})
 }
 
-// named lists the workloads of a restart that are of some sort.
+// named lists the workloads of a restart that sort selects.
 func named(restart *v1.Restart, sort func(v1.RestartedWorkload) bool) string {
 	if restart == nil {
 		return ""
@@ -208,7 +208,7 @@ func named(restart *v1.Restart, sort func(v1.RestartedWorkload) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// tell turns what changed into events: nothing changed, nothing told.
+// tell returns the events for what changed between two statuses.
 func tell(before, after v1.ConfigMonitorStatus) []reconcile.Event {
 	if hasCompleted(before.LastRestart, after) {
 		return tellRestart(after)
@@ -225,7 +225,7 @@ func tell(before, after v1.ConfigMonitorStatus) []reconcile.Event {
 	return []reconcile.Event{{Type: kind, Reason: is.Reason, Action: "Reconcile", Note: is.Message}}
 }
 
-// hasCompleted says that a restart was not complete before and is now; one that was abandoned is not.
+// hasCompleted reports whether a restart completed between the two statuses. An abandoned restart does not complete.
 func hasCompleted(before *v1.Restart, after v1.ConfigMonitorStatus) bool {
 	restart := after.LastRestart
 	if restart == nil || isUnderWay(restart) || restart.Hash != after.ObservedHash {

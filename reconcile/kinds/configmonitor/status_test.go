@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
-// watching is a monitor of the ConfigMap "settings" that was at rest before.
+// watching returns a monitor of the ConfigMap "settings" that is at rest.
 func watching() v1.ConfigMonitor {
 	monitor := v1.ConfigMonitor{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "shop", Generation: 3}}
 	monitor.Spec.ConfigMap = "settings"
@@ -23,7 +23,7 @@ func changed() config {
 	return config{name: "settings", found: true, hash: newHash, version: "2"}
 }
 
-// conditions are a status's conditions in few words.
+// conditions returns a status's conditions as short texts, by type.
 func conditions(status v1.ConfigMonitorStatus) map[string]string {
 	said := map[string]string{}
 	for _, condition := range status.Conditions {
@@ -47,7 +47,7 @@ func TestTheStoryOfARestart(t *testing.T) {
 	same(t, told(tell(v1.ConfigMonitorStatus{}, monitor.Status)), []string{`Normal Watching: watches ConfigMap "settings"`})
 
 	planned := []v1.RestartedWorkload{entry(kindDeployment, "web", v1.ActionPending), entry(kindPod, "alone", v1.ActionLeftAlone)}
-	planned[1].Message = "nobody made it"
+	planned[1].Message = "it has no owner"
 	status := begun(monitor, changed(), planned, noon)
 	same(t, status.ObservedHash, oldHash)
 	same(t, isUnderWay(status.LastRestart), true)
@@ -72,11 +72,11 @@ func TestTheStoryOfARestart(t *testing.T) {
 	same(t, status.ObservedHash, newHash)
 	same(t, status.LastRestart.CompletionTime.Time.Equal(noon.Add(time.Minute)), true)
 	same(t, conditions(status), map[string]string{
-		"Ready": `True PodsLeftAlone: watches ConfigMap "settings"; at the last restart were left alone: Pod alone (nobody made it)`,
+		"Ready": `True PodsLeftAlone: watches ConfigMap "settings"; the last restart left alone: Pod alone (it has no owner)`,
 	})
 	same(t, told(tell(monitor.Status, status)), []string{
 		`Normal Restarted: the data of ConfigMap "settings" changed; restarted: Deployment web`,
-		`Warning PodsLeftAlone: the data of ConfigMap "settings" changed; left alone: Pod alone (nobody made it)`,
+		`Warning PodsLeftAlone: the data of ConfigMap "settings" changed; left alone: Pod alone (it has no owner)`,
 	})
 
 	monitor.Status = status
@@ -112,9 +112,9 @@ func TestProblems(t *testing.T) {
 		found problem
 		want  string
 	}{
-		"no ConfigMap":    {notFound(monitor), `ConfigMapNotFound: spec.configMap: ConfigMap "settings" does not exist in namespace "shop"; nothing is restarted until it does: create it, or name another`},
-		"too much":        {tooManyPods(1001), `TooManyPods: spec.podSelector selects 1001 workloads, more than the 1000 that one restart can keep record of: select fewer by more labels, or run the Pods by Deployments`},
-		"it does not end": {stuckAt(entry(kindDeployment, "web", v1.ActionRolling)), `RestartStuck: the restart does not get on: Deployment web: Rolling`},
+		"no ConfigMap":    {notFound(monitor), `ConfigMapNotFound: spec.configMap: ConfigMap "settings" does not exist in namespace "shop"; the operator restarts nothing until it exists: create it, or name another ConfigMap`},
+		"too much":        {tooManyPods(1001), `TooManyPods: spec.podSelector selects 1001 workloads, more than the 1000 that one restart can record: use more labels, or run the Pods by Deployments`},
+		"it does not end": {stuckAt(entry(kindDeployment, "web", v1.ActionRolling)), `RestartStuck: the restart makes no progress: Deployment web: Rolling`},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -143,7 +143,7 @@ func TestLongListsAreCutShort(t *testing.T) {
 	same(t, restarted(restart), "Pod a, Pod b, Pod c, Pod d, Pod e, and 2 more")
 }
 
-// What people meet in a status, they find in the document.
+// TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.Documented(t, "../../../docs/configmonitor.md", reasons.Constants(t, ".", "reason"))
