@@ -25,7 +25,7 @@ func TestTDSetFollowsTheDay(t *testing.T) {
 	o.operate(t, nil)
 	set := o.runs(t, 3, "FollowsSchedule")
 	same(t, set.Status.CurrentInterval, "default")
-	same(t, o.told(t, "Normal", "Created"), "made Deployment "+hello+" with 3 replicas (interval default)")
+	same(t, o.told(t, "Normal", "Created"), "created Deployment "+hello+" with 3 replicas (interval default)")
 	for _, hour := range []struct {
 		at       time.Time
 		interval string
@@ -117,7 +117,7 @@ func TestTDSetTellsWhatCannotBeWritten(t *testing.T) {
 	broken.Store(true)
 	o.strikes(t, officeHour(17, 0, 0))
 	set := o.runs(t, 5, "ApplyFails")
-	says(t, readyIn(set.Status.Conditions).Message, "cannot be written", "webhook")
+	says(t, readyIn(set.Status.Conditions).Message, "cannot write the Deployment", "webhook")
 	same(t, *set.Status.ScheduledReplicas, int32(3))
 	same(t, meta.FindStatusCondition(set.Status.Conditions, schedulev1.ConditionStalled) == nil, true)
 	o.told(t, "Warning", "ApplyFails")
@@ -152,7 +152,7 @@ func TestTDSetLeavesManualScalingAlone(t *testing.T) {
 	t.Log("somebody scales the Deployment: that is reported, and stays")
 	o.scales(t, "deployments", 8)
 	set := o.runs(t, 8, "ScaledByHand")
-	says(t, readyIn(set.Status.Conditions).Message, "someone has set", "to 8, where 5 are wanted", "kubectl scale tdset "+hello+" --replicas=8")
+	says(t, readyIn(set.Status.Conditions).Message, "someone has set", "to 8, and 5 are wanted", "kubectl scale tdset "+hello+" --replicas=8")
 	same(t, meta.IsStatusConditionTrue(set.Status.Conditions, schedulev1.ConditionDegraded), true)
 	o.told(t, "Warning", "ScaledByHand")
 	before := len(operator.wire.written())

@@ -12,12 +12,12 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// failures are what went wrong with the writes of a pass; nil where nothing did.
+// failures has the errors of a pass's writes; nil for success.
 type failures struct {
 	deployment, service error
 }
 
-// act makes the Deployment and the Service as they are wanted. If one fails, the other is made all the same. did is what became of the
+// act applies the Deployment, and applies or removes the Service. If one fails, it still does the other. did is the change of the
 // Deployment.
 func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, seen look, made decision) (did reconcile.Change, failed failures) {
 	did, failed.deployment = applyDeployment(ctx, r.api, owner, seen, made)
@@ -29,13 +29,14 @@ func (r *reconciler) act(ctx context.Context, owner *unstructured.Unstructured, 
 	return did, failed
 }
 
-// applier is what of the engine's client makes things.
+// applier is the part of the engine's client that applies objects.
 type applier interface {
 	Apply(ctx context.Context, owner *unstructured.Unstructured, desired any) (reconcile.Change, error)
 }
 
-// applyDeployment makes the Deployment as it is wanted. If it was deleted since it was seen, what was decided is about one that is no more:
-// where that said nothing of replicas the API server has given the new one its default, so what a new one gets is said.
+// applyDeployment applies the wanted Deployment. If a user deleted it after the pass saw it, the decision was about an object that is gone.
+// If that decision left out replicas, the API server gave the new Deployment its default. So applyDeployment applies again, with the
+// replicas of a new Deployment.
 func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstructured, seen look, made decision) (reconcile.Change, error) {
 	did, err := api.Apply(ctx, owner, deploymentFor(seen.set, made))
 	if did != reconcile.Created || seen.deployment == nil {
@@ -46,7 +47,7 @@ func applyDeployment(ctx context.Context, api applier, owner *unstructured.Unstr
 	return did, err
 }
 
-// removeService deletes the Service of a TDSet that asks for none any more, if it is the TDSet's own.
+// removeService deletes the Service of a TDSet that no longer asks for one, if the TDSet owns it.
 func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unstructured, set v1.TDSet) error {
 	if _, found := r.api.Cached(services()).Get(set.Namespace, set.Name); !found {
 		return nil
@@ -67,14 +68,14 @@ func (r *reconciler) removeService(ctx context.Context, owner *unstructured.Unst
 	return r.api.Delete(ctx, services(), live)
 }
 
-// delaysNothing says that the error is the Service's alone, and no reason to come again by back-off: the Deployment has to be scaled in
+// delaysNothing reports whether only the Service failed, with an error that needs no back-off: the operator must scale the Deployment in
 // time.
 func (f failures) delaysNothing() bool {
 	return f.deployment == nil && f.service != nil && !passes(f.service) && refusalOf(f.service) == nil
 }
 
-// sorted tells the failures that a person can do something about from those that are tried again soon, which is what an error means: a
-// foreign Service must not make the schedule wait. What is tried in vain is told as well, in words that do not change with every attempt.
+// sorted separates failures that a user can fix from an error that the engine retries soon: another owner's Service must not delay the
+// schedule. It also reports errors that repeat, in words that stay the same for each attempt.
 func (f failures) sorted() (found *problem, err error) {
 	for _, failure := range []error{f.deployment, f.service} {
 		refusal := refusalOf(failure)
@@ -86,17 +87,17 @@ func (f failures) sorted() (found *problem, err error) {
 		}
 	}
 	if found == nil && err != nil && !passes(err) {
-		found = &problem{reasonApplyFails, "the Deployment or the Service cannot be written, and the operator goes on trying: its log says why; often an admission webhook does not answer", false}
+		found = &problem{reasonApplyFails, "the operator cannot write the Deployment or the Service, and retries: its log has the reason; often an admission webhook does not answer", false}
 	}
 	return found, err
 }
 
-// passes says whether an error is nothing to tell: somebody was faster, the API server is not there, the operator stops.
+// passes reports whether an error needs no report: another client was faster, the API server is unavailable, or the operator stops.
 func passes(err error) bool {
 	return apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
 }
 
-// refusalOf turns the errors that a person can do something about into problems.
+// refusalOf turns an error that a user can fix into a problem.
 func refusalOf(err error) *problem {
 	var foreign *reconcile.ForeignError
 	switch {
@@ -107,7 +108,7 @@ func refusalOf(err error) *problem {
 	case errors.As(err, &foreign):
 		return &problem{reasonForeignObject, foreign.Error(), true}
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; if it is a right, grant it to the operator (" + reconcile.RightsRemedy + "); if it is a quota, raise it", true}
+		return &problem{reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator (" + reconcile.RightsRemedy + "); if a quota is exceeded, raise it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

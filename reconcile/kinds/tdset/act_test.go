@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// applies is an API server of sorts, with answers for one apply after the other; it notes the replicas asked for.
+// applies stands in for an API server, with one answer for each apply; it records the replicas asked for.
 type applies struct {
 	answers []answer
 	asked   []string
@@ -36,7 +36,7 @@ func (a *applies) Apply(_ context.Context, _ *unstructured.Unstructured, desired
 
 func TestADeploymentIsNeverMadeWithoutItsReplicas(t *testing.T) {
 	t.Parallel()
-	failed := errors.New("the API server has gone")
+	failed := errors.New("the API server is gone")
 	byHand := func(t *testing.T) look { t.Helper(); return at(t, noon, scaled(8, markNoon, "kubectl")) }
 	for story, test := range map[string]struct {
 		seen    look
@@ -46,7 +46,7 @@ func TestADeploymentIsNeverMadeWithoutItsReplicas(t *testing.T) {
 		err     error
 	}{
 		"there is none":                   {at(t, noon, nil), []answer{{reconcile.Created, nil}}, []string{"5"}, reconcile.Created, nil},
-		"somebody has scaled it":          {byHand(t), []answer{{reconcile.Unchanged, nil}}, []string{"nothing"}, reconcile.Unchanged, nil},
+		"a user has scaled it":            {byHand(t), []answer{{reconcile.Unchanged, nil}}, []string{"nothing"}, reconcile.Unchanged, nil},
 		"and it was deleted a moment ago": {byHand(t), []answer{{reconcile.Created, nil}, {reconcile.Updated, nil}}, []string{"nothing", "5"}, reconcile.Created, nil},
 		"and the second apply fails":      {byHand(t), []answer{{reconcile.Created, nil}, {reconcile.Unchanged, failed}}, []string{"nothing", "5"}, reconcile.Created, failed},
 		"it cannot be made":               {byHand(t), []answer{{reconcile.Unchanged, failed}}, []string{"nothing"}, reconcile.Unchanged, failed},
@@ -77,18 +77,18 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 		err      error
 		punctual bool
 	}{
-		"all went well":                                            {failures{}, "", nil, false},
-		"a webhook is down":                                        {failures{deployment: webhook}, reasonApplyFails, webhook, false},
-		"one for Services":                                         {failures{service: webhook}, reasonApplyFails, webhook, true},
-		"the pass took too long":                                   {failures{deployment: context.DeadlineExceeded}, reasonApplyFails, context.DeadlineExceeded, false},
-		"the Deployment was changed meanwhile":                     {failures{deployment: conflict}, "", conflict, false},
-		"the API server is not there":                              {failures{deployment: unavailable, service: unavailable}, "", unavailable, false},
-		"the operator stops":                                       {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled, false},
-		"a right is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil, false},
-		"a Service is somebody else's":                             {failures{service: foreign}, reasonForeignObject, nil, false},
-		"and the Deployment was changed meanwhile":                 {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict, false},
-		"and a webhook for Deployments is down":                    {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook, false},
-		"a right is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook, false},
+		"all went well":                                                 {failures{}, "", nil, false},
+		"a webhook is down":                                             {failures{deployment: webhook}, reasonApplyFails, webhook, false},
+		"one for Services":                                              {failures{service: webhook}, reasonApplyFails, webhook, true},
+		"the pass took too long":                                        {failures{deployment: context.DeadlineExceeded}, reasonApplyFails, context.DeadlineExceeded, false},
+		"the Deployment was changed meanwhile":                          {failures{deployment: conflict}, "", conflict, false},
+		"the API server is unavailable":                                 {failures{deployment: unavailable, service: unavailable}, "", unavailable, false},
+		"the operator stops":                                            {failures{deployment: fmt.Errorf("apply: %w", context.Canceled)}, "", context.Canceled, false},
+		"a permission is missing":                                       {failures{deployment: forbidden}, reasonForbidden, nil, false},
+		"a Service has another owner":                                   {failures{service: foreign}, reasonForeignObject, nil, false},
+		"and the Deployment was changed meanwhile":                      {failures{deployment: conflict, service: foreign}, reasonForeignObject, conflict, false},
+		"and a webhook for Deployments is down":                         {failures{deployment: webhook, service: foreign}, reasonForeignObject, webhook, false},
+		"a permission is missing, and the webhook for Services is down": {failures{deployment: forbidden, service: webhook}, reasonForbidden, webhook, false},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

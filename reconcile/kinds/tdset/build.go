@@ -19,17 +19,17 @@ const (
 	managedBy      = "mysql-operator"
 	nameValue      = "tdset"
 
-	// managedSelector selects everything that the operator makes for TDSets.
+	// managedSelector selects all objects that the operator creates for TDSets.
 	managedSelector = labelManagedBy + "=" + managedBy + "," + labelName + "=" + nameValue
 
-	// annotationScaled, on the Deployment, says for what its replicas were set last: "5 since 2026-11-21T09:00:00Z".
+	// annotationScaled, on the Deployment, is the reason for its current replicas: "5 since 2026-11-21T09:00:00Z".
 	annotationScaled = schema.ScheduleGroup + "/scaled"
 
-	// containerName names the container and its port. A TDSet's own name may be too long for either.
+	// containerName names the container and its port. A TDSet's own name may be too long for both.
 	containerName = "app"
 )
 
-// labelsOf are on everything that belongs to a TDSet; they also select its Pods.
+// labelsOf returns the labels of all children of a TDSet; they also select its Pods.
 func labelsOf(set v1.TDSet) map[string]string {
 	return map[string]string{labelName: nameValue, labelInstance: set.Name, labelManagedBy: managedBy}
 }
@@ -38,8 +38,8 @@ func selectorOf(set v1.TDSet) string {
 	return labels.SelectorFromSet(labelsOf(set)).String()
 }
 
-// deploymentFor is the Deployment as it is wanted. It says nothing of replicas where they are somebody else's; where
-// they are not, they are set on the version that was seen: the cache does not show yet what somebody has scaled a moment ago.
+// deploymentFor returns the wanted Deployment. It leaves out replicas if another client sets them. Otherwise it sets them only on the
+// version that the pass saw: the cache may not show yet what another client scaled a moment ago.
 func deploymentFor(set v1.TDSet, made decision) *appsv1ac.DeploymentApplyConfiguration {
 	container := corev1ac.Container().WithName(containerName).WithImage(set.Spec.Container.Image).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
@@ -58,7 +58,7 @@ func deploymentFor(set v1.TDSet, made decision) *appsv1ac.DeploymentApplyConfigu
 	return wanted
 }
 
-// serviceFor is the Service as it is wanted; the TDSet asks for one.
+// serviceFor returns the wanted Service of a TDSet that asks for one.
 func serviceFor(set v1.TDSet) *corev1ac.ServiceApplyConfiguration {
 	port := set.Spec.Service.Port
 	if port == 0 {

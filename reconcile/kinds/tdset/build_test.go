@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// TestChildrenAreAsWritten compares what is made for the seed's TDSet with the documents in testdata.
+// TestChildrenAreAsWritten compares the children of the founding document's TDSet with the documents in testdata.
 func TestChildrenAreAsWritten(t *testing.T) {
 	t.Parallel()
 	seen := at(t, noon, nil)
@@ -42,11 +42,11 @@ func TestDeploymentSaysNothingOfReplicasThatAreSomebodyElses(t *testing.T) {
 	t.Parallel()
 	seen := at(t, noon, scaled(8, markNoon, "kubectl"))
 	if made := deploymentFor(seen.set, decide(seen)); made.Spec.Replicas != nil {
-		t.Errorf("it says %d", *made.Spec.Replicas)
+		t.Errorf("it sets %d", *made.Spec.Replicas)
 	}
 }
 
-// What is decided of replicas holds for the Deployment that it was decided on, and for no later one.
+// TestReplicasAreSetOnWhatWasSeen: a decision about replicas holds only for the version of the Deployment that the pass saw.
 func TestReplicasAreSetOnWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	ours, theirs := running(5, markNoon), scaled(8, markNoon, "kubectl")
@@ -55,9 +55,9 @@ func TestReplicasAreSetOnWhatWasSeen(t *testing.T) {
 		found *deployment
 		want  string
 	}{
-		"a Deployment that is ours to scale": {ours, "17"},
-		"one that somebody has scaled":       {theirs, ""},
-		"none":                               {nil, ""},
+		"a Deployment that the operator scales": {ours, "17"},
+		"one that another client has scaled":    {theirs, ""},
+		"none":                                  {nil, ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

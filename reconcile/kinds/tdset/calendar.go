@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // the operator's image has no files but the program
+	_ "time/tzdata" // the operator's image has no other files than the program
 
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
@@ -14,39 +14,39 @@ const (
 	hoursOfDay  = 24
 	hoursOfWeek = 7 * hoursOfDay
 
-	// horizon is how far ahead a change is looked for, and how far back. A schedule repeats every week; where clocks leave out the only
-	// hour or day that matters, it is a week later.
+	// horizon is how far ahead and how far back to look for a change. A schedule repeats every week. If clocks skip the only hour or day
+	// that matters, the change is a week later.
 	horizon = 5 * 7 * hoursOfDay * time.Hour
 )
 
-// none is in place of an interval's index while no interval holds.
+// none replaces an interval's index while no interval holds.
 const none = -1
 
-// calendar is a schedule: which interval holds at a time, and how many replicas that means.
+// calendar is a schedule: which interval holds at a time, and how many replicas it gives.
 type calendar struct {
 	zone      *time.Location
 	intervals []v1.Interval
-	// fallback is how many replicas run while no interval holds.
+	// fallback is the number of replicas while no interval holds.
 	fallback int32
-	// week has, for each hour that clocks show in a week, from Sunday's first on, the index of the interval that holds, or none.
+	// week has one entry for each hour that clocks show in a week, from Sunday's first hour: the index of the interval that holds, or none.
 	week [hoursOfWeek]int
 }
 
-// turn is what a calendar says of a time.
+// turn is what a calendar gives for a time.
 type turn struct {
 	// interval is the index of the interval that holds, or none.
 	interval int
 	replicas int32
-	// since is when the number became what it is; zero if it was never another.
+	// since is when the current number began; zero if there was never another.
 	since time.Time
-	// until is when another interval holds, or none; zero for never.
+	// until is when another interval begins to hold, or none; zero for never.
 	until time.Time
-	// change is when the number is another, and next which; zero for never.
+	// change is when the number changes, and next is the new number; zero for never.
 	change time.Time
 	next   int32
 }
 
-// readCalendar reads the schedule of a TDSet; the problem is nil if there is such a time zone.
+// readCalendar reads the schedule of a TDSet. The problem is nil if its time zone exists.
 func readCalendar(spec v1.TDSetSpec) (calendar, *problem) {
 	zone, found := readZone(spec.TimeZone)
 	if found != nil {
@@ -56,7 +56,7 @@ func readCalendar(spec v1.TDSetSpec) (calendar, *problem) {
 	for hour := range read.week {
 		read.week[hour] = none
 	}
-	// From the last to the first: where they overlap, the first counts.
+	// From the last to the first: where intervals overlap, the first in the list counts.
 	for index, interval := range slices.Backward(spec.SchedulingConfig) {
 		for _, hour := range hoursOf(interval) {
 			read.week[hour] = index
@@ -65,7 +65,7 @@ func readCalendar(spec v1.TDSetSpec) (calendar, *problem) {
 	return read, nil
 }
 
-// hoursOf returns the hours of the week at which an interval holds, beginning with those of Sunday.
+// hoursOf returns the hours of the week at which an interval holds. Hour 0 is Sunday's first.
 func hoursOf(interval v1.Interval) []int {
 	length := interval.EndTime - interval.StartTime
 	if length <= 0 {
@@ -96,15 +96,15 @@ func daysOf(interval v1.Interval) []time.Weekday {
 	return days
 }
 
-// readZone finds an IANA time zone by its name, in the database of the machine or else the one within the program. Local is what no two
-// machines agree on.
+// readZone finds an IANA time zone by its name, in the database of the machine or the one in the program. It refuses Local, which differs
+// from machine to machine.
 func readZone(name string) (*time.Location, *problem) {
 	if name == "" {
 		return time.UTC, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || strings.EqualFold(name, "Local") {
-		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: there is no time zone %q; the number of replicas stays as it is until there is: write a name of the IANA database such as Europe/Berlin, or UTC", name), true}
+		return nil, &problem{reasonInvalidTimeZone, fmt.Sprintf("spec.timeZone: there is no time zone %q; the number of replicas stays as it is until you correct it: use a name of the IANA database such as Europe/Berlin, or UTC", name), true}
 	}
 	return zone, nil
 }
@@ -115,7 +115,7 @@ func (c calendar) at(moment time.Time) int {
 	return c.week[int(shown.Weekday())*hoursOfDay+shown.Hour()]
 }
 
-// replicasOf returns how many replicas an interval means; none means the default.
+// replicasOf returns the number of replicas of an interval, or the default for none.
 func (c calendar) replicasOf(interval int) int32 {
 	if interval == none {
 		return c.fallback
@@ -123,7 +123,7 @@ func (c calendar) replicasOf(interval int) int32 {
 	return c.intervals[interval].Replica
 }
 
-// turnAt returns what the calendar says of a time.
+// turnAt returns what the calendar gives for a time.
 func (c calendar) turnAt(now time.Time) turn {
 	found := turn{interval: c.at(now)}
 	found.replicas = c.replicasOf(found.interval)
@@ -142,7 +142,7 @@ func (c calendar) turnAt(now time.Time) turn {
 	return found
 }
 
-// since returns when the number of replicas became what it is now; zero if it was never another.
+// since returns when the current number of replicas began; zero if there was never another.
 func (c calendar) since(now time.Time, replicas int32) time.Time {
 	limit := now.Add(-horizon)
 	for at := c.notAfter(now); at.After(limit); {
@@ -155,22 +155,22 @@ func (c calendar) since(now time.Time, replicas int32) time.Time {
 	return time.Time{}
 }
 
-// The hour that clocks show changes when they come to the next one, and when somebody sets them. From one time that they are set to the
-// next they are a fixed distance from UTC, and the rest is arithmetic.
+// The hour that clocks show changes when the next hour begins, and when the zone's clocks are changed. Between two changes of the clocks,
+// their distance from UTC is fixed, and the rest is arithmetic.
 
-// after returns the first time after another at which clocks show another hour, or are set.
+// after returns the first time after moment at which clocks show another hour, or are changed.
 func (c calendar) after(moment time.Time) time.Time {
 	distance := c.distance(moment)
 	next := moment.Add(distance).UTC().Truncate(time.Hour).Add(time.Hour - distance)
 	_, end := moment.In(c.zone).ZoneBounds()
-	// Of the last day of leap years from 2040 on, Go 1.26 says an end that is past; no clocks are set on it.
+	// For the last day of leap years from 2040 on, Go 1.26 returns an end in the past. No clocks are changed on that day.
 	if end.After(moment) && end.Before(next) {
 		return end.UTC()
 	}
 	return next
 }
 
-// notAfter returns the last time, not after another, at which clocks came to another hour, or were set.
+// notAfter returns the last time, at or before moment, at which clocks reached another hour, or were changed.
 func (c calendar) notAfter(moment time.Time) time.Time {
 	distance := c.distance(moment)
 	last := moment.Add(distance).UTC().Truncate(time.Hour).Add(-distance)
@@ -181,13 +181,13 @@ func (c calendar) notAfter(moment time.Time) time.Time {
 	return last
 }
 
-// distance is what the clocks in the zone show more than those in UTC.
+// distance returns how far the zone's clocks are ahead of UTC.
 func (c calendar) distance(moment time.Time) time.Duration {
 	_, seconds := moment.In(c.zone).Zone()
 	return time.Duration(seconds) * time.Second
 }
 
-// nameOf names an interval for people: "09:00-17:00", with its days if there are any, or "default".
+// nameOf names an interval for users: "09:00-17:00", with its days if it has any, or "default".
 func (c calendar) nameOf(interval int) string {
 	if interval == none {
 		return "default"

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// seedSpec is the founding document's schedule.
+// seedSpec returns the founding document's schedule.
 func seedSpec(zone string) v1.TDSetSpec {
 	return v1.TDSetSpec{TimeZone: zone, DefaultReplica: 3, SchedulingConfig: []v1.Interval{
 		{StartTime: 9, EndTime: 17, Replica: 5}, {StartTime: 17, EndTime: 19, Replica: 3}, {StartTime: 19, EndTime: 0, Replica: 2},
@@ -55,11 +55,11 @@ func TestTurnAt(t *testing.T) {
 		since, until, change string
 		next                 int32
 	}{
-		"the seed's morning":      {seedSpec(""), "2026-11-21T09:00:00Z", "09:00-17:00", 5, "2026-11-21T09:00:00Z", "2026-11-21T17:00:00Z", "2026-11-21T17:00:00Z", 3},
-		"a moment before":         {seedSpec(""), "2026-11-21T08:59:59Z", "07:00-09:00", 3, "2026-11-21T07:00:00Z", "2026-11-21T09:00:00Z", "2026-11-21T09:00:00Z", 5},
-		"until midnight":          {seedSpec(""), "2026-11-21T23:59:59Z", "19:00-00:00", 2, "2026-11-21T19:00:00Z", "2026-11-22T00:00:00Z", "2026-11-22T00:00:00Z", 3},
-		"the gap after it":        {seedSpec(""), "2026-11-22T00:00:00Z", "default", 3, "2026-11-22T00:00:00Z", "2026-11-22T01:00:00Z", "2026-11-22T01:00:00Z", 2},
-		"a night passes midnight": {night, "2026-11-22T03:00:00Z", "22:00-06:00", 1, "2026-11-21T22:00:00Z", "2026-11-22T06:00:00Z", "2026-11-22T06:00:00Z", 4},
+		"the seed's morning":         {seedSpec(""), "2026-11-21T09:00:00Z", "09:00-17:00", 5, "2026-11-21T09:00:00Z", "2026-11-21T17:00:00Z", "2026-11-21T17:00:00Z", 3},
+		"a moment before":            {seedSpec(""), "2026-11-21T08:59:59Z", "07:00-09:00", 3, "2026-11-21T07:00:00Z", "2026-11-21T09:00:00Z", "2026-11-21T09:00:00Z", 5},
+		"until midnight":             {seedSpec(""), "2026-11-21T23:59:59Z", "19:00-00:00", 2, "2026-11-21T19:00:00Z", "2026-11-22T00:00:00Z", "2026-11-22T00:00:00Z", 3},
+		"the gap after it":           {seedSpec(""), "2026-11-22T00:00:00Z", "default", 3, "2026-11-22T00:00:00Z", "2026-11-22T01:00:00Z", "2026-11-22T01:00:00Z", 2},
+		"a night goes past midnight": {night, "2026-11-22T03:00:00Z", "22:00-06:00", 1, "2026-11-21T22:00:00Z", "2026-11-22T06:00:00Z", "2026-11-22T06:00:00Z", 4},
 		"a night of Saturday alone begins on Saturday and ends on Sunday": {weekend, "2026-11-22T05:59:59Z", "22:00-06:00 Sat", 0, "2026-11-21T22:00:00Z", "2026-11-22T06:00:00Z", "2026-11-22T06:00:00Z", 2},
 		"and what comes later in the list holds for the rest of Sunday":   {weekend, "2026-11-22T06:00:00Z", "00:00-24:00 Sun,Sat", 2, "2026-11-22T06:00:00Z", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00Z", 4},
 		"a week without a change": {weekend, "2026-11-23T00:00:00Z", "default", 4, "2026-11-23T00:00:00Z", "2026-11-28T00:00:00Z", "2026-11-28T00:00:00Z", 2},
@@ -67,10 +67,10 @@ func TestTurnAt(t *testing.T) {
 			v1.TDSetSpec{DefaultReplica: 2, SchedulingConfig: []v1.Interval{{StartTime: 9, EndTime: 17, Replica: 2}, {StartTime: 20, EndTime: 21, Replica: 9}}},
 			"2026-11-21T10:00:00Z", "09:00-17:00", 2, "2026-11-20T21:00:00Z", "2026-11-21T17:00:00Z", "2026-11-21T20:00:00Z", 9,
 		},
-		"no interval at all":                     {v1.TDSetSpec{DefaultReplica: 2}, "2026-11-21T10:00:00Z", "default", 2, never, never, never, 0},
-		"one for the whole day":                  {v1.TDSetSpec{DefaultReplica: 2, SchedulingConfig: []v1.Interval{{StartTime: 0, EndTime: 0, Replica: 6}}}, "2026-11-21T10:00:00Z", "00:00-00:00", 6, never, never, never, 0},
-		"24 hours that begin at 9":               {v1.TDSetSpec{DefaultReplica: 2, SchedulingConfig: []v1.Interval{{StartTime: 9, EndTime: 9, Replica: 6, Days: []v1.Day{v1.Monday}}}}, "2026-11-24T08:59:59Z", "09:00-09:00 Mon", 6, "2026-11-23T09:00:00Z", "2026-11-24T09:00:00Z", "2026-11-24T09:00:00Z", 2},
-		"an hour that the day lacks is left out": {berlin, "2026-03-28T12:00:00Z", "default", 1, "2026-03-28T02:00:00Z", "2026-03-30T00:00:00Z", "2026-03-30T00:00:00Z", 7},
+		"no interval at all":                             {v1.TDSetSpec{DefaultReplica: 2}, "2026-11-21T10:00:00Z", "default", 2, never, never, never, 0},
+		"one for the whole day":                          {v1.TDSetSpec{DefaultReplica: 2, SchedulingConfig: []v1.Interval{{StartTime: 0, EndTime: 0, Replica: 6}}}, "2026-11-21T10:00:00Z", "00:00-00:00", 6, never, never, never, 0},
+		"24 hours that begin at 9":                       {v1.TDSetSpec{DefaultReplica: 2, SchedulingConfig: []v1.Interval{{StartTime: 9, EndTime: 9, Replica: 6, Days: []v1.Day{v1.Monday}}}}, "2026-11-24T08:59:59Z", "09:00-09:00 Mon", 6, "2026-11-23T09:00:00Z", "2026-11-24T09:00:00Z", "2026-11-24T09:00:00Z", 2},
+		"an hour that is missing on the day is left out": {berlin, "2026-03-28T12:00:00Z", "default", 1, "2026-03-28T02:00:00Z", "2026-03-30T00:00:00Z", "2026-03-30T00:00:00Z", 7},
 		"the only hour of a week is left out: the next is a fortnight after the last": {
 			v1.TDSetSpec{TimeZone: "Europe/Berlin", DefaultReplica: 1, SchedulingConfig: []v1.Interval{{StartTime: 2, EndTime: 3, Replica: 7, Days: []v1.Day{v1.Sunday}}}},
 			"2026-03-22T02:00:00Z", "default", 1, "2026-03-22T02:00:00Z", "2026-04-05T00:00:00Z", "2026-04-05T00:00:00Z", 7,
@@ -105,7 +105,7 @@ func TestTimeZonesThatDoNotExist(t *testing.T) {
 	}
 }
 
-// oracle says, by looking at each interval and at nothing but what clocks show, which interval holds: the rules as docs/tdset.md has them.
+// oracle returns the interval that holds, by the rules of docs/tdset.md: it checks each interval, and uses only what clocks show.
 func oracle(spec v1.TDSetSpec, zone *time.Location, moment time.Time) (interval int, replicas int32) {
 	shown := moment.In(zone)
 	hour, today := int32(shown.Hour()), v1.Day(shown.Weekday().String()[:3])
@@ -123,7 +123,7 @@ func oracle(spec v1.TDSetSpec, zone *time.Location, moment time.Time) (interval 
 	return none, spec.DefaultReplica
 }
 
-// watch asks the oracle, and again only when clocks show another hour or day: the oracle looks at nothing else.
+// watch asks the oracle, and asks again only when clocks show another hour or day: the oracle depends on nothing else.
 func watch(spec v1.TDSetSpec, zone *time.Location) func(time.Time) (interval int, replicas int32) {
 	hour, interval, replicas := -1, none, int32(0)
 	return func(moment time.Time) (int, int32) {
@@ -136,7 +136,7 @@ func watch(spec v1.TDSetSpec, zone *time.Location) func(time.Time) (interval int
 	}
 }
 
-// TestEverySecondOfAYear goes through a year second by second, as somebody who looks at the clock all the time would.
+// TestEverySecondOfAYear checks a year second by second.
 func TestEverySecondOfAYear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -160,14 +160,14 @@ func TestEverySecondOfAYear(t *testing.T) {
 	}
 }
 
-// change is another interval, as the oracle sees it.
+// change is the start of another interval, according to the oracle.
 type change struct {
 	at       time.Time
 	interval int
 	replicas int32
 }
 
-// changes are all changes between two times. Clocks are set at whole minutes in these years, so that no minute hides one.
+// changes returns all changes between two times. In these years clocks are changed at whole minutes, so the loop misses no change.
 func changes(spec v1.TDSetSpec, zone *time.Location, from, until time.Time) []change {
 	found, looks := []change{}, watch(spec, zone)
 	for at := from; at.Before(until); at = at.Add(time.Minute) {
@@ -179,8 +179,9 @@ func changes(spec v1.TDSetSpec, zone *time.Location, from, until time.Time) []ch
 	return found
 }
 
-// TestEveryBoundaryOfAYear compares what is announced around each change of a year with what comes: in zones that set their clocks by an
-// hour, by half an hour, at midnight, a minute later, four times a year, or leave out a day, with the seed's schedule and with random ones.
+// TestEveryBoundaryOfAYear compares what is announced around each change of a year with what happens. It uses the founding document's
+// schedule and random ones. Its zones change their clocks by an hour, by half an hour, at midnight, a minute later, four times a year, or
+// leave out a day.
 func TestEveryBoundaryOfAYear(t *testing.T) {
 	t.Parallel()
 	for zone, year := range map[string]int{
@@ -245,7 +246,7 @@ func checkYear(t *testing.T, spec v1.TDSetSpec, year int, name string) {
 	t.Logf("%s: %d changes", name, checked)
 }
 
-// expected is what is to be announced after one of the oracle's changes.
+// expected returns the turn that must be announced after one of the oracle's changes.
 func expected(found []change, index int) turn {
 	want := turn{interval: found[index].interval, replicas: found[index].replicas, until: found[index+1].at}
 	for before := index; before > 0; before-- {

@@ -1,13 +1,13 @@
-// Package tdset reconciles TDSet resources: a Deployment whose replicas follow the hours of the day, and a Service in front of it if one is
-// asked for.
+// Package tdset reconciles TDSet resources: a Deployment whose replicas follow the hours of the day, and a Service for it if the spec asks
+// for one.
 //
-// A pass observes (observe.go), decides (calendar.go: which interval holds and until when; decide.go: whether the Deployment's replicas are
-// to be set), acts (act.go, with what build.go makes) and reports (status.go).
+// A pass observes (observe.go), decides, acts (act.go, with the objects of build.go) and reports (status.go). calendar.go decides which
+// interval holds and until when. decide.go decides whether to set the Deployment's replicas.
 //
-// The schedule sets the Deployment's replicas once for each of its changes. The mark of the change (annotation) is written together with
-// the number, by one apply: wherever the operator dies, the next one sees whether a change was carried out. Whoever sets another number
-// after that is left alone until the schedule changes again, and reported: field ownership (Kubernetes documentation, "Server-Side Apply")
-// tells who it was. Where a HorizontalPodAutoscaler scales the Deployment, the schedule does not.
+// The operator sets the Deployment's replicas once for each change of the schedule. One apply writes the number and the mark of the change
+// (annotation). So wherever the operator dies, the next operator sees whether a change was carried out. If another client sets another
+// number after that, the operator leaves it until the schedule changes again, and reports it. Field ownership (Kubernetes documentation,
+// "Server-Side Apply") shows which client it was. If a HorizontalPodAutoscaler scales the Deployment, the schedule does not.
 package tdset
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it.
+// Controller describes the kind to the engine.
 func Controller(kind schema.Kind) reconcile.Controller {
 	return ControllerAt(kind, time.Now)
 }
 
-// ControllerAt is Controller by another clock.
+// ControllerAt is Controller with another clock.
 func ControllerAt(kind schema.Kind, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,

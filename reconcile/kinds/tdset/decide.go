@@ -10,106 +10,107 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// longestWait is how long nobody looks at a TDSet whose time has not come, whatever its own longest time between checks. Timers run by
-// another clock than the one that tells the time of day, so they do not notice that it was set. Such a look asks the API server nothing.
+// longestWait is the longest time between two passes over a TDSet, even if spec.intervalMint is longer. Timers use another clock than the
+// one with the time of day, so they do not notice when that one is set. Such a pass sends no request.
 const longestWait = time.Hour
 
-// lateAfter is how long Pods may be on their way before that is told as a problem. It is what a Deployment gives a roll-out (Kubernetes
-// documentation, "Deployments", progressDeadlineSeconds); Pods that scaling has asked for a Deployment waits for without end.
+// lateAfter is how long Pods may be in progress before the operator reports a problem. A Deployment gives a rollout the same time
+// (Kubernetes documentation, "Deployments", progressDeadlineSeconds). For Pods that it needs after scaling, a Deployment waits without
+// limit.
 const lateAfter = 10 * time.Minute
 
-// problem is something that keeps a TDSet from what its spec says.
+// problem is what prevents a TDSet from matching its spec.
 type problem struct {
 	reason, message string
-	// stalled says that it does not pass without somebody's help.
+	// stalled reports whether the problem stays until a user acts.
 	stalled bool
 }
 
-// look is what a pass sees of a TDSet: plain values.
+// look is what a pass observed of a TDSet, as plain values.
 type look struct {
 	now time.Time
 	set v1.TDSet
-	// times is the schedule; of no use with a problem.
+	// times is the schedule. It is not valid if there is a problem.
 	times   calendar
 	problem *problem
 	// deployment is nil if there is none.
 	deployment *deployment
-	// autoscaler names the HorizontalPodAutoscaler that scales the Deployment, holder the one that scales the TDSet; empty for none.
+	// autoscaler names the HorizontalPodAutoscaler of the Deployment, holder the one of the TDSet; empty for none.
 	autoscaler, holder string
 }
 
-// deployment is what matters of a Deployment.
+// deployment has the fields of a Deployment that decisions need.
 type deployment struct {
 	// version is its metadata.resourceVersion.
 	version string
-	// replicas is its spec.replicas, and scaler who else than this operator has set it; empty for this operator.
+	// replicas is its spec.replicas. scaler is the other client that set it; empty for this operator.
 	replicas int32
 	scaler   string
-	// mark says for what this operator has set replicas last.
+	// mark is the annotation that this operator wrote with replicas.
 	mark string
-	// settled says that all Pods are as the Deployment wants them, and no others are there.
+	// settled reports whether all Pods match the Deployment, and no others exist.
 	settled bool
-	// available says that enough Pods serve; why and whyLong what the Deployment has to say about that.
+	// available reports whether enough Pods serve; why and whyLong are the Deployment's reason and message for that.
 	available    bool
 	why, whyLong string
-	// stuck and failure are what the Deployment says of a roll-out that does not get on, and of Pods that cannot be made; empty if it does
-	// not.
+	// stuck is the Deployment's message for a rollout without progress, failure the one for Pods that it cannot create; empty if there is
+	// none.
 	stuck, failure string
-	// paused says that somebody has paused its roll-outs.
+	// paused reports whether a user has paused its rollouts.
 	paused bool
-	// pods is how many Pods there are, updated how many of them are of the latest template, ready how many serve.
+	// pods is the number of Pods, updated the number of them with the latest template, ready the number that serve.
 	pods, updated, ready int32
 }
 
-// course is who decides how many replicas run.
+// course says which client decides the number of replicas.
 type course string
 
 const (
-	// courseFollow: what is wanted is set.
+	// courseFollow: the operator sets the wanted number.
 	courseFollow course = "follow"
-	// courseYield: somebody has set another number since. It stays until another one is wanted.
+	// courseYield: another client has set another number since. It stays until the operator wants another one.
 	courseYield course = "yield"
-	// courseAutoscaled: a HorizontalPodAutoscaler sets the number, all the time.
+	// courseAutoscaled: a HorizontalPodAutoscaler always sets the number.
 	courseAutoscaled course = "autoscaled"
-	// courseKeep: nobody knows what is wanted.
+	// courseKeep: the wanted number is unknown.
 	courseKeep course = "keep"
 )
 
-// The marks of what is not a schedule's number.
+// The marks of numbers: held by spec.replicas, from the schedule, or left to an autoscaler.
 const (
 	markHeld       = "%d held"
 	markSince      = "%d since %s"
 	markAutoscaled = "autoscaled"
 )
 
-// decision is what a pass has to do about replicas.
+// decision is what a pass does about replicas.
 type decision struct {
 	course course
-	// turn is what the schedule says; of no use if the schedule cannot be read.
+	// turn is what the schedule gives. It is not valid if the schedule cannot be read.
 	turn turn
-	// wanted is how many replicas are to run, by the schedule or by spec.replicas.
+	// wanted is the number of replicas by the schedule or by spec.replicas.
 	wanted int32
-	// replicas is what to say of the Deployment's replicas; nil for nothing, which leaves them to who set them.
+	// replicas is the number to apply to the Deployment; nil leaves it to the client that set it.
 	replicas *int32
-	// mark says what for.
+	// mark is the reason for the number, for annotationScaled.
 	mark string
-	// version is that of the Deployment for which replicas are meant; empty where there is none, or nothing is said of replicas.
+	// version is the version of the Deployment to set replicas on. It is empty if there is no Deployment, or if replicas is nil.
 	version string
 }
 
-// decide says who decides how many replicas run, and what has to be written for that.
+// decide decides which client sets the replicas, and what the operator must write for that.
 func decide(seen look) decision {
 	made, known := aim(seen)
 	made.replicas = &made.wanted
 	found := seen.deployment
 	switch {
 	case found == nil:
-		// A new Deployment begins with what is wanted, also where somebody else is going to decide.
+		// A new Deployment starts with the wanted number, even if another client decides it later.
 	case seen.autoscaler != "":
 		made.course, made.mark = courseAutoscaled, markAutoscaled
 		if found.scaler != "" || found.replicas != 0 || !known {
 			made.replicas = found.kept()
-		} // else the 0 is ours, at which an autoscaler does nothing: it is given something to begin with
+		} // else the operator set the 0, from which an autoscaler does not scale: the operator sets the wanted number
 	case !known:
 		made.course, made.replicas, made.mark = courseKeep, found.kept(), found.mark
 	case found.mark == made.mark && found.scaler != "" && found.replicas != made.wanted:
@@ -121,7 +122,7 @@ func decide(seen look) decision {
 	return made
 }
 
-// aim returns what is wanted, as if nobody else set replicas, and whether that is known.
+// aim returns what the operator would set if no other client did, and whether that is known.
 func aim(seen look) (made decision, known bool) {
 	made, known = decision{wanted: seen.set.Spec.DefaultReplica, course: courseFollow}, seen.problem == nil
 	if known {
@@ -134,13 +135,13 @@ func aim(seen look) (made decision, known bool) {
 	return made, known
 }
 
-// afresh is what a pass sees and decides after a Deployment that it had seen turned out to be gone.
+// afresh returns what the pass observes and decides after the Deployment turned out to be gone.
 func afresh(seen look) (look, decision) {
 	seen.deployment = nil
 	return seen, decide(seen)
 }
 
-// markOf tells a number of the schedule's from any other, also from the same number at another time.
+// markOf returns a mark that differs for each change of the schedule, also if the number is the same at another time.
 func markOf(found turn) string {
 	if found.since.IsZero() {
 		return fmt.Sprint(found.replicas)
@@ -148,8 +149,8 @@ func markOf(found turn) string {
 	return fmt.Sprintf(markSince, found.replicas, found.since.UTC().Format(time.RFC3339))
 }
 
-// kept is what to say of replicas so that they stay as they are: nothing if they are somebody else's; the same if they are ours, because a
-// field that its only owner does not apply any more is taken away.
+// kept returns the replicas to apply so that they stay as they are. That is nil if another client set them. If this operator did, it is the
+// same number, because the API server removes a field that its only owner no longer applies.
 func (d deployment) kept() *int32 {
 	if d.scaler != "" {
 		return nil
@@ -157,7 +158,7 @@ func (d deployment) kept() *int32 {
 	return &d.replicas
 }
 
-// again returns how long to wait until something is to be done that no change of an object tells.
+// again returns how long to wait until something is due that no change of an object announces.
 func again(seen look, made decision) time.Duration {
 	wait := longestWait
 	if minutes := seen.set.Spec.IntervalMint; minutes != nil {
@@ -172,7 +173,7 @@ func again(seen look, made decision) time.Duration {
 	return wait
 }
 
-// underway returns for how long Pods have been on their way; 0 if they are not.
+// underway returns for how long Pods have been in progress; 0 if they are not.
 func underway(seen look) time.Duration {
 	since := meta.FindStatusCondition(seen.set.Status.Conditions, v1.ConditionProgressing)
 	if since == nil || since.Status != metav1.ConditionTrue || seen.deployment == nil || seen.deployment.settled {
@@ -181,7 +182,7 @@ func underway(seen look) time.Duration {
 	return seen.now.Sub(since.LastTransitionTime.Time)
 }
 
-// problemOf returns what keeps a TDSet from what its spec says, the worst of it; nil for nothing.
+// problemOf returns the worst problem that prevents a TDSet from matching its spec; nil for none.
 func problemOf(seen look, made decision) *problem {
 	name, found := seen.set.Name, seen.deployment
 	if found != nil {
@@ -197,47 +198,47 @@ func problemOf(seen look, made decision) *problem {
 	case made.course == courseYield:
 		return &problem{reasonScaledByHand, scaledByHand(name, *found, made), false}
 	case seen.holder != "" && seen.set.Spec.Replicas == nil:
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, and the schedule is followed: kubectl scale tdset %s --replicas=%d once, and it scales instead of the schedule, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s cannot scale this TDSet while spec.replicas is unset, so the operator follows the schedule: run kubectl scale tdset %s --replicas=%d once to let it scale instead, or delete the HorizontalPodAutoscaler", seen.holder, name, max(made.wanted, 1)), true}
 	case seen.holder != "":
-		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the schedule is not followed: delete it and take spec.replicas away, or leave it and use a Deployment instead", seen.holder), true}
+		return &problem{reasonAutoscaled, fmt.Sprintf("HorizontalPodAutoscaler %s sets spec.replicas, so the operator does not follow the schedule: delete it and remove spec.replicas, or keep it and use a Deployment instead of the TDSet", seen.holder), true}
 	case underway(seen) >= lateAfter:
-		return &problem{reasonPodsNotReady, fmt.Sprintf("for more than %.0f minutes %s: the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen)), false}
+		return &problem{reasonPodsNotReady, fmt.Sprintf("for more than %.0f minutes, %s; the nodes may have no room, or the Pods do not become ready", lateAfter.Minutes(), howMany(seen)), false}
 	}
 	return nil
 }
 
-// problemWithPods says what keeps a Deployment from having the Pods it wants.
+// problemWithPods returns what prevents a Deployment from having the Pods it wants.
 func problemWithPods(name string, found deployment) *problem {
 	switch {
 	case found.failure != "":
-		return &problem{reasonPodsNotCreated, fmt.Sprintf("Deployment %s cannot make its Pods: %s", name, found.failure), true}
+		return &problem{reasonPodsNotCreated, fmt.Sprintf("Deployment %s cannot create its Pods: %s", name, found.failure), true}
 	case found.paused && found.pods > found.updated:
-		return &problem{reasonRolloutPaused, fmt.Sprintf("Deployment %[1]s is paused, so that what changed does not reach its Pods: kubectl rollout resume deployment/%[1]s", name), true}
+		return &problem{reasonRolloutPaused, fmt.Sprintf("Deployment %[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[1]s", name), true}
 	case found.stuck != "":
-		return &problem{reasonRolloutStuck, fmt.Sprintf("the roll-out of Deployment %s does not get on: %s; look at its Pods, correct spec.container", name, found.stuck), true}
+		return &problem{reasonRolloutStuck, fmt.Sprintf("the rollout of Deployment %s makes no progress: %s; look at its Pods, and correct spec.container", name, found.stuck), true}
 	}
 	return nil
 }
 
-// howMany says how many Pods serve, and where to see what the others wait for.
+// howMany returns how many Pods serve, and where to see what the others wait for.
 func howMany(seen look) string {
-	return fmt.Sprintf("%d Pods serve where %d are wanted, and kubectl get pods -l %s shows what they wait for", seen.deployment.ready, seen.deployment.replicas, selectorOf(seen.set))
+	return fmt.Sprintf("%d Pods serve and %d are wanted; kubectl get pods -l %s shows what they wait for", seen.deployment.ready, seen.deployment.replicas, selectorOf(seen.set))
 }
 
-// autoscaled tells what an autoscaler does: of 0 replicas nothing, unless it may scale to 0 itself (Kubernetes documentation, "Horizontal
-// Pod Autoscaling", "Implicit maintenance-mode deactivation").
+// autoscaled describes what an autoscaler does. From 0 replicas it does not scale, unless it may scale to 0 itself (Kubernetes
+// documentation, "Horizontal Pod Autoscaling", "Implicit maintenance-mode deactivation").
 func autoscaled(seen look, made decision) string {
 	name, found := seen.set.Name, seen.deployment
 	switch {
 	case found.replicas != 0 || found.scaler == "" && *made.replicas != 0:
-		return fmt.Sprintf("HorizontalPodAutoscaler %s scales Deployment %s, so the schedule does not: delete the one or the other", seen.autoscaler, name)
+		return fmt.Sprintf("HorizontalPodAutoscaler %s scales Deployment %s, so the schedule does not: delete the HorizontalPodAutoscaler, or use it with a Deployment instead of the TDSet", seen.autoscaler, name)
 	case found.scaler == "":
-		return fmt.Sprintf("HorizontalPodAutoscaler %s is to scale Deployment %s, so the schedule does not; of 0 replicas it scales none, and begins when the schedule comes to a number above 0: delete the one or the other", seen.autoscaler, name)
+		return fmt.Sprintf("HorizontalPodAutoscaler %s targets Deployment %s, so the schedule does not scale it; the HorizontalPodAutoscaler cannot scale from 0 replicas, and starts when the schedule reaches a number above 0: delete the HorizontalPodAutoscaler, or use it with a Deployment instead of the TDSet", seen.autoscaler, name)
 	default:
-		return fmt.Sprintf("%s has set the replicas of Deployment %s to 0, from which HorizontalPodAutoscaler %s scales no more unless its minReplicas are 0, and the schedule does not scale beside it: kubectl scale deployment %[2]s --replicas=%[4]d, or delete the HorizontalPodAutoscaler", found.scaler, name, seen.autoscaler, max(made.wanted, 1))
+		return fmt.Sprintf("%s has set the replicas of Deployment %s to 0; HorizontalPodAutoscaler %s does not scale from 0 unless its minReplicas is 0, and while it exists the schedule does not scale: run kubectl scale deployment %[2]s --replicas=%[4]d, or delete the HorizontalPodAutoscaler", found.scaler, name, seen.autoscaler, max(made.wanted, 1))
 	}
 }
 
 func scaledByHand(name string, found deployment, made decision) string {
-	return fmt.Sprintf("%s has set the replicas of Deployment %[2]s to %[3]d, where %[4]d are wanted; they stay so until another number is: to have it back now, kubectl scale deployment %[2]s --replicas=%[4]d; to keep %[3]d, kubectl scale tdset %[2]s --replicas=%[3]d", found.scaler, name, found.replicas, made.wanted)
+	return fmt.Sprintf("%s has set the replicas of Deployment %[2]s to %[3]d, and %[4]d are wanted; the operator leaves the number until it wants another: to get %[4]d now, run kubectl scale deployment %[2]s --replicas=%[4]d; to keep %[3]d, run kubectl scale tdset %[2]s --replicas=%[3]d", found.scaler, name, found.replicas, made.wanted)
 }

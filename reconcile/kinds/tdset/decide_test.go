@@ -18,16 +18,16 @@ func same(t *testing.T, got, want any) {
 	}
 }
 
-// The hours of the tests' days: by the seed's schedule 5 replicas run at noon, and 3 in the evening.
+// The hours of the tests' days: by the founding document's schedule, 5 replicas run at noon and 3 in the evening.
 const (
 	noon, evening         = "2026-11-21T12:00:00Z", "2026-11-21T18:00:00Z"
 	markNoon, markEvening = "5 since 2026-11-21T09:00:00Z", "3 since 2026-11-21T17:00:00Z"
 )
 
-// markNight is of the hour after midnight, if nothing runs then.
+// markNight is the mark in the hour after midnight, if nothing runs then.
 const markNight = "0 since 2026-11-21T00:00:00Z"
 
-// at is what a pass sees of the seed's TDSet at a time.
+// at returns what a pass observes of the founding document's TDSet at a time.
 func at(t *testing.T, now string, found *deployment) look {
 	t.Helper()
 	set := v1.TDSet{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", Generation: 3}, Spec: seedSpec("UTC")}
@@ -35,7 +35,7 @@ func at(t *testing.T, now string, found *deployment) look {
 	return look{now: clock(t, now), set: set, times: read(t, set.Spec), deployment: found}
 }
 
-// atNight is what a pass sees in the hour after midnight of a TDSet of which nothing runs then.
+// atNight returns what a pass observes in the hour after midnight, for a TDSet with 0 replicas then.
 func atNight(t *testing.T, found *deployment) look {
 	t.Helper()
 	seen := at(t, "2026-11-21T00:30:00Z", found)
@@ -44,7 +44,7 @@ func atNight(t *testing.T, found *deployment) look {
 	return seen
 }
 
-// running is a Deployment that this operator has scaled last, for a mark; scaled is one that somebody else has scaled since.
+// running returns a Deployment that this operator scaled last, with a mark; scaled returns one that another client scaled since.
 func running(replicas int32, mark string) *deployment { return scaled(replicas, mark, "") }
 
 func scaled(replicas int32, mark, by string) *deployment {
@@ -60,17 +60,17 @@ func TestDecide(t *testing.T) {
 		seen look
 		want string
 	}{
-		"there is no Deployment":                                    {at(t, noon, nil), "follow: sets 5 for " + markNoon},
-		"all is as it should be":                                    {at(t, noon, running(5, markNoon)), "follow: sets 5 for " + markNoon},
-		"the schedule changes":                                      {at(t, evening, running(5, markNoon)), "follow: sets 3 for " + markEvening},
-		"the schedule was edited":                                   {at(t, noon, running(4, "4 since 2026-11-21T09:00:00Z")), "follow: sets 5 for " + markNoon},
-		"somebody scales the Deployment":                            {at(t, noon, scaled(8, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
-		"somebody scales it to nothing":                             {at(t, noon, scaled(0, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
-		"somebody scaled it, and the schedule changes":              {at(t, evening, scaled(8, markNoon, "kubectl")), "follow: sets 3 for " + markEvening},
-		"somebody scaled it back":                                   {at(t, noon, scaled(5, markNoon, "kubectl")), "follow: sets 5 for " + markNoon},
-		"somebody took the mark off":                                {at(t, noon, running(5, "")), "follow: sets 5 for " + markNoon},
-		"yesterday's number is the same, but somebody scaled since": {at(t, noon, scaled(8, "5 since 2026-11-20T09:00:00Z", "kubectl")), "follow: sets 5 for " + markNoon},
-		"an adopted orphan":                                         {at(t, noon, scaled(8, "", "kubectl")), "follow: sets 5 for " + markNoon},
+		"there is no Deployment":                                  {at(t, noon, nil), "follow: sets 5 for " + markNoon},
+		"all is as it should be":                                  {at(t, noon, running(5, markNoon)), "follow: sets 5 for " + markNoon},
+		"the schedule changes":                                    {at(t, evening, running(5, markNoon)), "follow: sets 3 for " + markEvening},
+		"the schedule was edited":                                 {at(t, noon, running(4, "4 since 2026-11-21T09:00:00Z")), "follow: sets 5 for " + markNoon},
+		"a user scales the Deployment":                            {at(t, noon, scaled(8, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
+		"a user scales it to 0":                                   {at(t, noon, scaled(0, markNoon, "kubectl")), "yield: sets nothing for " + markNoon},
+		"a user scaled it, and the schedule changes":              {at(t, evening, scaled(8, markNoon, "kubectl")), "follow: sets 3 for " + markEvening},
+		"a user scaled it back":                                   {at(t, noon, scaled(5, markNoon, "kubectl")), "follow: sets 5 for " + markNoon},
+		"a user removed the mark":                                 {at(t, noon, running(5, "")), "follow: sets 5 for " + markNoon},
+		"yesterday's number is the same, but a user scaled since": {at(t, noon, scaled(8, "5 since 2026-11-20T09:00:00Z", "kubectl")), "follow: sets 5 for " + markNoon},
+		"an adopted orphan":                                       {at(t, noon, scaled(8, "", "kubectl")), "follow: sets 5 for " + markNoon},
 
 		"an autoscaler comes":                    {autoscaled(at(t, noon, running(5, markNoon))), "autoscaled: sets 5 for autoscaled"},
 		"an autoscaler has scaled":               {autoscaled(at(t, noon, scaled(9, "autoscaled", "kube-controller-manager"))), "autoscaled: sets nothing for autoscaled"},
@@ -79,24 +79,24 @@ func TestDecide(t *testing.T) {
 		"the autoscaler goes":                    {at(t, noon, scaled(9, "autoscaled", "kube-controller-manager")), "follow: sets 5 for " + markNoon},
 		"an autoscaler waits for the Deployment": {autoscaled(at(t, noon, nil)), "follow: sets 5 for " + markNoon},
 
-		"an autoscaler comes by night, when nothing runs":       {autoscaled(atNight(t, running(0, markNight))), "autoscaled: sets 0 for autoscaled"},
-		"and by day it is given something to scale":             {autoscaled(at(t, noon, running(0, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
-		"as where the Deployment was made by night":             {autoscaled(at(t, noon, running(0, markNight))), "autoscaled: sets 5 for autoscaled"},
-		"and where a number is held":                            {held(autoscaled(atNight(t, running(0, "autoscaled"))), 8), "autoscaled: sets 8 for autoscaled"},
-		"but somebody who scaled to nothing meant it":           {autoscaled(at(t, noon, scaled(0, "autoscaled", somebody))), "autoscaled: sets nothing for autoscaled"},
-		"and where nobody knows the time zone, nothing changes": {zoneless(autoscaled(at(t, noon, running(0, "autoscaled")))), "autoscaled: sets 0 for autoscaled"},
+		"an autoscaler comes by night, when nothing runs": {autoscaled(atNight(t, running(0, markNight))), "autoscaled: sets 0 for autoscaled"},
+		"and by day the operator sets the wanted number":  {autoscaled(at(t, noon, running(0, "autoscaled"))), "autoscaled: sets 5 for autoscaled"},
+		"also if the Deployment was made by night":        {autoscaled(at(t, noon, running(0, markNight))), "autoscaled: sets 5 for autoscaled"},
+		"also if a number is held":                        {held(autoscaled(atNight(t, running(0, "autoscaled"))), 8), "autoscaled: sets 8 for autoscaled"},
+		"but a 0 that another client set stays":           {autoscaled(at(t, noon, scaled(0, "autoscaled", somebody))), "autoscaled: sets nothing for autoscaled"},
+		"and with an invalid time zone, nothing changes":  {zoneless(autoscaled(at(t, noon, running(0, "autoscaled")))), "autoscaled: sets 0 for autoscaled"},
 
-		"held at a number":                             {held(at(t, noon, running(5, markNoon)), 8), "follow: sets 8 for 8 held"},
-		"held at nothing":                              {held(at(t, noon, running(5, markNoon)), 0), "follow: sets 0 for 0 held"},
-		"held while the schedule changes":              {held(at(t, evening, running(8, "8 held")), 8), "follow: sets 8 for 8 held"},
-		"held, and somebody scales the Deployment":     {held(at(t, evening, scaled(2, "8 held", "kubectl")), 8), "yield: sets nothing for 8 held"},
-		"held no more":                                 {at(t, evening, running(8, "8 held")), "follow: sets 3 for " + markEvening},
-		"held, though an autoscaler has the last word": {held(autoscaled(at(t, noon, running(5, markNoon))), 8), "autoscaled: sets 5 for autoscaled"},
+		"held at a number":                       {held(at(t, noon, running(5, markNoon)), 8), "follow: sets 8 for 8 held"},
+		"held at nothing":                        {held(at(t, noon, running(5, markNoon)), 0), "follow: sets 0 for 0 held"},
+		"held while the schedule changes":        {held(at(t, evening, running(8, "8 held")), 8), "follow: sets 8 for 8 held"},
+		"held, and a user scales the Deployment": {held(at(t, evening, scaled(2, "8 held", "kubectl")), 8), "yield: sets nothing for 8 held"},
+		"no longer held":                         {at(t, evening, running(8, "8 held")), "follow: sets 3 for " + markEvening},
+		"held, but an autoscaler decides":        {held(autoscaled(at(t, noon, running(5, markNoon))), 8), "autoscaled: sets 5 for autoscaled"},
 
-		"nobody knows the time zone":            {zoneless(at(t, noon, running(4, markEvening))), "keep: sets 4 for " + markEvening},
-		"nor who has scaled":                    {zoneless(at(t, noon, scaled(4, markEvening, "kubectl"))), "keep: sets nothing for " + markEvening},
-		"nor is there a Deployment":             {zoneless(at(t, noon, nil)), "follow: sets 3 for "},
-		"the time zone does not matter to hold": {held(zoneless(at(t, noon, running(4, markEvening))), 8), "follow: sets 8 for 8 held"},
+		"the time zone is invalid":                        {zoneless(at(t, noon, running(4, markEvening))), "keep: sets 4 for " + markEvening},
+		"and another client has scaled":                   {zoneless(at(t, noon, scaled(4, markEvening, "kubectl"))), "keep: sets nothing for " + markEvening},
+		"and there is no Deployment":                      {zoneless(at(t, noon, nil)), "follow: sets 3 for "},
+		"the time zone does not matter for a held number": {held(zoneless(at(t, noon, running(4, markEvening))), 8), "follow: sets 8 for 8 held"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -109,8 +109,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestAYearOfChanges lets the clock go from one announced look to the next for a year, as the engine does, with somebody who scales by hand
-// now and then: each change of the schedule is carried out once, at its very second, and nothing is written in between.
+// TestAYearOfChanges lets the clock run for a year from one announced pass to the next, as the engine does. Now and then a user scales by
+// hand. The operator carries out each change of the schedule once, at its exact second, and writes nothing in between.
 func TestAYearOfChanges(t *testing.T) {
 	t.Parallel()
 	seen := at(t, "2026-01-01T00:00:00Z", nil)

@@ -16,8 +16,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// observe sees all that matters of a TDSet. Caches tell everything. They may be late, which would undo what somebody has scaled a moment
-// ago: replicas are set only on the version of the Deployment that was seen here (deploymentFor).
+// observe reads everything about a TDSet from caches. A cache may be late, and the operator could undo what another client scaled a moment
+// ago. So it sets replicas only on the version of the Deployment that it read here (deploymentFor).
 func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	seen := look{now: r.now(), set: set}
 	seen.times, seen.problem = readCalendar(set.Spec)
@@ -39,13 +39,13 @@ func (r *reconciler) observe(set v1.TDSet) (look, error) {
 	return seen, err
 }
 
-// isAnothers says that an object is controlled, and not by the TDSet.
+// isAnothers reports whether an object has a controller other than the TDSet.
 func isAnothers(object *unstructured.Unstructured, set v1.TDSet) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID != set.UID
 }
 
-// deploymentOf reads a Deployment out of the cache.
+// deploymentOf reads a Deployment from the cache.
 func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	var typed appsv1.Deployment
 	if err := schema.Decode(object, &typed); err != nil {
@@ -78,15 +78,15 @@ func deploymentOf(object *unstructured.Unstructured) (*deployment, error) {
 	return found, nil
 }
 
-// scalerField is where a cached Deployment has the name of the field manager that owns spec.replicas; empty if that is this operator. No
-// Deployment of the API has such a field.
+// scalerField is the field of a cached Deployment with the name of the field manager that owns spec.replicas; empty if that is this
+// operator. No Deployment of the API has such a field.
 const scalerField = "replicasSetBy"
 
-// somebody is who has set replicas that nobody owns. This operator owns what it sets; whoever scales to 0 by the scale subresource does
-// not, because Scale leaves a 0 out (API reference, autoscaling/v1).
-const somebody = "somebody"
+// somebody stands for an unknown client: replicas are set, and no field manager owns them. This operator owns what it sets. A client that
+// scales to 0 with the scale subresource owns nothing, because Scale leaves out a 0 (API reference, autoscaling/v1).
+const somebody = "another client"
 
-// keepScaler is the transform of the Deployments' cache: of others' managedFields it keeps who has set the replicas.
+// keepScaler is the transform of the Deployments' cache: of managedFields it keeps only who set the replicas.
 func keepScaler(item any) (any, error) {
 	if object, ok := item.(*unstructured.Unstructured); ok {
 		if _, known := object.Object[scalerField]; !known {
@@ -106,14 +106,14 @@ func keepScaler(item any) (any, error) {
 	return digested, err
 }
 
-// hasDefault says whether a Deployment has as many replicas as the API server gives one that was made without a number.
+// hasDefault reports whether a Deployment has the number of replicas that the API server gives if none is set.
 func hasDefault(object *unstructured.Unstructured) bool {
 	replicas, found, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
 	return err == nil && found && replicas == 1
 }
 
-// scalerOf returns the field manager that has set spec.replicas last; empty if this operator has. A default that nobody owns was set by
-// nobody, and is this operator's to set: it died before it said a number.
+// scalerOf returns the field manager that last set spec.replicas; empty if this operator did. A default that no manager owns was set by no
+// client, and this operator may set it: an earlier operator died before it set a number.
 func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
 	scaler, when := somebody, time.Time{}
 	if isDefault {
@@ -137,7 +137,7 @@ func scalerOf(entries []metav1.ManagedFieldsEntry, isDefault bool) string {
 	return scaler
 }
 
-// ownsReplicas says whether a field manager owns spec.replicas.
+// ownsReplicas reports whether a field manager owns spec.replicas.
 func ownsReplicas(entry metav1.ManagedFieldsEntry) bool {
 	if entry.FieldsV1 == nil {
 		return false
@@ -163,7 +163,7 @@ func targetOf(autoscaler *unstructured.Unstructured) target {
 	return target{group: apischema.FromAPIVersionAndKind(named["apiVersion"], named["kind"]).Group, kind: named["kind"], name: named["name"]}
 }
 
-// indexTarget finds autoscalers by the name of what they scale.
+// indexTarget finds autoscalers by the name of the object that they scale.
 const indexTarget = "target"
 
 func targetKey(autoscaler *unstructured.Unstructured) []string {
@@ -174,7 +174,7 @@ func keyFor(namespace, name string) string {
 	return types.NamespacedName{Namespace: namespace, Name: name}.String()
 }
 
-// scaledBy returns the TDSet whose Deployment an autoscaler scales, or which it scales itself, if there is one.
+// scaledBy returns the TDSet which an autoscaler scales, directly or through its Deployment, if there is one.
 func scaledBy(autoscaler *unstructured.Unstructured, sets reconcile.Lister) []types.NamespacedName {
 	target := targetOf(autoscaler)
 	if _, found := sets.Get(autoscaler.GetNamespace(), target.name); !found || !target.isDeployment() && !target.isSet() {
@@ -183,10 +183,10 @@ func scaledBy(autoscaler *unstructured.Unstructured, sets reconcile.Lister) []ty
 	return []types.NamespacedName{{Namespace: autoscaler.GetNamespace(), Name: target.name}}
 }
 
-// longestName is how long a name of Kubernetes' or of this operator's objects can be. That of a target nobody bounds.
+// longestName is the longest name of an object of Kubernetes or of this operator. The name of a target has no limit.
 const longestName = 253
 
-// keepTarget is the transform of the autoscalers' cache: only what they scale is kept, where that can be a Deployment or a TDSet.
+// keepTarget is the transform of the autoscalers' cache: it keeps only what they scale, if that can be a Deployment or a TDSet.
 func keepTarget(item any) (any, error) {
 	object, ok := item.(*unstructured.Unstructured)
 	if !ok {
@@ -199,7 +199,7 @@ func keepTarget(item any) (any, error) {
 		return identity, err
 	}
 	if (named.isDeployment() || named.isSet()) && len(named.name) <= longestName {
-		// Of the apiVersion nobody reads more than the group.
+		// No code reads more of the apiVersion than the group.
 		kept.Object["spec"] = map[string]any{"scaleTargetRef": map[string]any{"apiVersion": named.group + "/v1", "kind": named.kind, "name": named.name}}
 	}
 	return kept, nil

@@ -42,9 +42,9 @@ func TestWhoHasScaled(t *testing.T) {
 	}{
 		"this operator":                    {ours + "," + kubelets, ""},
 		"this operator and another, alike": {ours + "," + argo, ""},
-		"somebody since":                   {oursLess + "," + kubectl + "," + kubelets, "kubectl"},
+		"another client since":             {oursLess + "," + kubectl + "," + kubelets, "kubectl"},
 		"two since: the later one":         {oursLess + "," + argo + "," + kubectl, "kubectl"},
-		"nobody owns it: scaled to 0":      {oursLess + "," + kubelets, somebody},
+		"no manager owns it: scaled to 0":  {oursLess + "," + kubelets, somebody},
 		"there are no managers":            {"", somebody},
 		"a manager that cannot be read":    {`{manager: kubectl, operation: Update, apiVersion: apps/v1, fieldsType: FieldsV1}`, somebody},
 	} {
@@ -65,7 +65,7 @@ func TestWhoHasScaled(t *testing.T) {
 	}
 }
 
-// A Deployment that was made without replicas has 1, by the API server's default: that is nobody's number.
+// TestADefaultIsNobodysScaling: a Deployment created without replicas has 1, the API server's default, which no client has set.
 func TestADefaultIsNobodysScaling(t *testing.T) {
 	t.Parallel()
 	for managers, want := range map[string]string{oursLess: "", oursLess + "," + kubectl: "kubectl"} {
@@ -89,13 +89,13 @@ func TestDeploymentOf(t *testing.T) {
 		status string
 		want   deployment
 	}{
-		"all is well":           {rolled + ", conditions: [" + available + "]", deployment{settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "m", pods: 3, ready: 3}},
-		"nobody has looked yet": {"observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3", deployment{pods: 3, ready: 3}},
-		"a Pod starts":          {"observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2", deployment{pods: 3, ready: 2}},
-		"a Pod is old":          {"observedGeneration: 2, replicas: 4, updatedReplicas: 3, readyReplicas: 4, availableReplicas: 4", deployment{pods: 4, ready: 4}},
-		"too few serve":         {rolled + ", conditions: [{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: m}]", deployment{settled: true, why: "MinimumReplicasUnavailable", whyLong: "m", pods: 3, ready: 3}},
-		"a roll-out is stuck":   {rolled + ", conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: late}]", deployment{settled: true, stuck: "late", pods: 3, ready: 3}},
-		"a quota is used up":    {rolled + ", conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: quota}]", deployment{settled: true, failure: "quota", pods: 3, ready: 3}},
+		"all is well":                            {rolled + ", conditions: [" + available + "]", deployment{settled: true, available: true, why: "MinimumReplicasAvailable", whyLong: "m", pods: 3, ready: 3}},
+		"its controller has not observed it yet": {"observedGeneration: 1, replicas: 3, updatedReplicas: 3, readyReplicas: 3, availableReplicas: 3", deployment{pods: 3, ready: 3}},
+		"a Pod starts":                           {"observedGeneration: 2, replicas: 3, updatedReplicas: 3, readyReplicas: 2, availableReplicas: 2", deployment{pods: 3, ready: 2}},
+		"a Pod is old":                           {"observedGeneration: 2, replicas: 4, updatedReplicas: 3, readyReplicas: 4, availableReplicas: 4", deployment{pods: 4, ready: 4}},
+		"too few serve":                          {rolled + ", conditions: [{type: Available, status: 'False', reason: MinimumReplicasUnavailable, message: m}]", deployment{settled: true, why: "MinimumReplicasUnavailable", whyLong: "m", pods: 3, ready: 3}},
+		"a roll-out is stuck":                    {rolled + ", conditions: [{type: Progressing, status: 'False', reason: ProgressDeadlineExceeded, message: late}]", deployment{settled: true, stuck: "late", pods: 3, ready: 3}},
+		"a quota is used up":                     {rolled + ", conditions: [{type: ReplicaFailure, status: 'True', reason: FailedCreate, message: quota}]", deployment{settled: true, failure: "quota", pods: 3, ready: 3}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -111,7 +111,7 @@ func TestDeploymentOf(t *testing.T) {
 	}
 }
 
-// listing is a cache of TDSets that has one, shop/web.
+// listing is a cache of TDSets with only shop/web.
 type listing struct{ reconcile.Lister }
 
 func (listing) Get(namespace, name string) (*unstructured.Unstructured, bool) {
@@ -125,12 +125,12 @@ func TestWhichAutoscalersConcernATDSet(t *testing.T) {
 		target string
 		want   []types.NamespacedName
 	}{
-		"one of its Deployment":          {"{apiVersion: apps/v1, kind: Deployment, name: web}", web},
-		"one of itself":                  {"{apiVersion: schedule.rs/v1, kind: TDSet, name: web}", web},
-		"one of another Deployment":      {"{apiVersion: apps/v1, kind: Deployment, name: api}", nil},
-		"one of a StatefulSet":           {"{apiVersion: apps/v1, kind: StatefulSet, name: web}", nil},
-		"one of somebody's Deployments":  {"{apiVersion: example.com/v1, kind: Deployment, name: web}", nil},
-		"one of a name that nothing has": {"{apiVersion: apps/v1, kind: Deployment, name: " + strings.Repeat("w", 254) + "}", nil},
+		"one of its Deployment":                 {"{apiVersion: apps/v1, kind: Deployment, name: web}", web},
+		"one of itself":                         {"{apiVersion: schedule.rs/v1, kind: TDSet, name: web}", web},
+		"one of another Deployment":             {"{apiVersion: apps/v1, kind: Deployment, name: api}", nil},
+		"one of a StatefulSet":                  {"{apiVersion: apps/v1, kind: StatefulSet, name: web}", nil},
+		"a Deployment of another group":         {"{apiVersion: example.com/v1, kind: Deployment, name: web}", nil},
+		"a name that is too long for an object": {"{apiVersion: apps/v1, kind: Deployment, name: " + strings.Repeat("w", 254) + "}", nil},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestWhichAutoscalersConcernATDSet(t *testing.T) {
 			}
 			same(t, scaledBy(autoscaler, listing{}), test.want)
 			if content, _ := autoscaler.MarshalJSON(); len(content) > 300 || autoscaler.GetAnnotations() != nil {
-				t.Errorf("the cache keeps what nobody reads: %v", autoscaler.Object)
+				t.Errorf("the cache keeps fields that no code reads: %v", autoscaler.Object)
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/schedule/v1"
 )
 
-// helpEvery is how soon to try again what was refused.
+// helpEvery is the time before the operator retries what was refused.
 const helpEvery = 15 * time.Second
 
 type reconciler struct {
@@ -20,7 +20,7 @@ type reconciler struct {
 	now func() time.Time
 }
 
-// Reconcile makes one pass over one TDSet. What it made goes with it by garbage collection, so that there is nothing to do at its end.
+// Reconcile makes one pass over one TDSet. A deleted TDSet needs no pass: garbage collection deletes its children.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var set v1.TDSet
 	if err := schema.Decode(object, &set); err != nil {
@@ -43,7 +43,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	}
 	found, err := failed.sorted()
 	if failed.delaysNothing() {
-		logr.FromContextOrDiscard(ctx).Error(err, "Service not written, it is tried again", "op", "apply", "every", helpEvery.String())
+		logr.FromContextOrDiscard(ctx).Error(err, "failed to write Service, retrying", "op", "apply", "every", helpEvery.String())
 		err = nil
 	}
 	wait := again(seen, made)

@@ -34,13 +34,13 @@ const (
 	reasonApplyFails      = "ApplyFails"
 )
 
-// The reasons of events that tell what was done.
+// The reasons of events that report what the operator did.
 const (
 	reasonCreated = "Created"
 	reasonScaled  = "Scaled"
 )
 
-// statusOf is the whole status of a TDSet after a pass that did this to its Deployment and found this problem.
+// statusOf returns the whole status of a TDSet after a pass: did is the change of its Deployment, found its problem.
 func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1.TDSetStatus {
 	status := v1.TDSetStatus{
 		ObservedGeneration: seen.set.Generation,
@@ -67,20 +67,21 @@ func statusOf(seen look, made decision, did reconcile.Change, found *problem) v1
 	return status
 }
 
-// availability is as the Deployment has it.
+// availability returns the condition Available, as the Deployment reports it.
 func availability(seen look) metav1.Condition {
 	found := seen.deployment
 	switch {
 	case found == nil:
 		return condition(v1.ConditionAvailable, false, reasonNoDeployment, "there is no Deployment yet")
 	case found.why == "":
-		return condition(v1.ConditionAvailable, false, reasonUnavailable, "the Deployment has not been looked at by Kubernetes yet")
+		return condition(v1.ConditionAvailable, false, reasonUnavailable, "Kubernetes has not processed the Deployment yet")
 	default:
 		return condition(v1.ConditionAvailable, found.available, found.why, found.whyLong)
 	}
 }
 
-// progress says whether Pods are on their way. What was changed a moment ago is.
+// progress returns the condition Progressing: whether Pods are being started, replaced or ended. A Deployment that changed a moment ago is
+// in progress.
 func progress(seen look, did reconcile.Change, found *problem) metav1.Condition {
 	changed := did == reconcile.Created || did == reconcile.Updated || did == reconcile.Awaiting
 	switch {
@@ -91,11 +92,11 @@ func progress(seen look, did reconcile.Change, found *problem) metav1.Condition 
 	case !seen.deployment.settled:
 		return condition(v1.ConditionProgressing, true, reasonUpdating, "Pods are being started, replaced or ended: "+howMany(seen))
 	default:
-		return condition(v1.ConditionProgressing, false, reasonSettled, "all Pods are as the Deployment wants them")
+		return condition(v1.ConditionProgressing, false, reasonSettled, "all Pods match the Deployment")
 	}
 }
 
-// halts says whether a problem keeps Pods from being on their way.
+// halts reports whether a problem stops Pods from being started, replaced or ended.
 func halts(seen look, found problem) bool {
 	return found.stalled && (seen.deployment == nil || slices.Contains([]string{reasonRolloutStuck, reasonRolloutPaused, reasonPodsNotCreated}, found.reason))
 }
@@ -104,10 +105,10 @@ func degradation(found *problem) metav1.Condition {
 	if found != nil {
 		return condition(v1.ConditionDegraded, true, found.reason, found.message)
 	}
-	return condition(v1.ConditionDegraded, false, reasonSettled, "nothing keeps the TDSet from what its spec says")
+	return condition(v1.ConditionDegraded, false, reasonSettled, "nothing prevents the TDSet from matching its spec")
 }
 
-// readiness sums up the others.
+// readiness returns the condition Ready, which sums up the others.
 func readiness(seen look, available, progressing metav1.Condition, found *problem) metav1.Condition {
 	switch {
 	case found != nil:
@@ -117,9 +118,9 @@ func readiness(seen look, available, progressing metav1.Condition, found *proble
 	case available.Status != metav1.ConditionTrue:
 		return condition(v1.ConditionReady, false, available.Reason, available.Message)
 	case seen.set.Spec.Replicas != nil:
-		return condition(v1.ConditionReady, true, reasonHeld, "runs as many replicas as spec.replicas says, whatever the schedule says: take spec.replicas away to follow it again")
+		return condition(v1.ConditionReady, true, reasonHeld, "runs the number of replicas in spec.replicas, not in the schedule: remove spec.replicas to follow the schedule again")
 	default:
-		return condition(v1.ConditionReady, true, reasonFollowsSchedule, "runs as many replicas as the schedule says")
+		return condition(v1.ConditionReady, true, reasonFollowsSchedule, "runs the number of replicas in the schedule")
 	}
 }
 
@@ -137,7 +138,7 @@ func set(status *v1.TDSetStatus, seen look, condition metav1.Condition) {
 	reconcile.SetCondition(&status.Conditions, condition)
 }
 
-// setOrRemove sets a condition that is there only while it is true, in the words of another.
+// setOrRemove sets a condition that exists only while it is true, with the words of another condition.
 func setOrRemove(status *v1.TDSetStatus, seen look, kind string, holds bool, words metav1.Condition) {
 	if !holds {
 		meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -147,12 +148,12 @@ func setOrRemove(status *v1.TDSetStatus, seen look, kind string, holds bool, wor
 	set(status, seen, words)
 }
 
-// tell turns what was done and what went wrong into events.
+// tell returns the events for what the operator did and what went wrong.
 func tell(seen look, made decision, did reconcile.Change, after v1.TDSetStatus) []reconcile.Event {
 	events := []reconcile.Event{}
 	switch {
 	case did == reconcile.Created:
-		note := fmt.Sprintf("made Deployment %s with %d replicas (%s)", seen.set.Name, *made.replicas, because(seen, made))
+		note := fmt.Sprintf("created Deployment %s with %d replicas (%s)", seen.set.Name, *made.replicas, because(seen, made))
 		events = append(events, reconcile.Event{Type: reconcile.Normal, Reason: reasonCreated, Action: "Create", Note: note})
 	case did == reconcile.Updated && seen.deployment != nil && made.replicas != nil && seen.deployment.replicas != *made.replicas:
 		note := fmt.Sprintf("scaled Deployment %s from %d to %d replicas (%s)", seen.set.Name, seen.deployment.replicas, *made.replicas, because(seen, made))
@@ -170,7 +171,7 @@ func tell(seen look, made decision, did reconcile.Change, after v1.TDSetStatus) 
 	return events
 }
 
-// because says what a number of replicas comes from.
+// because returns the origin of a number of replicas.
 func because(seen look, made decision) string {
 	switch {
 	case seen.set.Spec.Replicas != nil:

@@ -15,7 +15,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
-// summary is the conditions of a status in a line: A, P, D and R with their reasons, and R+ and S where Reconciling and Stalled are.
+// summary returns the conditions of a status as one line: the first letters of A, P, D and R with their reasons, then Reconciling and
+// Stalled if set.
 func summary(status v1.TDSetStatus) string {
 	words := []string{}
 	for _, kind := range []string{v1.ConditionAvailable, v1.ConditionProgressing, v1.ConditionDegraded, v1.ConditionReady, v1.ConditionReconciling, v1.ConditionStalled} {
@@ -55,24 +56,24 @@ func TestStatusTellsHowATDSetIs(t *testing.T) {
 		failure error
 		want    string
 	}{
-		"a new TDSet":                  {at(t, noon, nil), reconcile.Created, nil, "A=False/NoDeployment P=True/Updating D=False/Settled R=False/Updating Reconciling"},
-		"all is as it should be":       {at(t, noon, running(5, markNoon)), reconcile.Unchanged, nil, served + "P=False/Settled D=False/Settled R=True/FollowsSchedule"},
-		"scaled this very moment":      {at(t, evening, running(5, markNoon)), reconcile.Updated, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
-		"Pods are on their way":        {at(t, noon, unsettled), reconcile.Unchanged, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
-		"too few serve":                {at(t, noon, down), reconcile.Unchanged, nil, "A=False/MinimumReplicasUnavailable P=False/Settled D=False/Settled R=False/MinimumReplicasUnavailable"},
-		"an image that does not start": {at(t, noon, late), reconcile.Unchanged, nil, served + "P=False/RolloutStuck D=True/RolloutStuck R=False/RolloutStuck Stalled"},
-		"a paused roll-out":            {at(t, noon, bringing), reconcile.Unchanged, nil, served + "P=False/RolloutPaused D=True/RolloutPaused R=False/RolloutPaused Stalled"},
-		"a pause that keeps nothing":   {at(t, noon, paused), reconcile.Unchanged, nil, served + "P=False/Settled D=False/Settled R=True/FollowsSchedule"},
-		"no node has room":             {crowded, reconcile.Unchanged, nil, served + "P=True/Updating D=True/PodsNotReady R=False/PodsNotReady Reconciling"},
-		"a quota is used up":           {at(t, noon, starved), reconcile.Unchanged, nil, served + "P=False/PodsNotCreated D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
-		"and it was just changed":      {at(t, noon, starved), reconcile.Updated, nil, served + "P=True/Updating D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
-		"an autoscaler is at work":     {autoscaled, reconcile.Unchanged, nil, served + "P=True/Updating D=True/Autoscaled R=False/Autoscaled Stalled"},
-		"Pods start in no time zone":   {zoneless, reconcile.Unchanged, nil, served + "P=True/Updating D=True/InvalidTimeZone R=False/InvalidTimeZone Stalled"},
-		"somebody scaled":              {at(t, noon, scaled(8, markNoon, "kubectl")), reconcile.Unchanged, nil, served + "P=False/Settled D=True/ScaledByHand R=False/ScaledByHand"},
-		"a right is missing at first":  {at(t, noon, nil), reconcile.Unchanged, forbidden, "A=False/NoDeployment P=False/Forbidden D=True/Forbidden R=False/Forbidden Stalled"},
-		"a right is missing later":     {at(t, noon, running(5, markNoon)), reconcile.Unchanged, forbidden, served + "P=False/Settled D=True/Forbidden R=False/Forbidden Stalled"},
-		"somebody else's Deployment":   {at(t, noon, nil), reconcile.Unchanged, &reconcile.ForeignError{Resource: deployments(), Name: "web"}, "A=False/NoDeployment P=False/ForeignObject D=True/ForeignObject R=False/ForeignObject Stalled"},
-		"a predecessor's Deployment":   {at(t, noon, nil), reconcile.Unchanged, &reconcile.ForeignError{Resource: deployments(), Name: "web", Predecessor: true}, "A=False/NoDeployment P=True/Updating D=True/WaitingForPredecessor R=False/WaitingForPredecessor Reconciling"},
+		"a new TDSet":                      {at(t, noon, nil), reconcile.Created, nil, "A=False/NoDeployment P=True/Updating D=False/Settled R=False/Updating Reconciling"},
+		"all is as it should be":           {at(t, noon, running(5, markNoon)), reconcile.Unchanged, nil, served + "P=False/Settled D=False/Settled R=True/FollowsSchedule"},
+		"scaled this very moment":          {at(t, evening, running(5, markNoon)), reconcile.Updated, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
+		"Pods are on their way":            {at(t, noon, unsettled), reconcile.Unchanged, nil, served + "P=True/Updating D=False/Settled R=False/Updating Reconciling"},
+		"too few serve":                    {at(t, noon, down), reconcile.Unchanged, nil, "A=False/MinimumReplicasUnavailable P=False/Settled D=False/Settled R=False/MinimumReplicasUnavailable"},
+		"an image that does not start":     {at(t, noon, late), reconcile.Unchanged, nil, served + "P=False/RolloutStuck D=True/RolloutStuck R=False/RolloutStuck Stalled"},
+		"a paused roll-out":                {at(t, noon, bringing), reconcile.Unchanged, nil, served + "P=False/RolloutPaused D=True/RolloutPaused R=False/RolloutPaused Stalled"},
+		"a pause that stops nothing":       {at(t, noon, paused), reconcile.Unchanged, nil, served + "P=False/Settled D=False/Settled R=True/FollowsSchedule"},
+		"no node has room":                 {crowded, reconcile.Unchanged, nil, served + "P=True/Updating D=True/PodsNotReady R=False/PodsNotReady Reconciling"},
+		"a quota is used up":               {at(t, noon, starved), reconcile.Unchanged, nil, served + "P=False/PodsNotCreated D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"and it was just changed":          {at(t, noon, starved), reconcile.Updated, nil, served + "P=True/Updating D=True/PodsNotCreated R=False/PodsNotCreated Stalled"},
+		"an autoscaler scales":             {autoscaled, reconcile.Unchanged, nil, served + "P=True/Updating D=True/Autoscaled R=False/Autoscaled Stalled"},
+		"Pods start in no time zone":       {zoneless, reconcile.Unchanged, nil, served + "P=True/Updating D=True/InvalidTimeZone R=False/InvalidTimeZone Stalled"},
+		"a user scaled":                    {at(t, noon, scaled(8, markNoon, "kubectl")), reconcile.Unchanged, nil, served + "P=False/Settled D=True/ScaledByHand R=False/ScaledByHand"},
+		"a permission is missing at first": {at(t, noon, nil), reconcile.Unchanged, forbidden, "A=False/NoDeployment P=False/Forbidden D=True/Forbidden R=False/Forbidden Stalled"},
+		"a permission is missing later":    {at(t, noon, running(5, markNoon)), reconcile.Unchanged, forbidden, served + "P=False/Settled D=True/Forbidden R=False/Forbidden Stalled"},
+		"another owner's Deployment":       {at(t, noon, nil), reconcile.Unchanged, &reconcile.ForeignError{Resource: deployments(), Name: "web"}, "A=False/NoDeployment P=False/ForeignObject D=True/ForeignObject R=False/ForeignObject Stalled"},
+		"a predecessor's Deployment":       {at(t, noon, nil), reconcile.Unchanged, &reconcile.ForeignError{Resource: deployments(), Name: "web", Predecessor: true}, "A=False/NoDeployment P=True/Updating D=True/WaitingForPredecessor R=False/WaitingForPredecessor Reconciling"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -113,18 +114,18 @@ func TestStatusTellsTheSchedule(t *testing.T) {
 	same(t, problemOf(seen, made).reason, reasonAutoscaled)
 }
 
-// TestADeploymentMadeAfreshIsToldAsSuch: it was deleted after the pass had seen that somebody had scaled it.
+// TestADeploymentMadeAfreshIsToldAsSuch: a user deleted the Deployment after the pass saw that another client had scaled it.
 func TestADeploymentMadeAfreshIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	seen, made := afresh(at(t, noon, scaled(8, markNoon, "kubectl")))
 	found := problemOf(seen, made)
 	events := tell(seen, made, reconcile.Created, statusOf(seen, made, reconcile.Created, found))
-	if found != nil || len(events) != 1 || events[0].Note != "made Deployment web with 5 replicas (interval 09:00-17:00)" {
+	if found != nil || len(events) != 1 || events[0].Note != "created Deployment web with 5 replicas (interval 09:00-17:00)" {
 		t.Errorf("problem %+v, events %+v", found, events)
 	}
 }
 
-// TestProblemsSayWhatToDo: each names what it is about, and a command or a field.
+// TestProblemsSayWhatToDo: each problem names its objects, and a command or a field.
 func TestProblemsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	autoscaled := at(t, noon, running(5, markNoon))
@@ -143,16 +144,16 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 		seen  look
 		words []string
 	}{
-		{byHand, []string{"kubectl has set", "to 8, where 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
-		{autoscaled, []string{"HorizontalPodAutoscaler cpu scales Deployment web", "delete the one or the other"}},
-		{holding, []string{"HorizontalPodAutoscaler cpu sets spec.replicas", "delete it and take spec.replicas away"}},
+		{byHand, []string{"kubectl has set", "to 8, and 5 are wanted", "kubectl scale deployment web --replicas=5", "kubectl scale tdset web --replicas=8"}},
+		{autoscaled, []string{"HorizontalPodAutoscaler cpu scales Deployment web", "delete the HorizontalPodAutoscaler, or use it with a Deployment"}},
+		{holding, []string{"HorizontalPodAutoscaler cpu sets spec.replicas", "delete it and remove spec.replicas"}},
 		{unread, []string{"HorizontalPodAutoscaler cpu cannot scale this TDSet while spec.replicas is unset", "kubectl scale tdset web --replicas=5", "delete the HorizontalPodAutoscaler"}},
-		{idle, []string{"HorizontalPodAutoscaler cpu", "begins when the schedule comes to a number above 0"}},
-		{stopped, []string{"somebody has set", "HorizontalPodAutoscaler cpu scales no more", "kubectl scale deployment web --replicas=5"}},
+		{idle, []string{"HorizontalPodAutoscaler cpu", "starts when the schedule reaches a number above 0"}},
+		{stopped, []string{"another client has set", "HorizontalPodAutoscaler cpu does not scale from 0", "kubectl scale deployment web --replicas=5"}},
 	} {
 		found := problemOf(test.seen, decide(test.seen))
 		if found == nil {
-			t.Errorf("nothing is told where %q should be", test.words)
+			t.Errorf("no problem is reported, want one with %q", test.words)
 			continue
 		}
 		for _, words := range test.words {
@@ -163,7 +164,7 @@ func TestProblemsSayWhatToDo(t *testing.T) {
 	}
 	missing := refusalOf(apierrors.NewForbidden(deployments().GroupResource(), "web", errors.New("no"))).message
 	if says := "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"; !strings.Contains(missing, says) {
-		t.Errorf("%q does not say %q: without --kinds the command prints the rights of the MySQL kinds only", missing, says)
+		t.Errorf("%q does not say %q: without --kinds the command prints the permissions of the MySQL kinds only", missing, says)
 	}
 }
 
@@ -175,12 +176,12 @@ func TestTell(t *testing.T) {
 		want  []string
 		again bool
 	}{
-		"made":                        {seen: at(t, noon, nil), did: reconcile.Created, want: []string{"Normal Created made Deployment web with 5 replicas (interval 09:00-17:00)"}},
+		"made":                        {seen: at(t, noon, nil), did: reconcile.Created, want: []string{"Normal Created created Deployment web with 5 replicas (interval 09:00-17:00)"}},
 		"scaled":                      {seen: at(t, evening, running(5, markNoon)), did: reconcile.Updated, want: []string{"Normal Scaled scaled Deployment web from 5 to 3 replicas (interval 17:00-19:00)"}},
 		"changed, and not scaled":     {seen: at(t, noon, running(5, markNoon)), did: reconcile.Updated, want: []string{}},
 		"nothing happened":            {seen: at(t, noon, running(5, markNoon)), did: reconcile.Unchanged, want: []string{}},
-		"somebody scaled":             {seen: at(t, noon, scaled(8, markNoon, "kubectl")), did: reconcile.Unchanged, want: []string{"Warning ScaledByHand"}},
-		"which is told once":          {seen: at(t, noon, scaled(8, markNoon, "kubectl")), did: reconcile.Unchanged, want: []string{}, again: true},
+		"a user scaled":               {seen: at(t, noon, scaled(8, markNoon, "kubectl")), did: reconcile.Unchanged, want: []string{"Warning ScaledByHand"}},
+		"which is reported once":      {seen: at(t, noon, scaled(8, markNoon, "kubectl")), did: reconcile.Unchanged, want: []string{}, again: true},
 		"the schedule has taken over": {seen: at(t, evening, scaled(8, markNoon, "kubectl")), did: reconcile.Updated, want: []string{"Normal Scaled scaled Deployment web from 8 to 3 replicas (interval 17:00-19:00)", "Normal Settled"}, again: true},
 	} {
 		t.Run(story, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// What people meet in a status, they find in the document.
+// TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.Documented(t, "../../../docs/tdset.md", reasons.Constants(t, ".", "reason"))
