@@ -204,7 +204,7 @@ func TestPulsarConsumerTellsWhatCannotBeWritten(t *testing.T) {
 	repair := e.breakWebhook(t)
 	e.change(t, "orders", `{"spec":{"topic":"another"}}`)
 	changed := e.is(t, "orders", "ApplyFails", anyhow)
-	says(t, readyIn(changed.Status.Conditions).Message, "cannot be written", "webhook")
+	says(t, readyIn(changed.Status.Conditions).Message, "cannot write the Deployment", "webhook")
 	same(t, changed.Status.Topic, "my-topic")
 	same(t, changed.Status.ReadyReplicas, int32(3))
 	e.apply(t, "bills")

@@ -1,7 +1,8 @@
-// Package pulsarconsumer reconciles PulsarConsumer resources: each is a Deployment of programs that consume a topic of Apache Pulsar.
+// Package pulsarconsumer reconciles PulsarConsumer resources. For each, it runs a Deployment of programs that consume a topic of Apache
+// Pulsar.
 //
-// A pass applies the Deployment (deployment.go), looks at how it is (observe.go), decides what to say of that (decide.go, pure) and
-// reports (status.go). The operator itself never speaks to Pulsar: its image does, in the Pods (package pulsar, a program of its own).
+// A pass applies the Deployment (deployment.go), observes it (observe.go), decides what to report (decide.go, pure) and reports
+// (status.go). The operator never connects to Pulsar: its image does, in the Pods (package pulsar, a separate program).
 package pulsarconsumer
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it. image is the operator's own, for consumers that name none.
+// Controller describes the kind to the engine. image is the operator's image, for consumers that name none.
 func Controller(kind schema.Kind, image string) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
@@ -22,7 +23,7 @@ func Controller(kind schema.Kind, image string) reconcile.Controller {
 			Resource: deployments(), Selector: managedSelector, Transform: reconcile.KeepDigest(append(reconcile.DeploymentStatus(), "spec.paused")...),
 		}},
 		Rules: []rbacv1.PolicyRule{
-			// What is applied is created and changed by one verb; create is asked for where nothing is there yet.
+			// The verb patch applies objects; create is needed if the object does not exist yet.
 			{APIGroups: []string{deployments().Group}, Resources: []string{deployments().Resource}, Verbs: []string{"create", "patch"}},
 		},
 		New: func(api *reconcile.Client) reconcile.Reconciler {

@@ -9,69 +9,70 @@ import (
 
 // The reasons of the Ready condition. Status, events and docs/pulsarconsumer.md use the same words.
 const (
-	// reasonReplicasReady: all replicas are ready; those of the operator's image are subscribed then.
+	// reasonReplicasReady: all replicas are ready. Those of the operator's image are then subscribed.
 	reasonReplicasReady = "AllReplicasReady"
-	// reasonScaledToZero: nobody consumes, which is what was asked for.
+	// reasonScaledToZero: no consumer runs, because spec.replicas is 0.
 	reasonScaledToZero = "ScaledToZero"
 
-	// reasonRollingOut: the Deployment was made or changed, and its Pods are being replaced.
+	// reasonRollingOut: the operator created or changed the Deployment, and its Pods are being replaced.
 	reasonRollingOut = "RollingOut"
-	// reasonReplicasNotReady: the Pods are those that are wanted, and some are not ready.
+	// reasonReplicasNotReady: the Pods are the wanted ones, and some are not ready.
 	reasonReplicasNotReady = "ReplicasNotReady"
-	// reasonPredecessor: the Deployment of that name is that of a deleted resource, and goes.
+	// reasonPredecessor: the Deployment of that name belongs to a deleted resource, and is being deleted.
 	reasonPredecessor = "WaitingForPredecessor"
-	// reasonApplyFails: the Deployment cannot be written for a reason that may pass, such as an admission webhook that does not answer.
+	// reasonApplyFails: the operator cannot write the Deployment, for a reason that may pass, such as an admission webhook that does not
+	// answer.
 	reasonApplyFails = "ApplyFails"
 
-	// reasonRolloutStuck: new Pods do not become ready in the time that a Deployment has.
+	// reasonRolloutStuck: new Pods did not become ready within the Deployment's deadline.
 	reasonRolloutStuck = "RolloutStuck"
-	// reasonRolloutPaused: somebody has paused the Deployment, so that a change does not reach the Pods.
+	// reasonRolloutPaused: a user has paused the Deployment, so a change does not reach the Pods.
 	reasonRolloutPaused = "RolloutPaused"
-	// reasonPodsRefused: Kubernetes makes no Pods: a quota, an admission policy.
+	// reasonPodsRefused: Kubernetes creates no Pods, for example because of a quota or an admission policy.
 	reasonPodsRefused = "PodsRefused"
-	// reasonNameTaken: there is a Deployment of that name which is not this resource's.
+	// reasonNameTaken: a Deployment of that name exists that this resource does not own.
 	reasonNameTaken = "NameTaken"
 	reasonForbidden = "Forbidden"
 	reasonRejected  = "Rejected"
 )
 
-// state is where a PulsarConsumer can be.
+// state is the state of a PulsarConsumer.
 type state string
 
 const (
-	// stateReady: it is as the spec says.
+	// stateReady: the consumers are as the spec says.
 	stateReady state = "ready"
-	// stateOnTheWay: waiting is enough.
+	// stateOnTheWay: the user only needs to wait.
 	stateOnTheWay state = "on the way"
-	// stateStalled: a person is needed.
+	// stateStalled: a user must act.
 	stateStalled state = "stalled"
 )
 
-// verdict is what is to be said of a PulsarConsumer.
+// verdict is what the operator reports about a PulsarConsumer.
 type verdict struct {
 	state           state
 	reason, message string
 }
 
-// decide says how it is with the consumers. change is what this pass did to the Deployment; what was seen of it is older.
+// decide returns the state of the consumers. change is what this pass did to the Deployment; now was observed before that.
 func decide(consumer v1.PulsarConsumer, change reconcile.Change, now seen) verdict {
 	workload := "Deployment " + deploymentName(consumer)
 	switch {
 	case change == reconcile.Awaiting:
-		return verdict{stateOnTheWay, reasonRollingOut, workload + " is being deleted by somebody and will be made again"}
+		return verdict{stateOnTheWay, reasonRollingOut, workload + " is being deleted by another client, and the operator will create it again"}
 	case change != reconcile.Unchanged || !now.exists || !now.current:
-		return verdict{stateOnTheWay, reasonRollingOut, workload + " was made or changed; its Pods follow"}
+		return verdict{stateOnTheWay, reasonRollingOut, workload + " was created or changed; its Pods follow"}
 	case now.refused != "":
-		return verdict{stateStalled, reasonPodsRefused, fmt.Sprintf("Kubernetes makes no Pods for %s: %s: change the quota or the policy it names", workload, now.refused)}
+		return verdict{stateStalled, reasonPodsRefused, fmt.Sprintf("Kubernetes creates no Pods for %s: %s: change the quota or the policy that it names", workload, now.refused)}
 	case now.paused && now.replicas > now.updated:
-		return verdict{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so that what changed does not reach its Pods: kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
+		return verdict{stateStalled, reasonRolloutPaused, fmt.Sprintf("%[1]s is paused, so changes do not reach its Pods: resume it with kubectl rollout resume deployment/%[2]s", workload, deploymentName(consumer))}
 	case now.stuck != "":
 		return verdict{stateStalled, reasonRolloutStuck, fmt.Sprintf("%s; %s", now.stuck, look(consumer))}
 	}
 	return progress(consumer, now)
 }
 
-// progress says how far the Pods are where nothing is in their way.
+// progress returns how far the Pods are, if no problem stops them.
 func progress(consumer v1.PulsarConsumer, now seen) verdict {
 	wanted := consumer.Spec.Replicas
 	switch {
@@ -82,16 +83,16 @@ func progress(consumer v1.PulsarConsumer, now seen) verdict {
 	case now.ready < wanted:
 		return verdict{stateOnTheWay, reasonReplicasNotReady, fmt.Sprintf("%d of %d replicas are ready; %s", now.ready, wanted, look(consumer))}
 	case wanted == 0:
-		return verdict{stateReady, reasonScaledToZero, "spec.replicas is 0: nobody consumes, and the subscription keeps what arrives"}
+		return verdict{stateReady, reasonScaledToZero, "spec.replicas is 0: no consumer runs, and the subscription keeps the messages that arrive"}
 	}
 	return verdict{stateReady, reasonReplicasReady, fmt.Sprintf("all %d replicas are ready", wanted)}
 }
 
-// look says where a person finds out more.
+// look names the commands that show more.
 func look(consumer v1.PulsarConsumer) string {
-	own := "kubectl logs deployment/" + deploymentName(consumer) + " tells what the consumers wait for"
+	own := "kubectl logs deployment/" + deploymentName(consumer) + " shows what the consumers wait for"
 	if consumer.Spec.Image != "" {
-		return own + ", kubectl describe pods -l " + labelInstance + "=" + consumer.Name + " whether their image runs"
+		return own + ", and kubectl describe pods -l " + labelInstance + "=" + consumer.Name + " whether their image runs"
 	}
 	return own
 }

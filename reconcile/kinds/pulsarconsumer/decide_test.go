@@ -14,7 +14,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// aConsumer is one with three replicas, and without labels.
+// aConsumer returns a PulsarConsumer with three replicas and without labels.
 func aConsumer(changes ...func(*v1.PulsarConsumer)) v1.PulsarConsumer {
 	consumer := v1.PulsarConsumer{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "pulsar.pulsarconsumer.krvarma.com/v1", Kind: "PulsarConsumer"},
@@ -52,25 +52,25 @@ func TestDecide(t *testing.T) {
 		says     string
 	}{
 		"as it should be": {aConsumer(), reconcile.Unchanged, whole, stateReady, reasonReplicasReady, "all 3 replicas are ready"},
-		"just made":       {aConsumer(), reconcile.Created, seen{}, stateOnTheWay, reasonRollingOut, "orders-deployment was made"},
-		"just changed, and what is seen is of before":      {aConsumer(), reconcile.Updated, whole, stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"the cache does not have it yet":                   {aConsumer(), reconcile.Unchanged, seen{}, stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"its controller has not looked yet":                {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.current = false }), stateOnTheWay, reasonRollingOut, "was made or changed"},
-		"somebody is deleting it":                          {aConsumer(), reconcile.Awaiting, seen{}, stateOnTheWay, reasonRollingOut, "will be made again"},
+		"just made":       {aConsumer(), reconcile.Created, seen{}, stateOnTheWay, reasonRollingOut, "orders-deployment was created"},
+		"just changed, and the pass saw the old state":     {aConsumer(), reconcile.Updated, whole, stateOnTheWay, reasonRollingOut, "was created or changed"},
+		"the cache does not have it yet":                   {aConsumer(), reconcile.Unchanged, seen{}, stateOnTheWay, reasonRollingOut, "was created or changed"},
+		"its controller has not observed the change yet":   {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.current = false }), stateOnTheWay, reasonRollingOut, "was created or changed"},
+		"another client is deleting it":                    {aConsumer(), reconcile.Awaiting, seen{}, stateOnTheWay, reasonRollingOut, "will create it again"},
 		"one Pod is being replaced":                        {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated = 4, 2 }), stateOnTheWay, reasonRollingOut, "2 of 3 replicas are new, and 2 old ones are left"},
 		"the broker is away":                               {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready = 0 }), stateOnTheWay, reasonReplicasNotReady, "0 of 3 replicas are ready; kubectl logs deployment/orders-deployment"},
 		"the user's image does not start":                  {aConsumer(withImage("mine")), reconcile.Unchanged, but(func(s *seen) { s.ready = 1 }), stateOnTheWay, reasonReplicasNotReady, "kubectl describe pods -l app.kubernetes.io/instance=orders"},
 		"the rollout gave up":                              {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.ready, s.stuck = 0, "ReplicaSet x has timed out progressing." }), stateStalled, reasonRolloutStuck, "timed out progressing.; kubectl logs"},
-		"a quota is in the way":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated, s.ready, s.refused = 1, 1, 1, "exceeded quota: small" }), stateStalled, reasonPodsRefused, "exceeded quota: small: change the quota"},
-		"a quota is in the way for ten minutes":            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.updated, s.refused, s.stuck = 1, "exceeded quota: small", "timed out" }), stateStalled, reasonPodsRefused, "exceeded quota"},
+		"a quota prevents Pods":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.replicas, s.updated, s.ready, s.refused = 1, 1, 1, "exceeded quota: small" }), stateStalled, reasonPodsRefused, "exceeded quota: small: change the quota"},
+		"a quota prevents Pods for ten minutes":            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.updated, s.refused, s.stuck = 1, "exceeded quota: small", "timed out" }), stateStalled, reasonPodsRefused, "exceeded quota"},
 		"paused in mid-rollout":                            {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.updated = true, 1 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
 		"paused once as many new ones as wanted are there": {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused, s.replicas = true, 5 }), stateStalled, reasonRolloutPaused, "kubectl rollout resume deployment/orders-deployment"},
 		"paused, scaled in, and two are ending":            {aConsumer(withReplicas(1)), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
 		"paused, and scaled out a moment ago":              {aConsumer(withReplicas(5)), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateOnTheWay, reasonRollingOut, "3 of 5 replicas are new"},
 		"paused at rest":                                   {aConsumer(), reconcile.Unchanged, but(func(s *seen) { s.paused = true }), stateReady, reasonReplicasReady, ""},
 		"scaled in, and two are ending":                    {aConsumer(withReplicas(1)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "2 replicas are ending"},
-		"scaled to nobody":                                 {aConsumer(withReplicas(0)), reconcile.Unchanged, seen{exists: true, current: true}, stateReady, reasonScaledToZero, "spec.replicas is 0"},
-		"scaled to nobody, not there yet":                  {aConsumer(withReplicas(0)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "3 replicas are ending"},
+		"scaled to 0":                                      {aConsumer(withReplicas(0)), reconcile.Unchanged, seen{exists: true, current: true}, stateReady, reasonScaledToZero, "spec.replicas is 0"},
+		"scaled to 0, Pods are ending":                     {aConsumer(withReplicas(0)), reconcile.Unchanged, whole, stateOnTheWay, reasonRollingOut, "3 replicas are ending"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -117,11 +117,11 @@ func TestProblemsAPersonCanSolve(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"another's Deployment":            {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
-		"one of a deleted predecessor":    {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
-		"a right is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"},
-		"the API server refuses it":       {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
-		"the API server has not the time": {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
+		"another owner's Deployment":   {&reconcile.ForeignError{Resource: deployments(), Namespace: "shop", Name: "orders-deployment"}, reasonNameTaken, "delete or rename it"},
+		"one of a deleted predecessor": {&reconcile.ForeignError{Resource: deployments(), Predecessor: true}, "", ""},
+		"a permission is missing":      {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, "mysql-operator manifests rbac --kinds=… prints the permissions that the operator needs; set --kinds as the operator does"},
+		"the API server refuses it":    {apierrors.NewInvalid(deployments().GroupVersion().WithKind("Deployment").GroupKind(), "orders-deployment", nil), reasonRejected, "orders-deployment"},
+		"the API server times out":     {apierrors.NewServerTimeout(resource, "patch", 1), "", ""},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

@@ -30,24 +30,24 @@ const (
 const (
 	// containerName is the name of the consumer's container.
 	containerName = "consumer"
-	// consumerUser runs every consumer: a number, since an image need not know it by name.
+	// consumerUser is the user of every consumer. It is a number, because an image need not have a name for it.
 	consumerUser = 65532
-	// secretMode lets the Pod's group, and nobody else, read.
+	// secretMode lets only the Pod's user and group read.
 	secretMode = 0o440
-	// What a consumer of the operator's image needs at least: small messages. What it may have for large ones is podenv.Memory.
+	// The least that a consumer of the operator's image needs, with small messages. For large messages it may use podenv.Memory.
 	memoryRequest = "32Mi"
 	cpuRequest    = "10m"
-	// readyPeriod is how often the kubelet asks, in seconds.
+	// readyPeriod is the period of the readiness probe, in seconds.
 	readyPeriod = 2
 )
 
-// deploymentName is the name that the founding document gives the Deployment.
+// deploymentName returns the name that the founding document gives the Deployment.
 func deploymentName(consumer v1.PulsarConsumer) string {
 	return consumer.Name + "-deployment"
 }
 
-// labelsOf are on the Deployment and its Pods, and select these. They do not depend on the labels of the resource: those are the user's,
-// may be missing, and may change, which a selector must not.
+// labelsOf returns the labels of the Deployment and its Pods, which also select the Pods. They do not depend on the labels of the resource:
+// users own those, may leave them out, and may change them, and a selector must not change.
 func labelsOf(consumer v1.PulsarConsumer) map[string]string {
 	return map[string]string{labelName: name, labelInstance: consumer.Name, labelManagedBy: managedBy}
 }
@@ -56,7 +56,7 @@ func selectorOf(consumer v1.PulsarConsumer) string {
 	return labels.SelectorFromSet(labelsOf(consumer)).String()
 }
 
-// deployment is what runs the consumers. ownImage is the operator's.
+// deployment returns the Deployment that runs the consumers. ownImage is the operator's image.
 func deployment(consumer v1.PulsarConsumer, ownImage string) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(deploymentName(consumer), consumer.Namespace).WithLabels(labelsOf(consumer)).
 		WithSpec(appsv1ac.DeploymentSpec().
@@ -66,11 +66,11 @@ func deployment(consumer v1.PulsarConsumer, ownImage string) *appsv1ac.Deploymen
 			WithTemplate(corev1ac.PodTemplateSpec().WithLabels(labelsOf(consumer)).WithSpec(podSpec(consumer, ownImage))))
 }
 
-// podSpec passes the Pod Security Standard restricted, whatever the image.
+// podSpec meets the Pod Security Standard restricted with any image.
 func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApplyConfiguration {
 	spec := corev1ac.PodSpec().
 		WithAutomountServiceAccountToken(false).
-		// A Service called pulsar would else add variables that begin with PULSAR_.
+		// Otherwise a Service named pulsar would add variables that begin with PULSAR_.
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(podenv.StopSeconds).
 		WithSecurityContext(corev1ac.PodSecurityContext().
@@ -84,15 +84,15 @@ func podSpec(consumer v1.PulsarConsumer, ownImage string) *corev1ac.PodSpecApply
 	if consumer.Spec.Secret != "" {
 		container.WithEnv(env(podenv.Credentials, podenv.CredentialsDir)).
 			WithVolumeMounts(corev1ac.VolumeMount().WithName("credentials").WithMountPath(podenv.CredentialsDir).WithReadOnly(true))
-		// Without its Secret a Pod would wait in silence; the program in it says what it lacks.
+		// Without optional, a Pod without its Secret would not start. With it, the program starts and logs what is missing.
 		spec.WithVolumes(corev1ac.Volume().WithName("credentials").WithSecret(corev1ac.SecretVolumeSource().
 			WithSecretName(consumer.Spec.Secret).WithDefaultMode(secretMode).WithOptional(true)))
 	}
 	return spec.WithContainers(container)
 }
 
-// lastPart is the last part of an image's name, without its tag and digest. The operator's image pinned to another of these, or kept in
-// another registry, is the operator's image still.
+// lastPart returns the last part of an image's name, without its tag and digest. The operator's image stays the operator's image with
+// another tag, digest or registry.
 func lastPart(image string) string {
 	name, _, _ := strings.Cut(image, "@")
 	name = name[strings.LastIndex(name, "/")+1:]
@@ -113,7 +113,7 @@ func consumerContainer(consumer v1.PulsarConsumer, image string) *corev1ac.Conta
 				WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name"))))
 }
 
-// ownContainer is what is known of the operator's image and of no other.
+// ownContainer sets what the operator knows about its own image only.
 func ownContainer(container *corev1ac.ContainerApplyConfiguration) {
 	container.WithImagePullPolicy(corev1.PullIfNotPresent).
 		WithArgs(podenv.ConsumeCommand).
@@ -127,7 +127,7 @@ func ownContainer(container *corev1ac.ContainerApplyConfiguration) {
 	container.SecurityContext.WithReadOnlyRootFilesystem(true)
 }
 
-// env is a variable with exactly this value: Kubernetes would else replace $(NAME) in it (API reference, EnvVar).
+// env returns a variable with exactly this value: without the escape, Kubernetes would replace $(NAME) in it (API reference, EnvVar).
 func env(name, value string) *corev1ac.EnvVarApplyConfiguration {
 	return corev1ac.EnvVar().WithName(name).WithValue(strings.ReplaceAll(value, "$", "$$"))
 }

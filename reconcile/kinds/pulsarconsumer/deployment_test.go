@@ -22,7 +22,7 @@ func render(t *testing.T, consumer v1.PulsarConsumer) appsv1.Deployment {
 	return renderBy(t, consumer, ownImage)
 }
 
-// renderBy renders the Deployment that an operator of this image makes.
+// renderBy returns the Deployment that an operator with this image creates.
 func renderBy(t *testing.T, consumer v1.PulsarConsumer, image string) appsv1.Deployment {
 	t.Helper()
 	content, err := schema.Encode(deployment(consumer, image))
@@ -36,7 +36,7 @@ func renderBy(t *testing.T, consumer v1.PulsarConsumer, image string) appsv1.Dep
 	return rendered
 }
 
-// environment is a container's environment, where values come from included.
+// environment returns a container's environment; a variable from a field has the value "field PATH".
 func environment(container corev1.Container) map[string]string {
 	variables := map[string]string{}
 	for _, variable := range container.Env {
@@ -80,14 +80,15 @@ func TestImageOfTheUsers(t *testing.T) {
 	t.Parallel()
 	container := render(t, aConsumer(withImage("mine:1"))).Spec.Template.Spec.Containers[0]
 	if container.Image != "mine:1" || len(container.Args) != 0 || container.ReadinessProbe != nil || len(container.Resources.Limits) != 0 || container.SecurityContext.ReadOnlyRootFilesystem != nil {
-		t.Errorf("something is taken for granted of an image that nobody knows: %+v", container)
+		t.Errorf("the Deployment makes assumptions about an unknown image: %+v", container)
 	}
 	if environment(container)["PULSAR_TOPIC"] != "my-topic" {
 		t.Errorf("the environment is %v", environment(container))
 	}
 }
 
-// TestTheOperatorsImagePinned: it is known by the last part of its name, so that another registry makes no other image of a pinned one.
+// TestTheOperatorsImagePinned: the operator recognizes its image by the last part of the name, so a pinned image is still recognized in
+// another registry.
 func TestTheOperatorsImagePinned(t *testing.T) {
 	t.Parallel()
 	own, digest := "registry.example:5000/db/mysql-operator", "@sha256:"+strings.Repeat("0", 64)
@@ -100,7 +101,7 @@ func TestTheOperatorsImagePinned(t *testing.T) {
 		} {
 			container := renderBy(t, aConsumer(withImage(image)), operators).Spec.Template.Spec.Containers[0]
 			if container.Image != image || (strings.Join(container.Args, " ") == "consume") != is || (container.ReadinessProbe != nil) != is {
-				t.Errorf("beside the operator's %s, %s runs %s %v with probe %v", operators, image, container.Image, container.Args, container.ReadinessProbe)
+				t.Errorf("with the operator's image %s, %s runs %s %v with probe %v", operators, image, container.Image, container.Args, container.ReadinessProbe)
 			}
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// seen is what matters of the Deployment.
+// seen is what a pass observed of the Deployment.
 type seen struct {
-	// exists is false until the cache shows it, and once it is about to be deleted.
+	// exists is false while the cache does not have the Deployment, and while it is being deleted.
 	exists bool
-	// current says that its controller has looked at its latest change.
+	// current reports whether the Deployment's controller has observed its latest change.
 	current bool
-	// paused says that somebody paused its rollout.
+	// paused reports whether a user has paused its rollout.
 	paused bool
-	// replicas are its Pods, updated those of the latest template, ready those that are ready.
+	// replicas is the number of its Pods, updated the number with the latest template, ready the number that are ready.
 	replicas, updated, ready int32
-	// refused is why no Pod can be made, stuck why a rollout does not get on; empty if they are.
+	// refused is why its controller cannot create Pods, stuck why a rollout makes no progress; empty if there is no such problem.
 	refused, stuck string
 }
 
-// observe looks at the Deployment as the cache has it.
+// observe reads the Deployment from the cache.
 func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Unstructured) (seen, error) {
 	object, found := r.api.Cached(deployments()).Get(consumer.Namespace, deploymentName(consumer))
 	if !found || object.GetDeletionTimestamp() != nil || !metav1.IsControlledBy(object, owner) {
@@ -37,7 +37,7 @@ func (r *reconciler) observe(consumer v1.PulsarConsumer, owner *unstructured.Uns
 	return seenOf(typed), nil
 }
 
-// deadlineExceeded is the reason of the condition Progressing when a rollout gave up (Kubernetes documentation, "Deployments").
+// deadlineExceeded is the reason of the condition Progressing after a rollout gave up (Kubernetes documentation, "Deployments").
 const deadlineExceeded = "ProgressDeadlineExceeded"
 
 func seenOf(typed appsv1.Deployment) seen {

@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// helpEvery is how soon to look again at what waits for somebody's help and what no watch tells the end of.
+// helpEvery is the time between passes over a resource that waits for a user, where no watch shows when the problem ends.
 const helpEvery = 15 * time.Second
 
 type reconciler struct {
@@ -22,7 +22,7 @@ type reconciler struct {
 	now   func() time.Time
 }
 
-// Reconcile makes one pass over one PulsarConsumer. What is deleted needs none: its Deployment goes with it by garbage collection.
+// Reconcile makes one pass over one PulsarConsumer. A deleted one needs no pass: garbage collection deletes its Deployment.
 func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstructured) (reconcile.Outcome, error) {
 	var consumer v1.PulsarConsumer
 	if err := schema.Decode(object, &consumer); err != nil {
@@ -44,8 +44,8 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status)}, nil
 }
 
-// failed ends a pass that could not make the Deployment what it has to be. What waits for a person is looked at from time to time; all else
-// stays an error, which is tried again soon, and is told as well if it is not over in a moment.
+// failed ends a pass that could not apply the Deployment. If a user must act, the engine makes the next pass after helpEvery. Any other
+// error is returned, and the engine retries soon. The status reports it too if it may last.
 func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (reconcile.Outcome, error) {
 	found, known := problemOf(err)
 	switch {
@@ -60,21 +60,21 @@ func (r *reconciler) failed(consumer v1.PulsarConsumer, now seen, err error) (re
 	return reconcile.Outcome{Status: status, Events: tell(consumer.Status, status), Again: helpEvery}, err
 }
 
-// passes says whether an error is nothing to tell: somebody was faster, the API server is not there, the operator stops, or the namespace
-// goes and the resource with it.
+// passes reports whether an error needs no report: another client was faster, the API server is unavailable, the operator stops, or the
+// namespace and the resource are being deleted.
 func passes(err error) bool {
 	return reconcile.IsNamespaceTerminating(err) || apierrors.IsConflict(err) || reconcile.IsUnavailable(err) || errors.Is(err, context.Canceled)
 }
 
-// attempted is what is told of an error that the operator goes on against. The words do not change with every attempt.
+// attempted returns the verdict for an error that the operator retries. Its words stay the same for each attempt.
 func attempted(err error) verdict {
 	if foreign, ok := errors.AsType[*reconcile.ForeignError](err); ok {
 		return verdict{stateOnTheWay, reasonPredecessor, foreign.Error()}
 	}
-	return verdict{stateOnTheWay, reasonApplyFails, "the Deployment cannot be written, and the operator goes on trying: its log says why; often an admission webhook does not answer"}
+	return verdict{stateOnTheWay, reasonApplyFails, "the operator cannot write the Deployment, and retries: its log has the reason; often an admission webhook does not answer"}
 }
 
-// problemOf turns the errors that a person can do something about into verdicts.
+// problemOf turns an error that a user can fix into a verdict.
 func problemOf(err error) (found verdict, known bool) {
 	var foreign *reconcile.ForeignError
 	switch {
@@ -83,7 +83,7 @@ func problemOf(err error) (found verdict, known bool) {
 	case errors.As(err, &foreign) && !foreign.Predecessor:
 		return verdict{stateStalled, reasonNameTaken, err.Error()}, true
 	case apierrors.IsForbidden(err):
-		return verdict{stateStalled, reasonForbidden, err.Error() + "; where a right is missing, grant it to the operator: " + reconcile.RightsRemedy}, true
+		return verdict{stateStalled, reasonForbidden, err.Error() + "; if a permission is missing, grant it to the operator: " + reconcile.RightsRemedy}, true
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return verdict{stateStalled, reasonRejected, err.Error()}, true
 	}

@@ -16,14 +16,14 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// terminating is what an API server answers where a namespace is being deleted.
+// terminating returns the API server's error in a namespace that is being deleted.
 func terminating() error {
 	err := apierrors.NewForbidden(deployments().GroupResource(), "orders-deployment", errors.New("the namespace is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
 }
 
-// TestWhatBecomesOfFailures: what cannot be written is told, also while the operator goes on trying.
+// TestWhatBecomesOfFailures: the status reports a failed write, also while the operator retries.
 func TestWhatBecomesOfFailures(t *testing.T) {
 	t.Parallel()
 	resource := deployments().GroupResource()
@@ -33,20 +33,20 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 	going, gone := terminating(), &reconcile.ForeignError{Resource: deployments(), Name: "orders-deployment", Predecessor: true}
 	for story, test := range map[string]struct {
 		failed error
-		// reason is what is told, in the status and by an event of this type; empty for nothing.
+		// reason is the reported reason, in the status and in an event of this type; empty for no report.
 		reason, event string
 		kind          string
-		// err is what is left for the engine.
+		// err is the error returned to the engine.
 		err error
 	}{
 		"a webhook is down":                    {webhook, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, webhook},
 		"the pass took too long":               {context.DeadlineExceeded, reasonApplyFails, reconcile.Warning, reconcile.ConditionReconciling, context.DeadlineExceeded},
 		"a predecessor's Deployment is there":  {gone, reasonPredecessor, reconcile.Normal, reconcile.ConditionReconciling, gone},
-		"a right is missing":                   {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, reconcile.Warning, reconcile.ConditionStalled, nil},
+		"a permission is missing":              {apierrors.NewForbidden(resource, "orders-deployment", errors.New("no")), reasonForbidden, reconcile.Warning, reconcile.ConditionStalled, nil},
 		"the Deployment was changed meanwhile": {conflict, "", "", "", conflict},
-		"the API server is not there":          {unavailable, "", "", "", unavailable},
+		"the API server is unavailable":        {unavailable, "", "", "", unavailable},
 		"the operator stops":                   {fmt.Errorf("apply: %w", context.Canceled), "", "", "", context.Canceled},
-		"the namespace goes":                   {going, "", "", "", going},
+		"the namespace is being deleted":       {going, "", "", "", going},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,7 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 			}
 			if test.reason == "" {
 				if outcome.Status != nil || len(outcome.Events) != 0 {
-					t.Errorf("told %+v", outcome)
+					t.Errorf("reported %+v", outcome)
 				}
 				return
 			}
@@ -70,7 +70,7 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 				t.Fatalf("the status is %+v, want %s, %s", outcome.Status, test.reason, test.kind)
 			}
 			if status.Topic != "my-topic" || status.ReadyReplicas != 2 || status.ObservedGeneration != 4 {
-				t.Errorf("the status tells of what was not done: %+v", status)
+				t.Errorf("the status reports what the operator has not done: %+v", status)
 			}
 			if len(outcome.Events) != 1 || outcome.Events[0].Type != test.event || outcome.Events[0].Reason != test.reason {
 				t.Errorf("the events are %+v", outcome.Events)
@@ -80,7 +80,7 @@ func TestWhatBecomesOfFailures(t *testing.T) {
 			consumer.Status = status
 			again, _ := r.failed(consumer, seen{exists: true, replicas: 3, ready: 2}, test.failed)
 			if len(again.Events) != 0 {
-				t.Errorf("told again: %+v", again.Events)
+				t.Errorf("reported again: %+v", again.Events)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// standalone reads the manifest of the Pulsar server that docs/pulsarconsumer.md has tried.
+// standalone reads the manifest of the Pulsar server that docs/pulsarconsumer.md uses.
 func standalone(t *testing.T) (appsv1.Deployment, corev1.Service) {
 	t.Helper()
 	content, err := os.ReadFile("../../../deploy/pulsar-standalone.yaml")
@@ -34,8 +34,8 @@ func standalone(t *testing.T) (appsv1.Deployment, corev1.Service) {
 	return server, service
 }
 
-// TestTheServerToTryReachesItself: its health check produces and reads through the address that the broker advertises, the Service's name.
-// Until the Pod is ready the Service leads nowhere, so that within the Pod the name has to be the Pod itself.
+// TestTheServerToTryReachesItself: the server's health check connects to the address that the broker advertises, the Service's name. The
+// Service has no endpoint until the Pod is ready. So within the Pod, that name must resolve to the Pod itself.
 func TestTheServerToTryReachesItself(t *testing.T) {
 	t.Parallel()
 	server, service := standalone(t)
@@ -52,9 +52,9 @@ func TestTheServerToTryReachesItself(t *testing.T) {
 	if !slices.ContainsFunc(pod.HostAliases, func(one corev1.HostAlias) bool {
 		return one.IP == "127.0.0.1" && slices.Contains(one.Hostnames, advertised)
 	}) {
-		t.Errorf("in its Pod %q is the Service, which has no endpoint before the Pod is ready, which it is not before it reaches %q: %+v", advertised, advertised, pod.HostAliases)
+		t.Errorf("in its Pod %q resolves to the Service, which has no endpoint before the Pod is ready; the Pod is not ready before it reaches %q: %+v", advertised, advertised, pod.HostAliases)
 	}
 	if !slices.Contains(command, "-nfw") {
-		t.Errorf("the command %v starts the functions worker, which nobody needs here", command)
+		t.Errorf("the command %v starts the functions worker, which is not needed here", command)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/pulsar/v1"
 )
 
-// applied is the status once the Deployment is as the spec says.
+// applied returns the status once the Deployment is as the spec says.
 func applied(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	status := carried(consumer, now)
 	status.Server, status.Topic, status.Subscription = consumer.Spec.ServerAddress, consumer.Spec.Topic, consumer.Spec.SubscriptionName
@@ -19,14 +19,15 @@ func applied(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	return status
 }
 
-// stalled is the status while the Deployment cannot be made what the spec says: the consumers there are go on with what they were given.
+// stalled returns the status while the operator cannot make the Deployment match the spec: existing consumers continue with their earlier
+// settings.
 func stalled(consumer v1.PulsarConsumer, now seen, found verdict, at time.Time) v1.PulsarConsumerStatus {
 	status := carried(consumer, now)
 	conclude(&status, found, at)
 	return status
 }
 
-// carried is what is true of the status whatever comes of a pass: the rest is as it was.
+// carried returns the previous status with what is true after any pass: generation and counts.
 func carried(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	status := consumer.Status
 	status.ObservedGeneration = consumer.Generation
@@ -35,7 +36,7 @@ func carried(consumer v1.PulsarConsumer, now seen) v1.PulsarConsumerStatus {
 	return status
 }
 
-// conclude sets the conditions by a verdict.
+// conclude sets the conditions from a verdict.
 func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
 	ready := metav1.ConditionFalse
 	if found.state == stateReady {
@@ -57,7 +58,7 @@ func conclude(status *v1.PulsarConsumerStatus, found verdict, now time.Time) {
 	}
 }
 
-// tell turns a change of the Ready condition's reason into an event: nothing changed, nothing told.
+// tell returns an event if the reason of the Ready condition changed.
 func tell(before, after v1.PulsarConsumerStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, reconcile.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, reconcile.ConditionReady)

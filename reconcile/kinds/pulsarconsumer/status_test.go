@@ -28,7 +28,7 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 
-	t.Log("all become ready: a condition that ended is gone, and an event tells of it once")
+	t.Log("all become ready: a condition that ended is gone, and one event reports it")
 	consumer.Status = status
 	now.ready = 3
 	after := applied(consumer, now)
@@ -51,7 +51,7 @@ func TestStatusTellsWhatTheConsumersWereGiven(t *testing.T) {
 		t.Errorf("the status moves at rest (-before +after):\n%s", diff)
 	}
 	if events := tell(after, again); len(events) != 0 {
-		t.Errorf("told %v", events)
+		t.Errorf("unexpected events %v", events)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 	consumer.Spec.Topic = "another"
 	status := stalled(consumer, seen{exists: true, replicas: 3, ready: 1}, taken, noon)
 	if status.Topic != "my-topic" {
-		t.Errorf("the status tells of what was not done: %+v", status)
+		t.Errorf("the status reports what the operator has not done: %+v", status)
 	}
 	if status.Replicas != 3 || status.ReadyReplicas != 1 {
 		t.Errorf("%d replicas, of which %d are ready, want 3 and 1: those that there are", status.Replicas, status.ReadyReplicas)
@@ -73,17 +73,17 @@ func TestAProblemKeepsWhatTheConsumersWereGiven(t *testing.T) {
 		t.Errorf("the conditions are %+v", status.Conditions)
 	}
 	if events := tell(consumer.Status, status); len(events) != 1 || events[0].Type != reconcile.Warning {
-		t.Errorf("told %v", events)
+		t.Errorf("unexpected events %v", events)
 	}
 
-	t.Log("somebody deletes the Deployment: nobody consumes, and the status does not say otherwise")
+	t.Log("a user deletes the Deployment: no consumer runs, and the status reports that")
 	consumer.Status = status
 	if status = stalled(consumer, seen{}, taken, noon); status.Replicas != 0 || status.ReadyReplicas != 0 {
 		t.Errorf("%d replicas, of which %d are ready, and there is no Deployment", status.Replicas, status.ReadyReplicas)
 	}
 }
 
-// What people meet in a status, they find in the document.
+// TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	reasons.Documented(t, "../../../docs/pulsarconsumer.md", reasons.Constants(t, ".", "reason"))

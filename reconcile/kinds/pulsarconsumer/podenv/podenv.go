@@ -1,7 +1,7 @@
-// Package podenv is what a consumer's Pod and the program in it agree on: names only, so that neither has to know the other.
+// Package podenv has the names that a consumer's Pod and its program share, so that neither imports the other.
 package podenv
 
-// The environment of a consumer, as the founding document gives it, for images of users as well.
+// The environment of a consumer, as in the founding document; users' images get it too.
 const (
 	// Server is the service URL, pulsar://host:6650.
 	Server = "PULSAR_SERVER"
@@ -9,15 +9,15 @@ const (
 	Topic = "PULSAR_TOPIC"
 	// Subscription is the name of the subscription.
 	Subscription = "PULSAR_SUBSCRIPTION_NAME"
-	// Message is what the producer sends.
+	// Message is the message that the producer sends.
 	Message = "PULSAR_MESSAGE"
-	// Credentials is the folder of the Secret's keys as files; unset if there is no Secret.
+	// Credentials is the folder with the Secret's keys as files; unset without a Secret.
 	Credentials = "PULSAR_CREDENTIALS" //nolint:gosec // the name of a variable
-	// Consumer is the name under which a Pod subscribes: its own.
+	// Consumer is the name under which a Pod subscribes: the Pod's name.
 	Consumer = "PULSAR_CONSUMER_NAME"
 )
 
-// The keys of the Secret, which are the files of the folder. Each may be missing.
+// The keys of the Secret, which are the files of the folder. Each is optional.
 const (
 	KeyToken       = "token"
 	KeyAuthority   = "ca.crt"
@@ -26,15 +26,15 @@ const (
 )
 
 const (
-	// CredentialsDir is where Pods have the folder.
+	// CredentialsDir is the folder in the Pods.
 	CredentialsDir = "/etc/pulsar-credentials" //nolint:gosec // the name of a folder
-	// HealthPort is where the consumer of the operator's image says whether it is subscribed.
+	// HealthPort is where the consumer of the operator's image reports whether it is subscribed.
 	HealthPort = 8080
-	// ReadyPath is the path to ask there.
+	// ReadyPath is the path of that report.
 	ReadyPath = "/readyz"
-	// StopSeconds is how long Kubernetes lets a consumer finish what it has in hand.
+	// StopSeconds is how long Kubernetes gives a consumer to finish after SIGTERM.
 	StopSeconds = 30
-	// Memory is how much a consumer of the operator's image may use, in bytes: about 20 messages of at most 5 MiB, and the program.
+	// Memory is the memory limit of a consumer of the operator's image, in bytes: about 20 messages of at most 5 MiB, and the program.
 	Memory = 256 << 20
 	// ConsumeCommand is the subcommand of the operator's image.
 	ConsumeCommand = "consume"

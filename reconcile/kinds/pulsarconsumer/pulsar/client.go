@@ -19,23 +19,23 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/podenv"
 )
 
-// memoryLimit bounds, in bytes, what the library keeps of messages to be sent.
+// memoryLimit limits, in bytes, what the library keeps of messages to send.
 const memoryLimit = 32 << 20
 
-// open makes a client. It does not connect yet. Credentials are read now, and the token and the client certificate again for every
-// connection.
+// open creates a client. It does not connect yet. It reads the credentials now; the client reads the token and the client certificate again
+// for each connection.
 func open(s Settings, log *slog.Logger, within limits) (client.Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
 	files := credentials{folder: s.Credentials}
 	if s.Credentials != "" && !files.any() {
-		return nil, fmt.Errorf("read the credentials in %s: the Secret does not exist, or has none of the keys %s: create it, or take it out of spec.secret", s.Credentials, strings.Join(keys(), ", "))
+		return nil, fmt.Errorf("read the credentials in %s: the Secret does not exist, or has none of the keys %s: create it, or remove spec.secret", s.Credentials, strings.Join(keys(), ", "))
 	}
 	options := client.ClientOptions{
 		URL: s.Server, ConnectionTimeout: dialTimeout, OperationTimeout: within.answer, KeepAliveInterval: within.alive,
 		Logger: libraryLog(log), MemoryLimitBytes: memoryLimit,
-		// One of its own: a second client would else find its metrics registered.
+		// Each client needs its own registry: a second client would find its metrics already registered.
 		MetricsRegisterer: prometheus.NewRegistry(),
 	}
 	secure := strings.HasPrefix(s.Server, schemeTLS+":")
@@ -50,7 +50,7 @@ func open(s Settings, log *slog.Logger, within limits) (client.Client, error) {
 	case files.has(podenv.KeyToken):
 		options.Authentication = client.NewAuthenticationTokenFromFile(files.path(podenv.KeyToken))
 		if !secure {
-			log.Warn("the token is sent without TLS: whoever listens can use it", "server", s.Server)
+			log.Warn("sending the token without TLS: anyone who can read the connection can use it", "server", s.Server)
 		}
 	case files.has(podenv.KeyCertificate) && secure:
 		options.Authentication = client.NewAuthenticationTLS(files.path(podenv.KeyCertificate), files.path(podenv.KeyPrivate))
@@ -62,7 +62,7 @@ func open(s Settings, log *slog.Logger, within limits) (client.Client, error) {
 	return opened, nil
 }
 
-// credentials are the keys of a Secret as files.
+// credentials is a folder with the keys of a Secret as files.
 type credentials struct {
 	folder string
 }
@@ -85,7 +85,7 @@ func (c credentials) any() bool {
 	return slices.ContainsFunc(keys(), c.has)
 }
 
-// tls verifies every broker by its own name: the library's own way would compare all of them with the host of the service URL.
+// tls returns a configuration that verifies each broker by its own name: the library itself would verify all by the service URL's host.
 func (c credentials) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.has(podenv.KeyAuthority) {
@@ -107,7 +107,7 @@ func (c credentials) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-var errNoCertificates = errors.New("no certificate in PEM form is in it")
+var errNoCertificates = errors.New("it has no certificate in PEM form")
 
 func (c credentials) authorities() (*x509.CertPool, error) {
 	content, err := os.ReadFile(c.path(podenv.KeyAuthority))

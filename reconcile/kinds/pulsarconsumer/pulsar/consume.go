@@ -17,25 +17,25 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/podenv"
 )
 
-// watchEvery is how often a consumer looks whether it is still connected.
+// watchEvery is how often a consumer checks whether it is still connected.
 const watchEvery = time.Second
 
-// Consumer consumes a topic until it is told to stop.
+// Consumer consumes a topic until its context ends.
 type Consumer struct {
 	Settings Settings
-	// Log gets every message, at level Info, and what becomes of the connection.
+	// Log gets every message, at level Info, and every change of the connection.
 	Log *slog.Logger
 
-	// limits are the usual ones if they are zero.
+	// limits is usualLimits if zero.
 	limits limits
-	// link is that of the subscription there is; nil if there is none.
+	// link is the link of the current subscription; nil if there is none.
 	link atomic.Pointer[link]
 }
 
-// Run subscribes, logs every message and acknowledges it when that is done. When Pulsar cannot be reached, refuses, or goes away, or a
-// message cannot be logged, it tries again until it can. When ctx ends it takes no more messages, sends the acknowledgements that are due,
-// and closes the subscription, so that the broker gives at once to others what this consumer was given and has not logged. It returns an
-// error only for settings that no attempt can mend.
+// Run subscribes, logs every message, and acknowledges it after that. It retries without limit if Pulsar cannot be reached, refuses, or
+// disconnects, or if it cannot log a message. When ctx ends, it takes no more messages, sends the acknowledgements that are due, and closes
+// the subscription. So the broker immediately gives other consumers what this consumer received and has not logged. Run returns an error
+// only for settings that no retry can fix.
 func (c *Consumer) Run(ctx context.Context) error {
 	if err := c.Settings.check(); err != nil {
 		return err
@@ -47,12 +47,12 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for {
 		err := c.session(ctx, between)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // to be told to stop is no error
+			return nil //nolint:nilerr // the end of ctx is no error
 		}
 		wait := between.Next()
 		level := slog.LevelError
 		if errors.Is(err, errPartitions) {
-			level = slog.LevelInfo // nothing went wrong
+			level = slog.LevelInfo // this is not a failure
 		}
 		c.Log.Log(ctx, level, "not subscribed, trying again", "error", err, "server", c.Settings.Server, "topic", c.Settings.Topic, "subscription", c.Settings.Subscription, "in", wait.Round(time.Millisecond).String())
 		select {
@@ -63,13 +63,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 }
 
-// Ready says whether the consumer is subscribed and connected.
+// Ready reports whether the consumer is subscribed and connected.
 func (c *Consumer) Ready() bool {
 	current := c.link.Load()
 	return current != nil && current.whole()
 }
 
-// Handler answers the kubelet's question whether the consumer is ready.
+// Handler answers kubelet's readiness probe.
 func (c *Consumer) Handler() http.Handler {
 	routes := http.NewServeMux()
 	routes.HandleFunc("GET "+podenv.ReadyPath, func(answer http.ResponseWriter, _ *http.Request) {
@@ -86,7 +86,7 @@ func (c *Consumer) within() limits {
 	return cmp.Or(c.limits, usualLimits())
 }
 
-// session subscribes and consumes until ctx ends, or the subscription is lost for good.
+// session subscribes and consumes until ctx ends, or the subscription is lost and not restored.
 func (c *Consumer) session(ctx context.Context, between *pause) error {
 	said := &trouble{}
 	opened, err := open(c.Settings, said.watch(c.Log), c.within())
@@ -111,21 +111,21 @@ func (c *Consumer) session(ctx context.Context, between *pause) error {
 	err = c.consume(ctx, subscription, connection, asked.changed)
 	enough()
 	c.link.Store(nil)
-	// What cannot be logged comes again at once: that the subscription succeeded is no reason for haste.
+	// A message that cannot be logged is delivered again immediately: the pauses must grow, even though the subscription succeeded.
 	if !errors.Is(err, errNotLogged) {
 		between.Reset()
 	}
-	// A question that is on its way would open what is closed before it has ended.
+	// A request of the census may still be in progress. It must end before the client is closed, or it would open the client again.
 	if !bounded(func() { subscription.Close(); <-asked.ended; opened.Close() }) {
-		c.Log.Warn("the broker did not answer to the end of the subscription: it gives the messages to others when it notices", "waited", closeTimeout.String())
+		c.Log.Warn("the broker did not answer the request to close the subscription: it delivers the messages to other consumers when it notices", "waited", closeTimeout.String())
 	} else if ctx.Err() != nil {
 		c.Log.Info("stopped")
 	}
 	return err
 }
 
-// subscribe returns a subscription, and the topic's partitions that it is made for. It waits for the library, which knows no context, no
-// longer than ctx lasts.
+// subscribe returns a subscription, and the topic's partitions that it covers. The library's calls take no context; subscribe waits for
+// them only until ctx ends.
 func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connection *link) (client.Consumer, []string, error) {
 	type result struct {
 		consumer   client.Consumer
@@ -153,27 +153,27 @@ func (c *Consumer) subscribe(ctx context.Context, opened client.Client, connecti
 	}
 }
 
-// options are those of a subscription to a topic with so many partitions.
+// options returns the options of a subscription to a topic with this number of partitions.
 func (c *Consumer) options(partitions int, connection *link) client.ConsumerOptions {
 	return client.ConsumerOptions{
 		Topic: c.Settings.Topic, SubscriptionName: c.Settings.Subscription, Name: c.Settings.Consumer,
 		Type: client.Shared, ReceiverQueueSize: queueFor(partitions), AutoDiscoveryPeriod: noDiscovery, BackOffPolicyFunc: connection.policy,
-		// A batch is not logged again because its consumer stopped in the middle of it.
+		// With this, a consumer that stops in the middle of a batch does not cause the whole batch to be logged again.
 		EnableBatchIndexAcknowledgment: true,
-		// Without room: the library would keep ten more in it.
+		// The channel has no buffer: the library would keep ten more messages in it.
 		MessageChannel: make(chan client.ConsumerMessage),
 	}
 }
 
-var errLost = errors.New("the connection was lost and did not come back")
+var errLost = errors.New("the connection was lost and not restored")
 
-// consume takes messages one after the other, until something comes out of changed.
+// consume takes messages one after another, until changed returns an error.
 func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, connection *link, changed <-chan error) error {
 	patience := c.within().lost
 	watch := time.NewTicker(min(watchEvery, patience))
 	defer watch.Stop()
 	for {
-		// Of several things that are possible select takes any: a consumer that is to stop takes no more.
+		// If several cases are possible, select takes any of them. A consumer that must stop takes no more messages.
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -193,15 +193,15 @@ func (c *Consumer) consume(ctx context.Context, subscription client.Consumer, co
 				return err
 			}
 			if err := subscription.Ack(received.Message); err != nil {
-				c.Log.Warn("message not acknowledged, it will be delivered again", "id", received.ID().String(), "error", err)
+				c.Log.Warn("failed to acknowledge message, the broker will deliver it again", "id", received.ID().String(), "error", err)
 			}
 		}
 	}
 }
 
-var errNotLogged = errors.New("a message could not be logged, and is not acknowledged")
+var errNotLogged = errors.New("failed to log a message, which is not acknowledged")
 
-// write logs a message, and unlike a Logger says whether that has come about.
+// write logs a message and, unlike a Logger, returns an error if that fails.
 func (c *Consumer) write(ctx context.Context, message client.Message) error {
 	entry := slog.NewRecord(time.Now(), slog.LevelInfo, "message", 0)
 	entry.AddAttrs(describe(message)...)
@@ -211,7 +211,7 @@ func (c *Consumer) write(ctx context.Context, message client.Message) error {
 	return nil
 }
 
-// bounded does something that may hang, and says whether it came to its end in time.
+// bounded runs a function that may hang, and reports whether it ended in time.
 func bounded(do func()) bool {
 	done := make(chan struct{})
 	go func() {

@@ -125,7 +125,7 @@ func TestTheTopicIsServedByAnotherBroker(t *testing.T) {
 
 func TestATokenIsRefusedAndCorrected(t *testing.T) {
 	t.Parallel()
-	// Words that nothing else in a log has in it.
+	// Words that the log has only as parts of tokens.
 	const wrong, right, next = "token-that-is-wrong", "token-that-is-right", "token-that-is-next"
 	cluster := pulsarbroker.New()
 	cluster.Require(right)
@@ -142,7 +142,7 @@ func TestATokenIsRefusedAndCorrected(t *testing.T) {
 	c.ready(t, true)
 	cluster.Publish("welcome")
 	is(t, "acknowledged", cluster.Acknowledged, "welcome")
-	c.log.says(t, "the token is sent without TLS: whoever listens can use it", "")
+	c.log.says(t, "sending the token without TLS: anyone who can read the connection can use it", "")
 
 	t.Log("the token expires, and the broker asks for the next")
 	put(t, settings.Credentials, "token", next+"\n")
@@ -184,7 +184,7 @@ func TestTLS(t *testing.T) {
 	for story, test := range map[string]struct {
 		server *tls.Config
 		files  map[string]string
-		// refused is why there is no subscription; empty if there is.
+		// refused is why there is no subscription; empty if there is one.
 		refused string
 	}{
 		"the authority is known":              {ours.server(t, "127.0.0.1"), map[string]string{"ca.crt": ours.pem}, ""},
@@ -214,7 +214,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestEveryBrokerIsVerifiedByItsOwnName has two brokers with certificates for their own addresses, as those of a StatefulSet are.
+// TestEveryBrokerIsVerifiedByItsOwnName uses two brokers with certificates for their own addresses, like those of a StatefulSet.
 func TestEveryBrokerIsVerifiedByItsOwnName(t *testing.T) {
 	t.Parallel()
 	ours, cluster := newAuthority(t), pulsarbroker.New()
@@ -236,7 +236,7 @@ func TestStopWhileNobodyAnswers(t *testing.T) {
 	c := consume(t, settingsFor(serve(t, cluster, nil)))
 	eventually(t, func() string {
 		if len(cluster.Heard()) == 0 {
-			return "nobody has connected"
+			return "the consumer has not connected"
 		}
 		return ""
 	})
@@ -259,7 +259,7 @@ func TestABrokerThatHangsIsLeft(t *testing.T) {
 	is(t, "acknowledged", cluster.Acknowledged, "after it hung")
 }
 
-// TestATopicThatIsGoneComesBack: the library gives up for good when it connects again and the topic is gone.
+// TestATopicThatIsGoneComesBack: the library stops reconnecting if the topic is gone when it connects again.
 func TestATopicThatIsGoneComesBack(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()

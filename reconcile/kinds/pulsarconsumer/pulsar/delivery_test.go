@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
 )
 
-// TestPartitionsShareWhatIsFetchedAhead: what a Pod may hold in memory must not depend on how many partitions a topic has.
+// TestPartitionsShareWhatIsFetchedAhead: the memory that a Pod needs must not depend on the number of partitions.
 func TestPartitionsShareWhatIsFetchedAhead(t *testing.T) {
 	t.Parallel()
 	const partitions = 8
@@ -61,8 +61,8 @@ func TestWhatWasNotAcknowledgedComesAgain(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeLoggedIsNotAcknowledged: a write to standard output fails. What the container runtime loses of the log after that is
-// beyond the consumer.
+// TestWhatCannotBeLoggedIsNotAcknowledged: a write to standard output fails. The consumer cannot know what the container runtime loses of
+// the log after that.
 func TestWhatCannotBeLoggedIsNotAcknowledged(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
@@ -72,7 +72,7 @@ func TestWhatCannotBeLoggedIsNotAcknowledged(t *testing.T) {
 	cluster.Publish("important")
 	eventually(t, func() string {
 		if tries := count(cluster.Heard(), "SUBSCRIBE"); tries < 4 {
-			return fmt.Sprintf("it has begun anew %d times", tries-1)
+			return fmt.Sprintf("it has started again %d times", tries-1)
 		}
 		return ""
 	})
@@ -113,7 +113,7 @@ func TestStopSendsWhatIsDue(t *testing.T) {
 		t.Errorf("the last word was %s", heard[len(heard)-1])
 	}
 
-	t.Log("another goes on where it stopped")
+	t.Log("another consumer continues where it stopped")
 	next := consume(t, settingsFor(broker))
 	eventually(t, func() string {
 		if done := len(cluster.Acknowledged()); done != 500 {
@@ -126,7 +126,8 @@ func TestStopSendsWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestStopInTheMiddleOfABatch: producers put messages into batches by default, and an orderly stop is no reason to log half of one again.
+// TestStopInTheMiddleOfABatch: producers put messages into batches by default. An orderly stop must not cause half a batch to be logged
+// again.
 func TestStopInTheMiddleOfABatch(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {

@@ -27,7 +27,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
 )
 
-// eventually waits until fault returns nothing, and fails the test with the last fault otherwise.
+// eventually waits until fault returns an empty string. If it does not, the test fails with the last fault.
 func eventually(t *testing.T, fault func() string) {
 	t.Helper()
 	deadline := time.NewTimer(30 * time.Second)
@@ -47,7 +47,7 @@ func eventually(t *testing.T, fault func() string) {
 	}
 }
 
-// is waits until something is as wanted.
+// is waits until get returns want.
 func is(t *testing.T, what string, get func() []string, want ...string) {
 	t.Helper()
 	eventually(t, func() string {
@@ -58,16 +58,16 @@ func is(t *testing.T, what string, get func() []string, want ...string) {
 	})
 }
 
-// journal is a log that can be looked at.
+// journal is a log that tests can read.
 type journal struct {
-	// level is Info if nothing else is said.
+	// level is Info by default.
 	level slog.LevelVar
 
 	mu   sync.Mutex
 	text bytes.Buffer
-	// refused is what comes of writing a message; nil for success.
+	// refused is the error of writing a message; nil for success.
 	refused error
-	// each, if any, is called for every message that was written.
+	// each, if set, is called for every message that was written.
 	each func()
 }
 
@@ -84,28 +84,28 @@ func (j *journal) Write(line []byte) (int, error) {
 	return j.text.Write(line)
 }
 
-// after has something done with every message that is logged from now on.
+// after sets a function that is called for each message logged from now on.
 func (j *journal) after(do func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.each = do
 }
 
-// refuse makes it take no messages, but everything else; with nil it takes them again.
+// refuse makes messages fail with an error, but no other lines; with nil, messages succeed again.
 func (j *journal) refuse(why error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.refused = why
 }
 
-// raw is all that was written.
+// raw returns all that was written.
 func (j *journal) raw() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.text.String()
 }
 
-// line is a line of a log, of which the tests read some fields.
+// line is a line of the log, with the fields that the tests read.
 type line struct {
 	Msg         string `json:"msg"`
 	Payload     string `json:"payload"`
@@ -129,7 +129,7 @@ func (j *journal) lines(t *testing.T) []line {
 	return found
 }
 
-// messages are the payloads that were logged.
+// messages returns a function that returns the logged payloads.
 func (j *journal) messages(t *testing.T) func() []string {
 	return func() []string {
 		found := []string{}
@@ -142,7 +142,7 @@ func (j *journal) messages(t *testing.T) func() []string {
 	}
 }
 
-// pauses are how long it waited between its attempts.
+// pauses returns how long the consumer waited between its attempts.
 func (j *journal) pauses(t *testing.T) []time.Duration {
 	t.Helper()
 	found := []time.Duration{}
@@ -159,7 +159,7 @@ func (j *journal) pauses(t *testing.T) []time.Duration {
 	return found
 }
 
-// says waits for a line with this message whose error contains something.
+// says waits for a line with this message, and with an error that contains why.
 func (j *journal) says(t *testing.T, message, why string) {
 	t.Helper()
 	eventually(t, func() string {
@@ -174,12 +174,12 @@ func (j *journal) says(t *testing.T, message, why string) {
 	})
 }
 
-// count counts how often a command came.
+// count returns how often a command was received.
 func count(heard []string, kind string) int {
 	return len(heard) - len(slices.DeleteFunc(slices.Clone(heard), func(one string) bool { return one == kind }))
 }
 
-// serve starts a broker of a cluster on an address of its own.
+// serve starts a broker of a cluster on a free address.
 func serve(t *testing.T, cluster *pulsarbroker.Cluster, secure *tls.Config) *pulsarbroker.Broker {
 	t.Helper()
 	return serveAt(t, cluster, secure, "127.0.0.1:0")
@@ -197,7 +197,7 @@ func serveAt(t *testing.T, cluster *pulsarbroker.Cluster, secure *tls.Config, ad
 	return broker
 }
 
-// running is a consumer at work.
+// running is a running consumer.
 type running struct {
 	*Consumer
 	log  *journal
@@ -209,7 +209,7 @@ func settingsFor(broker *pulsarbroker.Broker) Settings {
 	return Settings{Server: broker.URL(), Topic: "my-topic", Subscription: "my-subscription", Consumer: "pod-1"}
 }
 
-// consume starts a consumer that runs until the test ends or it is stopped.
+// consume starts a consumer that runs until the test ends or stops it.
 func consume(t *testing.T, settings Settings, changes ...func(*running)) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -233,7 +233,7 @@ func consume(t *testing.T, settings Settings, changes ...func(*running)) *runnin
 	return r
 }
 
-// everything has the log keep what the library does as well.
+// everything sets the log's level so that it also keeps the library's messages.
 func everything(r *running) { r.log.level.Set(slog.LevelDebug) }
 
 // end stops the consumer and waits until it has ended.
@@ -255,7 +255,7 @@ func (r *running) ready(t *testing.T, want bool) {
 	})
 }
 
-// secretOf makes a folder of files, as a Secret is in a Pod.
+// secretOf creates a folder of files, like a Secret in a Pod.
 func secretOf(t *testing.T, files map[string]string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -265,7 +265,7 @@ func secretOf(t *testing.T, files map[string]string) string {
 	return folder
 }
 
-// put replaces a file as the kubelet does, in one step.
+// put replaces a file in one step, as kubelet does.
 func put(t *testing.T, folder, name, content string) {
 	t.Helper()
 	fresh := filepath.Join(t.TempDir(), name)
@@ -308,7 +308,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return key
 }
 
-// sign makes a certificate for an address, and returns it and its key in PEM form.
+// sign creates a certificate for an address, and returns it and its key in PEM form.
 func (a authority) sign(t *testing.T, address string) (certificate, private string) {
 	t.Helper()
 	key := newKey(t)
@@ -330,7 +330,7 @@ func (a authority) sign(t *testing.T, address string) (certificate, private stri
 	return block("CERTIFICATE", der), block("PRIVATE KEY", encoded)
 }
 
-// server is the configuration of a broker with a certificate for an address.
+// server returns the configuration of a broker with a certificate for an address.
 func (a authority) server(t *testing.T, address string) *tls.Config {
 	t.Helper()
 	certificate, private := a.sign(t, address)

@@ -10,8 +10,8 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/backoff"
 )
 
-// link knows whether a consumer is connected. The library does not tell; but for each partition of the topic that it loses, it asks for a
-// back-off and resets that when it is connected again.
+// link records whether a consumer is connected. The library does not report this. But for each partition that it loses, it asks for a
+// back-off, and resets the back-off when the partition is connected again.
 type link struct {
 	now func() time.Time
 	log interface {
@@ -43,14 +43,14 @@ func (l *link) policy() backoff.Policy {
 	return lost
 }
 
-// whole says that nothing is lost.
+// whole reports whether no partition is lost.
 func (l *link) whole() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.lost) == 0
 }
 
-// lostFor returns how long the longest loss lasts; 0 if nothing is lost.
+// lostFor returns the time since the earliest loss; 0 if no partition is lost.
 func (l *link) lostFor() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,8 @@ func (l *link) lostFor() time.Duration {
 	return longest
 }
 
-// pause is a back-off: doubled with every attempt, up to lastPause and a fifth more, so that the replicas do not come all at once.
+// pause is a back-off. It doubles with each attempt up to lastPause, and adds up to a fifth, so that the replicas do not connect all at
+// once.
 type pause struct {
 	next time.Duration
 	done func()

@@ -11,12 +11,12 @@ import (
 	library "github.com/apache/pulsar-client-go/pulsar/log"
 )
 
-// libraryLog leads the library's log into ours, quietly: what it tells of its own doings is for debugging.
+// libraryLog writes the library's log into the consumer's log at a lower level: the library's messages about itself are for debugging.
 func libraryLog(log *slog.Logger) library.Logger {
 	return library.NewLoggerWithSlog(slog.New(quiet{log.Handler()}))
 }
 
-// quiet logs one level lower. The library's errors are mostly attempts that it repeats.
+// quiet lowers the level by one, except for warnings and errors. The library's errors are mostly attempts that it repeats.
 type quiet struct {
 	slog.Handler
 }
@@ -39,7 +39,7 @@ func (q quiet) WithAttrs(attributes []slog.Attr) slog.Handler {
 }
 func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
 
-// trouble keeps the last warning that was logged. The library's errors say "connection error"; what a broker said is in its log only.
+// trouble keeps the last warning that was logged. The library's errors are only "connection error"; the broker's answer is only in its log.
 type trouble struct {
 	mu   sync.Mutex
 	last string
@@ -53,7 +53,7 @@ func (t *trouble) take() string {
 	return last
 }
 
-// watch returns a logger whose warnings are kept as well.
+// watch returns a logger whose warnings trouble keeps too.
 func (t *trouble) watch(log *slog.Logger) *slog.Logger {
 	return slog.New(watching{Handler: log.Handler(), trouble: t})
 }
@@ -61,7 +61,7 @@ func (t *trouble) watch(log *slog.Logger) *slog.Logger {
 type watching struct {
 	slog.Handler
 	trouble *trouble
-	// attributes are those of the logger: an error is one of them.
+	// attributes has the logger's attributes: an error may be one of them.
 	attributes []slog.Attr
 }
 
@@ -79,7 +79,7 @@ func (w watching) Handle(ctx context.Context, record slog.Record) error {
 	return w.Handler.Handle(ctx, record)
 }
 
-// repetitive begins the warnings that only repeat what the error says that they lead to.
+// repetitive is the prefix of warnings that only repeat the error that they lead to.
 const repetitive = "Failed to create consumer"
 
 func (w watching) keep(record slog.Record) {

@@ -11,10 +11,10 @@ import (
 	client "github.com/apache/pulsar-client-go/pulsar"
 )
 
-// maxLogged is how much of a payload is logged, in bytes: container runtimes cut lines at 16 KiB.
+// maxLogged is how many bytes of a payload the log has: container runtimes cut lines at 16 KiB.
 const maxLogged = 8 << 10
 
-// describe is a message for the log: its payload as text, or in base64 if it is none.
+// describe returns a message as log attributes. The payload is text, or base64 if it is not text.
 func describe(message client.Message) []slog.Attr {
 	described := append(payload(message.Payload()),
 		slog.String("id", message.ID().String()),
@@ -38,7 +38,7 @@ func payload(content []byte) []slog.Attr {
 		return []slog.Attr{text(content)}
 	}
 	content = content[:maxLogged]
-	// Not within a character.
+	// The cut must not be within a character.
 	for cut := range utf8.UTFMax {
 		if last := content[:maxLogged-cut]; utf8.Valid(last) {
 			content = last

@@ -10,34 +10,34 @@ import (
 	"time"
 )
 
-// receiverQueue is how many messages are fetched ahead, those of all partitions together. They may have 5 MiB each (Pulsar's default of
-// maxMessageSize): 100 MiB of what podenv.Memory gives.
+// receiverQueue is how many messages the consumer fetches ahead, for all partitions together. Each may have 5 MiB (Pulsar's default of
+// maxMessageSize). That is 100 MiB of podenv.Memory.
 const receiverQueue = 20
 
-// queueFor is how many messages are fetched ahead of each partition: at least one, without which nothing would come. The library can also
-// scale its queues by the memory in use; but it counts the messages of a batch several times and gives them back once, and a queue that has
-// grown with small messages holds as many large ones.
+// queueFor returns how many messages the consumer fetches ahead from each partition: at least one, because without it none would arrive.
+// The library can also scale its queues by the memory in use. But it counts the messages of a batch several times and releases them once.
+// And a queue that grew with small messages then holds as many large ones.
 func queueFor(partitions int) int {
 	return max(1, receiverQueue/max(1, partitions))
 }
 
-// noDiscovery is so long that the library does not look for further partitions by itself (0 would be every minute): it closes all that it
-// has when it cannot subscribe to a new one, says nothing of that, and never tries again; and it gives new ones the queue that was meant
-// for fewer.
+// noDiscovery is so long that the library does not look for further partitions itself (0 would be every minute). If the library cannot
+// subscribe to a new partition, it closes all its consumers without a report, and never retries. It also gives new partitions the queue
+// that was meant for fewer.
 const noDiscovery = 10 * 365 * 24 * time.Hour
 
-var errPartitions = errors.New("the topic has other partitions than when it was subscribed to")
+var errPartitions = errors.New("the topic has other partitions than at the time of the subscription")
 
-// census asks again and again which partitions the topic has, beside the reception of messages: an answer may take its time.
+// census asks for the topic's partitions at intervals, in parallel to the reception of messages: an answer may take time.
 type census struct {
-	// changed gets one error, errPartitions, when they are others than at first.
+	// changed gets one error, errPartitions, when the partitions differ from the first ones.
 	changed chan error
-	// ended is closed when nothing is asked any more.
+	// ended is closed when the census sends no more requests.
 	ended chan struct{}
 }
 
-// census begins to ask, which goes on until ctx ends or the partitions are others than known. That a question fails says nothing of the
-// subscription; and while the connection is lost, none is asked.
+// census starts to ask. It continues until ctx ends or the partitions differ from known. A failed request does not affect the subscription.
+// While the connection is lost, it sends no request.
 func (c *Consumer) census(ctx context.Context, broker asked, connection *link, known []string) census {
 	begun := census{changed: make(chan error, 1), ended: make(chan struct{})}
 	go func() {
@@ -58,7 +58,7 @@ func (c *Consumer) census(ctx context.Context, broker asked, connection *link, k
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				c.Log.Warn("it is not known whether the topic has further partitions, asking again", "error", err, "topic", c.Settings.Topic, "in", c.within().ask.String())
+				c.Log.Warn("failed to read the topic's partitions, trying again", "error", err, "topic", c.Settings.Topic, "in", c.within().ask.String())
 			case !slices.Equal(now, known):
 				begun.changed <- fmt.Errorf("%w: %d instead of %d", errPartitions, len(now), len(known))
 				return
@@ -68,7 +68,7 @@ func (c *Consumer) census(ctx context.Context, broker asked, connection *link, k
 	return begun
 }
 
-// asked is what of the library's client tells of a topic. A topic that is not partitioned is its own only partition.
+// asked is the part of the library's client that returns a topic's partitions. A topic without partitions is its own only partition.
 type asked interface {
 	TopicPartitions(topic string) ([]string, error)
 }

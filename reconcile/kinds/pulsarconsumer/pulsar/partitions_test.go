@@ -11,10 +11,10 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/pulsarbroker"
 )
 
-// curious has a consumer ask often which partitions the topic has.
+// curious makes a consumer ask often for the topic's partitions.
 func curious(r *running) { r.limits.ask = 50 * time.Millisecond }
 
-// publish sends so many messages, and returns them.
+// publish sends this many messages, and returns them.
 func publish(cluster *pulsarbroker.Cluster, what string, count int) []string {
 	sent := []string{}
 	for number := range count {
@@ -24,7 +24,7 @@ func publish(cluster *pulsarbroker.Cluster, what string, count int) []string {
 	return sent
 }
 
-// consumes waits until all these messages are acknowledged, and fails the test where one of them was not logged.
+// consumes waits until all these messages are acknowledged, and fails the test if one was not logged.
 func (r *running) consumes(t *testing.T, cluster *pulsarbroker.Cluster, want []string) {
 	t.Helper()
 	is(t, "acknowledged", cluster.Acknowledged, want...)
@@ -36,7 +36,7 @@ func (r *running) consumes(t *testing.T, cluster *pulsarbroker.Cluster, want []s
 	}
 }
 
-// TestTheTopicGrows: further partitions are consumed as well, and share what is fetched ahead with those there were.
+// TestTheTopicGrows: the consumer consumes further partitions too, and all partitions share the messages fetched ahead.
 func TestTheTopicGrows(t *testing.T) {
 	t.Parallel()
 	const before, after = 2, 8
@@ -70,7 +70,7 @@ func TestTheTopicGrows(t *testing.T) {
 	}
 }
 
-// TestTheTopicGrowsWhileItIsBusy: what was in hand when the session ended comes again.
+// TestTheTopicGrowsWhileItIsBusy: messages in progress when the session ended are delivered again.
 func TestTheTopicGrowsWhileItIsBusy(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
@@ -91,7 +91,8 @@ func TestTheTopicGrowsWhileItIsBusy(t *testing.T) {
 	c.consumes(t, cluster, sent)
 }
 
-// TestTheTopicGrowsWhileSubscriptionsAreRefused: one that fails ends the consumption no longer than it is refused, and is to be seen.
+// TestTheTopicGrowsWhileSubscriptionsAreRefused: consumption stops only as long as subscriptions are refused, and the consumer is not ready
+// then.
 func TestTheTopicGrowsWhileSubscriptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	cluster := pulsarbroker.New()
@@ -108,7 +109,7 @@ func TestTheTopicGrowsWhileSubscriptionsAreRefused(t *testing.T) {
 	c.consumes(t, cluster, append(sent, publish(cluster, "afterwards", 20)...))
 }
 
-// TestAQuestionThatFailsIsNoReasonToEnd: nor does it keep messages waiting.
+// TestAQuestionThatFailsIsNoReasonToEnd: a failed request for the partitions does not delay messages either.
 func TestAQuestionThatFailsIsNoReasonToEnd(t *testing.T) {
 	t.Parallel()
 	const question = "PARTITIONED_METADATA"
@@ -139,7 +140,7 @@ func TestAQuestionThatFailsIsNoReasonToEnd(t *testing.T) {
 				t.Errorf("it ended the session (ready: %t): %v", c.Ready(), cluster.Heard())
 			}
 
-			t.Log("it goes on asking")
+			t.Log("it continues to ask")
 			cluster.Partition(3)
 			cluster.Allow(question)
 			eventually(t, func() string {
@@ -152,7 +153,7 @@ func TestAQuestionThatFailsIsNoReasonToEnd(t *testing.T) {
 	}
 }
 
-// TestTheLibraryLooksForNoPartitions: it takes a period of 0 for one minute, and ends all consumption when what it does then fails.
+// TestTheLibraryLooksForNoPartitions: the library takes a period of 0 as one minute, and ends all consumption if its request then fails.
 func TestTheLibraryLooksForNoPartitions(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour

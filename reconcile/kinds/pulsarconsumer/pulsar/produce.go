@@ -11,15 +11,15 @@ import (
 	client "github.com/apache/pulsar-client-go/pulsar"
 )
 
-// produceTimeout bounds one message, the connection included.
+// produceTimeout limits one message, including the connection.
 const produceTimeout = 30 * time.Second
 
-// Sending is what to send.
+// Sending has the messages to send.
 type Sending struct {
-	// Message is the payload, Count how often it is sent.
+	// Message is the payload, Count the number of times to send it.
 	Message []byte
 	Count   int
-	// Sent is called with the identity that the broker gave each.
+	// Sent is called with the identity that the broker gave each message.
 	Sent func(id string)
 }
 
@@ -47,7 +47,7 @@ func produceWithin(ctx context.Context, within limits, settings Settings, log *s
 }
 
 func produce(ctx context.Context, opened client.Client, topic string, what Sending) error {
-	// The library ends this by itself after the limit for answers.
+	// The library ends this call itself after within.answer.
 	producer, err := opened.CreateProducer(client.ProducerOptions{Topic: topic, SendTimeout: produceTimeout, DisableBatching: true})
 	if err != nil {
 		return fmt.Errorf("produce to %s: %w", topic, err)

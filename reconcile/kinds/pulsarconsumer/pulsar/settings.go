@@ -1,7 +1,7 @@
 //go:build !without_pulsar
 
-// Package pulsar is what runs in the Pods of a PulsarConsumer: a consumer that logs each message and acknowledges it. And it is a producer,
-// for trying that. Both are programs of their own, so that the operator does not carry the client library (docs/adr).
+// Package pulsar runs in the Pods of a PulsarConsumer: a consumer that logs each message and acknowledges it. It also has a producer, to
+// try the consumer. Both are separate programs, so that the operator does not link the client library (docs/adr).
 package pulsar
 
 import (
@@ -13,21 +13,21 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/pulsarconsumer/podenv"
 )
 
-// Settings say where Pulsar is, and who one is to it.
+// Settings has the address of Pulsar, and how to authenticate.
 type Settings struct {
 	// Server is the service URL, pulsar://host:6650 or pulsar+ssl://host:6651.
 	Server string
 	// Topic is the topic to consume or to produce to.
 	Topic string
-	// Subscription is the name of the subscription; of no meaning for a producer.
+	// Subscription is the name of the subscription; producers ignore it.
 	Subscription string
-	// Consumer is the name to subscribe under; empty makes the library choose one.
+	// Consumer is the name to subscribe under; if it is empty, the library chooses one.
 	Consumer string
-	// Credentials is the folder with the files token, ca.crt, tls.crt and tls.key, each if needed; empty means that Pulsar asks for nothing.
+	// Credentials is the folder with the files token, ca.crt, tls.crt and tls.key, each if needed; empty if Pulsar needs no credentials.
 	Credentials string
 }
 
-// FromEnvironment reads settings from the variables that a PulsarConsumer gives its Pods.
+// FromEnvironment reads settings from the variables that a PulsarConsumer sets in its Pods.
 func FromEnvironment(environment func(name string) string) Settings {
 	return Settings{
 		Server: environment(podenv.Server), Topic: environment(podenv.Topic), Subscription: environment(podenv.Subscription),
@@ -35,10 +35,10 @@ func FromEnvironment(environment func(name string) string) Settings {
 	}
 }
 
-// schemeTLS begins the service URL where TLS is spoken.
+// schemeTLS is the scheme of a service URL with TLS.
 const schemeTLS = "pulsar+ssl"
 
-// check tells what is missing for speaking to Pulsar at all.
+// check returns an error if a setting that every connection needs is missing or wrong.
 func (s Settings) check() error {
 	server, err := url.Parse(s.Server)
 	if s.Server == "" {
@@ -55,27 +55,27 @@ func (s Settings) check() error {
 	return nil
 }
 
-// The times that bound what is done with Pulsar.
+// The time limits of requests to Pulsar.
 const (
-	// dialTimeout bounds a connection.
+	// dialTimeout limits a connection attempt.
 	dialTimeout = 5 * time.Second
-	// closeTimeout bounds an orderly end: less than podenv.StopSeconds.
+	// closeTimeout limits an orderly end. It is less than podenv.StopSeconds.
 	closeTimeout = 10 * time.Second
-	// firstPause and lastPause are between attempts, doubled each time.
+	// firstPause and lastPause are the shortest and the longest pause between attempts; each pause is twice the one before.
 	firstPause = 100 * time.Millisecond
 	lastPause  = 10 * time.Second
 )
 
-// limits are the times that tests shorten.
+// limits has the times that tests shorten.
 type limits struct {
-	// answer bounds a lookup, a subscription and whatever else is asked of a broker, repetitions included.
+	// answer limits a lookup, a subscription and any other request to a broker, retries included.
 	answer time.Duration
-	// alive is how often a broker is asked for a sign of life; twice that without one, and the connection is given up.
+	// alive is how often the client pings a broker. After twice that time without an answer, the client closes the connection.
 	alive time.Duration
-	// lost is how long a lost connection is left to the library, which gives up silently in some cases (a topic that is gone) and keeps the
-	// certificates that it began with. Then all begins anew.
+	// lost is how long the consumer leaves a lost connection to the library. In some cases the library gives up without a report (a topic
+	// that is gone), and it keeps its first certificates. After this time, the consumer starts a new session.
 	lost time.Duration
-	// ask is how often a broker is asked which partitions the topic has. It must not be 0.
+	// ask is how often the consumer asks a broker for the topic's partitions. It must not be 0.
 	ask time.Duration
 }
 
