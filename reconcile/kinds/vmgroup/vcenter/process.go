@@ -12,29 +12,31 @@ import (
 	"time"
 )
 
-// Program is the name of the helper's program. It is beside the operator's.
+// Program is the name of the helper's program. It is in the folder of the operator's program.
 const Program = "mysql-operator-vsphere"
 
 const (
-	// restHelper is the pause after a helper that could not be started, or ended by itself.
+	// restHelper is the pause after a helper that could not start, or ended itself.
 	restHelper = 5 * time.Second
-	// graceHelper is how long a helper that is told to end may take to end its sessions. Then it is killed.
+	// graceHelper is how long a helper may take to end its sessions when it must end. After that, End kills it.
 	graceHelper = 5 * time.Second
-	// pingHelper is after how long a helper that says nothing is asked whether it hangs, and how long it has to answer. Both fit a pass.
+	// pingHelper is how long a helper may be silent before it is pinged, and how long it may take to answer. Both together are shorter than
+	// a pass.
 	pingHelper = 15 * time.Second
 )
 
-// Process is an API that a helper process serves. It is started with the first question, and again after it has ended or hung. Whoever
-// makes one ends it (End); where that cannot be, its standard input ends with the operator, and so it does.
+// Process is an API that a helper process serves. The first call starts the helper, and so does a call after it has ended or hung. The
+// creator of a Process must end it (End). If that is not possible, the helper's standard input ends with the operator, and so does the
+// helper.
 type Process struct {
 	path string
 	now  func() time.Time
-	// ping and grace are pingHelper and graceHelper.
+	// ping and grace are pingHelper and graceHelper; tests set others.
 	ping, grace time.Duration
 
 	mu      sync.Mutex
 	current *helper
-	// wrong is why there is no helper, until a next one may be tried.
+	// wrong is why there is no helper, until a new one may be started.
 	wrong *Error
 	until time.Time
 }
@@ -47,9 +49,9 @@ type helper struct {
 	ended   chan struct{}
 }
 
-// end ends a helper's input, and so the helper, which ends its sessions first. One that takes longer than grace is killed.
+// end closes a helper's input, so that the helper ends its sessions and then itself. end kills a helper that takes longer than grace.
 func (h *helper) end(grace time.Duration) {
-	_ = h.input.Close() // it is killed if this does nothing
+	_ = h.input.Close() // if this has no effect, the helper is killed
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {
@@ -57,16 +59,16 @@ func (h *helper) end(grace time.Duration) {
 		return
 	case <-late.C:
 	}
-	_ = h.process.Kill() // it fails only for what has ended
+	_ = h.process.Kill() // it fails only if the process has ended
 	<-h.ended
 }
 
-// NewProcess makes an API of the helper with this path.
+// NewProcess returns an API of the helper with this path.
 func NewProcess(path string, now func() time.Time) *Process {
 	return &Process{path: path, now: now, ping: pingHelper, grace: graceHelper}
 }
 
-// Beside is the path of the helper: beside the program that asks, else in PATH.
+// Beside returns the path of the helper: in the folder of the running program, else in PATH.
 func Beside() string {
 	own, err := os.Executable()
 	if err == nil {
@@ -78,14 +80,14 @@ func Beside() string {
 	return Program
 }
 
-// Look is API's.
+// Look implements API.
 func (p *Process) Look(ctx context.Context, group Group) (Inventory, error) {
 	found := Inventory{}
 	err := p.call(ctx, pathLook, group, &found)
 	return found, err
 }
 
-// Do is API's.
+// Do implements API.
 func (p *Process) Do(ctx context.Context, order Order) error {
 	return p.call(ctx, pathDo, order, &struct{}{})
 }
@@ -123,14 +125,14 @@ func (p *Process) helper() (*helper, error) {
 	}
 	started, err := start(p.path, p.ping)
 	if err != nil {
-		return nil, p.failed(fmt.Sprintf("%v: the operator's image has %s beside the operator; where it runs without that image, put it into PATH", err, Program))
+		return nil, p.failed(fmt.Sprintf("%v: the operator's image has %s next to the operator; to run without that image, put it into PATH", err, Program))
 	}
 	p.current, p.wrong = started, nil
 	return started, nil
 }
 
-// End ends the helper, if one runs, and returns when it has ended, which takes a few seconds at most: in a container it does not outlive
-// the operator, and sessions that it does not end the vCenters keep for half an hour. The next question would start another.
+// End ends the helper, if one runs, and returns when it has ended, which takes a few seconds at most. In a container the helper does not
+// outlive the operator, and vCenters keep sessions that it does not end for half an hour. A later call starts another helper.
 func (p *Process) End() {
 	p.mu.Lock()
 	one := p.current
@@ -141,34 +143,34 @@ func (p *Process) End() {
 	}
 }
 
-// lost notes that a helper does not answer any more.
+// lost records that a helper no longer answers.
 func (p *Process) lost(one *helper, cause error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.current == one {
-		// One that is only confused, or hangs, has to end, too. Who asked does not wait for that.
+		// A helper that is in a wrong state, or hangs, must end too. The caller does not wait for that.
 		go one.end(p.grace)
 		p.current = nil
 	}
-	return p.failed(cause.Error() + ": it is started again")
+	return p.failed(cause.Error() + ": the operator starts it again")
 }
 
-// failed notes why there is no helper; p.mu is held.
+// failed records why there is no helper. The caller holds p.mu.
 func (p *Process) failed(why string) *Error {
 	p.wrong = &Error{Reason: NoHelper, Message: why, After: restHelper}
 	p.until = p.now().Add(restHelper)
 	return p.wrong
 }
 
-// start starts a helper. It outlives the question that it is started for, and ends when its standard input does.
+// start starts a helper. It outlives the call that it was started for, and ends when its standard input ends.
 func start(path string, ping time.Duration) (*helper, error) {
-	command := exec.Command(path) //nolint:noctx,gosec // it ends with this process, and not with whoever asked first; the path is the operator's own
+	command := exec.Command(path) //nolint:noctx,gosec // it ends with this process, not with the first caller; the path is the operator's own
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", Program, err)
 	}
-	// A pipe of our own: Wait must not close what is still read.
+	// This pipe is separate, because Wait must not close one that is still read.
 	out, theirs, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", Program, err)
@@ -183,7 +185,7 @@ func start(path string, ping time.Duration) (*helper, error) {
 	one := &helper{client: newClient(Pipe(out, in), ping), input: in, process: command.Process, ended: make(chan struct{})}
 	go func() {
 		defer close(one.ended)
-		// How it ended is of no use: whoever asks next starts another.
+		// How it ended does not matter: the next call starts another.
 		_ = command.Wait()
 	}()
 	return one, nil

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMain is also the helper: a Process starts this very test binary by a link of that name.
+// TestMain also runs the helper: a Process starts this test binary through a link of that name.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == Program {
 		if err := Serve(Pipe(os.Stdin, os.Stdout), answering{}); err != nil {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// answering is an API that answers by what it is asked.
+// answering is an API whose answers depend on the call.
 type answering struct{}
 
 func (answering) Look(ctx context.Context, group Group) (Inventory, error) {
@@ -40,7 +40,7 @@ func (answering) Look(ctx context.Context, group Group) (Inventory, error) {
 	case "refused":
 		return Inventory{}, &Error{Reason: Refused, Message: "no", After: time.Minute}
 	case "dies":
-		panic("as it was told to")
+		panic("as the test wants")
 	}
 	return Inventory{Folder: group.Folder, Machines: []Machine{{Name: group.Account.Password, CPU: 2}}}, nil
 }
@@ -87,7 +87,7 @@ func TestAHelperAnswers(t *testing.T) {
 	if _, err := api.Look(t.Context(), Group{Folder: "refused"}); !errors.As(err, &known) || *known != (Error{Reason: Refused, Message: "no", After: time.Minute}) {
 		t.Errorf("error %v", err)
 	}
-	// One who waits for ever keeps nobody, and ends when its time does.
+	// A call that waits without end does not delay others, and ends when its context does.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -118,12 +118,12 @@ func TestAHelperThatDiesIsStartedAgain(t *testing.T) {
 	looked(t, api)
 }
 
-// TestAHelperThatHangsIsReplaced, and does not outlive the operator either.
+// TestAHelperThatHangsIsReplaced: it does not outlive the operator either.
 func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
 	watch := &clock{}
 	api := helperAt(t, watch)
-	// A busy machine keeps a helper that is well from answering for a second.
+	// On a busy machine, a healthy helper may take a second to answer.
 	api.ping, api.grace = 2*time.Second, 200*time.Millisecond
 	looked(t, api)
 	hung := api.current
@@ -136,7 +136,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	watch.ahead.Add(int64(restHelper + time.Second))
 	looked(t, api)
 
-	// One that ends as it should, and one that hangs.
+	// First a helper that ends as it must, then one that hangs.
 	last := api.current
 	api.End()
 	hasEnded(t, last, nil)
@@ -148,7 +148,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	api.End()
 }
 
-// stop has a helper hang. It does not outlive the test: the go command waits for whoever has its output.
+// stop makes a helper hang. The helper does not outlive the test: the go command waits for each process that has its output.
 func stop(t *testing.T, one *helper) {
 	t.Helper()
 	t.Cleanup(func() { _ = one.process.Kill() })
@@ -208,7 +208,7 @@ func TestAHelperThatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestAHelperEndsWithItsInput: however the operator ended.
+// TestAHelperEndsWithItsInput: in whatever way the operator ended.
 func TestAHelperEndsWithItsInput(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
@@ -223,7 +223,7 @@ func TestAHelperEndsWithItsInput(t *testing.T) {
 	go func() { ended <- Serve(other, answering{}) }()
 	silent.Close()
 	if err := <-ended; err != nil {
-		t.Errorf("one that was never asked ended with %v", err)
+		t.Errorf("a helper without calls ended with %v", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func (r remote) Do(ctx context.Context, order Order) error {
 	return r.call(ctx, pathDo, order, &struct{}{})
 }
 
-// TestPasswordsAreNotPrinted: accounts come into messages and logs.
+// TestPasswordsAreNotPrinted: messages and logs contain accounts.
 func TestPasswordsAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder

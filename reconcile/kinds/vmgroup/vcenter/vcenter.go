@@ -1,5 +1,5 @@
-// Package vcenter is what a VmGroup's reconciler knows of a vCenter: two questions and their answers, in plain values. It knows nothing of
-// the library that speaks to vCenters: that is reconcile/kinds/vmgroup/vsphere, which runs in a process of its own (docs/adr/0005).
+// Package vcenter is the reconciler's interface to vCenters: two calls and their results, in plain values. It does not import the library
+// that connects to vCenters: reconcile/kinds/vmgroup/vsphere does, in a separate process (docs/adr/0005).
 package vcenter
 
 import (
@@ -9,141 +9,142 @@ import (
 	"time"
 )
 
-// API is a vCenter, or several: every question names the account to ask with.
+// API is one or several vCenters: every call names the account to use.
 type API interface {
-	// Look tells what there is of a group. Its error is an *Error, or ctx's.
+	// Look returns what exists of a group. Its error is an *Error, or ctx's.
 	Look(ctx context.Context, group Group) (Inventory, error)
-	// Do has one thing done. Most take a while: Do returns when the vCenter has begun, and a later Look shows what became of it. Whatever
-	// cannot be undone looks again first. Its error is an *Error, or ctx's.
+	// Do carries out one order. Most orders take a while: Do returns when the vCenter has started the task, and a later Look shows its
+	// result. Before an order that cannot be undone, Do checks the vCenter again. Its error is an *Error, or ctx's.
 	Do(ctx context.Context, order Order) error
 }
 
-// Account is how to reach a vCenter, and as whom.
+// Account is the address of a vCenter, and the login.
 type Account struct {
 	// Host is a name or an address, with or without a port.
 	Host, User, Password string
-	// Authorities are the certificates to trust, in PEM; empty means the system's, or where it has none, those that Mozilla trusts.
+	// Authorities has the certificates to trust, in PEM. Empty means the system's, or Mozilla's if the system has none.
 	Authorities string
 	// Insecure trusts any certificate.
 	Insecure bool
 }
 
-// String tells where and who, and not the password: accounts come into messages.
+// String returns the user and the host without the password: accounts are printed in messages.
 func (a Account) String() string {
-	// Some write an account into the host: it is not printed either.
+	// Some users write the login into the host: String leaves that out too.
 	return a.User + " at " + a.Host[strings.LastIndex(a.Host, "@")+1:]
 }
 
-// GoString is String, for %#v.
+// GoString returns String, for %#v.
 func (a Account) GoString() string { return a.String() }
 
-// Place is where machines are made. Empty fields mean the vCenter's or the template's own.
+// Place is where machines are created. Empty fields mean the defaults of the vCenter or the template.
 type Place struct {
 	Datacenter, Folder, ResourcePool, Datastore string
 }
 
-// Group is whose machines are meant.
+// Group identifies the machines of a VmGroup.
 type Group struct {
 	Account Account
 	Place   Place
-	// Folder is the name of the group's own folder, in Place.Folder.
+	// Folder is the name of the group's folder, in Place.Folder.
 	Folder string
-	// UID is the mark of what belongs to the group.
+	// UID is the mark of the group's machines.
 	UID string
-	// Template is what new machines are made of: a name or a path. It is no other if only its spelling is.
+	// Template is what new machines are cloned from: a name or a path. Another spelling of the same template is not another template.
 	Template string
-	// Leaving is how many machines a group that is being deleted may have had, by number: those that are not in its folder are looked for
-	// everywhere. 0 for any other group.
+	// Leaving is the number of machines that a group which is being deleted may have had. Machines of these numbers that are not in its
+	// folder are searched for in the whole vCenter. It is 0 for any other group.
 	Leaving int32
 }
 
-// Power is whether a machine runs.
+// Power is the power state of a machine.
 type Power string
 
 const (
-	// PowerOn machines run.
+	// PowerOn: the machine runs.
 	PowerOn Power = "on"
-	// PowerOff machines do not.
+	// PowerOff: the machine does not run.
 	PowerOff Power = "off"
-	// PowerSuspended machines do not, and have what they had in memory on disk.
+	// PowerSuspended: the machine does not run, and its memory is on disk.
 	PowerSuspended Power = "suspended"
 )
 
-// Inventory is what there is of a group.
+// Inventory is what exists of a group.
 type Inventory struct {
-	// Folder is the group's folder in the vCenter's terms; empty if there is none. Path is where it is, or would be.
+	// Folder is the ID of the group's folder in the vCenter; empty if there is none. Path is its path, or the path that it would have.
 	Folder, Path string
-	// Elsewhere is the path of a machine of the group's that is not in its folder. It is looked for where there is no such folder, which
-	// somebody may have renamed or moved, and where a group that is being deleted has no machine in it any more. Empty for none.
+	// Elsewhere is the path of a machine of the group that is not in its folder; empty for none. Look searches for it if the folder does
+	// not exist, because a user may have renamed or moved it. It also searches if a group that is being deleted has no machine left in its
+	// folder.
 	Elsewhere string
-	// VCenter tells this vCenter from all others, whatever its name.
+	// VCenter identifies this vCenter, whatever its name is.
 	VCenter string
-	// Machines are the virtual machines in the folder, the group's and others', ordered by name.
+	// Machines has the virtual machines in the folder, of the group and of others, ordered by name.
 	Machines []Machine
-	// Others are the names of whatever else is in the folder.
+	// Others has the names of all other objects in the folder.
 	Others []string
-	// Cloning are the names of machines that are being made and may not be visible yet.
+	// Cloning has the names of machines that are being cloned and may not be visible yet.
 	Cloning []string
-	// Failures are the tasks that failed last, at most one for each machine and verb.
-	// That of a machine which is being made already has the reason Moved.
+	// Failures has the tasks that failed last, at most one for each machine and verb. If the machine is already being created, the reason
+	// is Moved.
 	Failures []Failure
 }
 
 // Machine is a virtual machine in the group's folder.
 type Machine struct {
-	// ID is the vCenter's own name for it, and Name people's.
+	// ID is the vCenter's ID, Name the name that users see.
 	ID, Name string
-	// Making says that the vCenter has not finished making it: nothing else is known then.
+	// Making reports whether the vCenter is still creating the machine: its other fields are then unknown.
 	Making bool
-	// Owner, Slot and Template are the mark it was made with: the UID of its group, the name it was made under, and Group.Template, as it is
-	// spelled now if it is the same. Empty for a machine that no group made.
+	// Owner, Slot and Template are the mark from its creation: the UID of its group, its original name, and its template. Template has the
+	// current spelling of Group.Template if it is the same template. They are empty for a machine that no group created.
 	Owner, Slot, Template string
-	// Source tells the template it was made of from all others, however it is spelled. Empty if that was not noted.
+	// Source identifies the template that it was cloned from, however that is spelled. It is empty if it was not recorded.
 	Source string
-	// Original says that it is the very machine that was made for the group, whatever its name is now. What people clone or restore of it is
+	// Original reports whether it is the machine that was created for the group, whatever its name is now. Clones and restored copies are
 	// not.
 	Original  bool
 	CPU       int32
 	MemoryMiB int64
 	Power     Power
-	// Connected says that its host answers.
+	// Connected reports whether its host answers.
 	Connected bool
-	// Broken is the vCenter's word for why it can do nothing with the machine until somebody repairs it: inaccessible, invalid or orphaned
-	// (vSphere Web Services API, VirtualMachineConnectionState). Empty for none.
+	// Broken is the vCenter's word for why it cannot use the machine until a user repairs it: inaccessible, invalid or orphaned (vSphere
+	// Web Services API, VirtualMachineConnectionState). It is empty for other machines.
 	Broken string
-	// Unread says that the vCenter cannot tell what is in the machine's configuration, and so not its mark either.
+	// Unread reports whether the vCenter cannot read the machine's configuration, and so not its mark either.
 	Unread bool
-	// Busy says that a task of the vCenter is at work on it, and Ordered that the group has ordered one.
+	// Busy reports whether the vCenter runs a task on it, Ordered whether the group ordered the task.
 	Busy, Ordered bool
-	// Tools says that its guest can be asked to shut down.
+	// Tools reports whether its guest can be asked to shut down.
 	Tools bool
-	// GrowsCPU and GrowsMemory say that it can get more of them while it runs.
+	// GrowsCPU and GrowsMemory report whether it can get more CPUs and memory while it runs.
 	GrowsCPU, GrowsMemory bool
 }
 
 // Failure is a task that failed.
 type Failure struct {
-	// Machine is the name of the machine the task was for, and Verb what it was to do.
+	// Machine is the name of the task's machine, and Verb its order.
 	Machine string
 	Verb    Verb
-	// CPU and MemoryMiB are what it was to have, where the verb is about that. Another size is another thing to try.
+	// CPU and MemoryMiB are the ordered size, if the verb changes the size. An order with another size is another order.
 	CPU       int32
 	MemoryMiB int64
 	// Reason and Message are as in Error.
 	Reason  Reason
 	Message string
-	// Resting says that it is too early to try again, and Times how often it has failed in a row.
+	// Resting reports whether it is too early to retry. Times is the number of failures in a row.
 	Resting bool
 	Times   int
 }
 
-// Verb is what can be ordered.
+// Verb is the kind of an order.
 type Verb string
 
 const (
-	// CreateFolder makes the group's folder.
+	// CreateFolder creates the group's folder.
 	CreateFolder Verb = "CreateFolder"
-	// Clone makes a machine, powered off.
+	// Clone creates a machine, powered off.
 	Clone Verb = "Clone"
 	// Start powers a machine on, from off or suspended.
 	Start Verb = "PowerOn"
@@ -151,9 +152,9 @@ const (
 	Shutdown Verb = "Shutdown"
 	// Stop powers a machine off.
 	Stop Verb = "PowerOff"
-	// Resize gives a machine that is off other CPUs and memory.
+	// Resize changes CPUs and memory of a machine that is off.
 	Resize Verb = "Reconfigure"
-	// Grow gives a machine that runs more of them.
+	// Grow adds CPUs and memory to a machine that runs.
 	Grow Verb = "HotAdd"
 	// Destroy deletes a machine and its disks.
 	Destroy Verb = "Destroy"
@@ -161,54 +162,55 @@ const (
 	DeleteFolder Verb = "DeleteFolder"
 )
 
-// Order is one thing to do.
+// Order is one order to a vCenter.
 type Order struct {
 	Group Group
 	Verb  Verb
-	// Machine is the name of the machine, also of one to be made, and ID its ID.
+	// Machine is the name of the machine, also of one to create. ID is its ID.
 	Machine, ID string
-	// Replaces says that the machine is to go for one that is made of Group.Template: nothing is done to it where none can be.
+	// Replaces reports whether another machine, cloned from Group.Template, must replace this one. If that machine cannot be created, Do
+	// does nothing.
 	Replaces bool
-	// CPU and MemoryMiB are what a machine is to have.
+	// CPU and MemoryMiB are the size that the machine must have.
 	CPU       int32
 	MemoryMiB int64
 }
 
-// Reason is why something failed: a word for conditions and events.
+// Reason is why a call failed, as a reason of conditions and events.
 type Reason string
 
 const (
 	// Unreachable: the vCenter cannot be reached, or does not answer in time.
 	Unreachable Reason = "VCenterUnreachable"
-	// Refused: the vCenter knows neither the user nor the password.
+	// Refused: the vCenter refuses the login.
 	Refused Reason = "LoginRefused"
-	// Untrusted: the vCenter's certificate is not to be trusted.
+	// Untrusted: the vCenter's certificate is not trusted.
 	Untrusted Reason = "CertificateNotTrusted"
-	// Forbidden: the account may not do that.
+	// Forbidden: the account is missing a privilege.
 	Forbidden Reason = "PermissionDenied"
-	// NoPlace: a datacenter, folder, pool or datastore does not exist, or is not the only one.
+	// NoPlace: a datacenter, folder, pool or datastore does not exist, or its name is not unique.
 	NoPlace Reason = "PlacementNotFound"
-	// NoTemplate: the template does not exist, or is not the only one of its name.
+	// NoTemplate: the template does not exist, or its name is not unique.
 	NoTemplate Reason = "TemplateNotFound"
-	// Away: a machine of the group's is somewhere else in the vCenter.
+	// Away: a machine of the group is in another place of the vCenter.
 	Away Reason = "MachineMoved"
-	// Failed: the vCenter tried, and could not.
+	// Failed: the vCenter tried and failed.
 	Failed Reason = "TaskFailed"
-	// Moved: what was ordered does not fit what there is now; looking again is enough.
+	// Moved: the order no longer matches the vCenter. The operator only needs to look again.
 	Moved Reason = "Moved"
-	// Crowded: too many accounts are in use at once.
+	// Crowded: too many accounts are in use at the same time.
 	Crowded Reason = "TooManyAccounts"
-	// NoHelper: the program that speaks to vCenters cannot be run.
+	// NoHelper: the operator cannot run the helper program.
 	NoHelper Reason = "HelperNotRunning"
 )
 
-// Error is why a question was not answered.
+// Error is why a call failed.
 type Error struct {
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// After is how long to wait before asking again; nothing is asked of the vCenter before.
+	// After is how long to wait before the next call; until then, the helper sends the vCenter no request.
 	After time.Duration `json:"after"`
 }
 
-// Error says what happened and what to do.
+// Error returns what happened and what a user can do.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s", e.Reason, e.Message) }

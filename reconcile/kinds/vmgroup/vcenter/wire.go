@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// The helper serves an API over HTTP/2 on its standard input and output: many questions at once, each of which ends when nobody waits for
-// the answer any more.
+// The helper serves an API over HTTP/2 on its standard input and output. It serves many calls at the same time, and ends a call when its
+// caller no longer waits.
 const (
 	pathLook = "/look"
 	pathDo   = "/do"
 	maxBody  = 64 << 20
 )
 
-// Serve answers what comes over one connection with an API, until the connection ends. It is what the helper does.
+// Serve answers the calls on one connection with an API, until the connection ends. The helper runs it.
 func Serve(conn net.Conn, api API) error {
 	routes := http.NewServeMux()
 	routes.HandleFunc("POST "+pathLook, func(w http.ResponseWriter, r *http.Request) {
@@ -60,7 +60,7 @@ func answer(w http.ResponseWriter, r *http.Request, question any, ask func(conte
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// Who does not listen any more needs no answer.
+	// A caller that has stopped waiting needs no answer.
 	_ = json.NewEncoder(w).Encode(told)
 }
 
@@ -97,8 +97,8 @@ type client struct {
 
 var errHelperGone = errors.New("the helper has ended")
 
-// newClient makes a client of a connection. An end that is silent for as long as ping is asked whether it is there; if it does not say so
-// in as long again, the connection is at its end.
+// newClient returns a client of a connection. It pings an end that has been silent for the time ping. If no answer comes within the same
+// time, it closes the connection.
 func newClient(conn net.Conn, ping time.Duration) client {
 	given := make(chan net.Conn, 1)
 	given <- conn
@@ -115,11 +115,11 @@ func newClient(conn net.Conn, ping time.Duration) client {
 	}}}
 }
 
-// call asks one question. An error that is no *Error means that the helper has ended, or ctx has.
+// call sends one call. An error that is no *Error means that the helper or ctx has ended.
 func (c client) call(ctx context.Context, path string, question, told any) error {
 	body, err := json.Marshal(question)
 	if err != nil {
-		return fmt.Errorf("encode a question: %w", err)
+		return fmt.Errorf("encode a call: %w", err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://helper"+path, bytes.NewReader(body))
 	if err != nil {
@@ -146,12 +146,12 @@ func (c client) call(ctx context.Context, path string, question, told any) error
 	}
 }
 
-// Pipe makes a connection of two ends of pipes.
+// Pipe returns a connection over the ends of two pipes.
 func Pipe(in io.ReadCloser, out io.WriteCloser) net.Conn {
 	return &pipe{ReadCloser: in, out: out}
 }
 
-// pipe is a connection without time limits: who asks has one.
+// pipe is a connection without time limits: its callers have them.
 type pipe struct {
 	io.ReadCloser
 	out io.WriteCloser
