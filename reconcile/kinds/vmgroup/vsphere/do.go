@@ -44,12 +44,12 @@ func (s bound) do(ctx context.Context, order vcenter.Order) error {
 		if !fault.Is(err, &types.ToolsUnavailable{}) && !fault.Is(err, &types.NotSupported{}) {
 			return err
 		}
-		order.Verb = vcenter.Stop // this guest cannot be asked, now or ever
+		order.Verb = vcenter.Stop // this guest can never be asked
 	}
 	return s.begin(order, func() (*object.Task, error) { return change(ctx, machine, order) })
 }
 
-// createFolder makes the group's folder. Where somebody was faster the next look tells who, unless the account may not see it.
+// createFolder creates the group's folder. If another client was faster, the next look shows the folder, unless the account may not see it.
 func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) error {
 	_, err := s.parent(at).CreateFolder(ctx, order.Group.Folder)
 	if fault.Is(err, &types.DuplicateName{}) {
@@ -65,7 +65,7 @@ func (s bound) createFolder(ctx context.Context, at *site, order vcenter.Order) 
 	return err
 }
 
-// change begins one of the tasks on a machine that is there.
+// change starts a task on an existing machine.
 func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.Order) (*object.Task, error) {
 	if order.Verb == vcenter.Start {
 		return machine.PowerOn(ctx)
@@ -79,8 +79,8 @@ func change(ctx context.Context, machine *object.VirtualMachine, order vcenter.O
 	return machine.Destroy(ctx)
 }
 
-// begin begins a task for a machine, or the group's folder, and takes note of it; nil is one that is over already. What the vCenter refuses
-// is a failure of that machine, and waits before it is tried again.
+// begin starts a task for a machine or the group's folder, and records it; start returns nil for a task that is already over. If the
+// vCenter refuses, begin records a failure of that machine, which pauses before a retry.
 func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) error {
 	about, one := subject{order.Group.UID, order.Machine}, begun{attempt: attemptOf(order)}
 	if err := s.busy(about, one.attempt); err != nil {
@@ -104,7 +104,7 @@ func (s bound) begin(order vcenter.Order, start func() (*object.Task, error)) er
 	return nil
 }
 
-// noteworthy says that an error is a refusal of one thing, which is to rest then.
+// noteworthy reports whether an error is a refusal of one order, which must then pause.
 func noteworthy(err error) bool {
 	if known, is := errors.AsType[*vcenter.Error](err); is {
 		return known.Reason == vcenter.Away || known.Reason == vcenter.Forbidden
@@ -112,8 +112,8 @@ func noteworthy(err error) bool {
 	return isSOAP(err) && !fault.Is(err, &types.NotAuthenticated{}) && !isGone(err)
 }
 
-// clone begins to make a machine. Its name is fixed, and a folder holds no two machines of one name: what is begun twice is made once. One
-// that somebody has moved out of the folder is not made again.
+// clone starts to create a machine. Its name is fixed, and a folder has no two machines of one name: if two operators start the clone, the
+// vCenter creates one machine. clone does not create a machine again that a user has moved out of the folder.
 func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s bound) clone(ctx context.Context, at *site, order vcenter.Order) (*objec
 	})
 }
 
-// unmade makes sure that a machine was not made already.
+// unmade checks that a machine does not exist yet.
 func (s bound) unmade(ctx context.Context, folder string, order vcenter.Order) error {
 	there, err := s.search(ctx, order.Group.UID, order.Machine)
 	switch {
@@ -152,12 +152,12 @@ func (s bound) unmade(ctx context.Context, folder string, order vcenter.Order) e
 	case path.Dir(there) == folder:
 		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is in the group's folder already, as " + path.Base(there)}
 	}
-	return &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, and is not made a second time: move it back into folder %s, or delete it", order.Machine, there, folder)}
+	return &vcenter.Error{Reason: vcenter.Away, Message: fmt.Sprintf("%s is at %s, so the operator does not create it again: move it back into folder %s, or delete it", order.Machine, there, folder)}
 }
 
-// prove makes sure that a machine is still the group's own, and in its folder, before something is done to it.
+// prove checks that a machine is still the group's, and in its folder, before an order changes it.
 func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) (vcenter.Machine, error) {
-	moved := &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is not what it was a moment ago"}
+	moved := &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " has changed since the operator observed it"}
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil {
 		return vcenter.Machine{}, err
@@ -174,17 +174,17 @@ func (s bound) prove(ctx context.Context, at *site, order vcenter.Order) (vcente
 	return now, nil
 }
 
-// replaceable makes sure that another machine can be made of the group's template before anything is done to one that is to go for it.
+// replaceable checks that another machine can be cloned from the group's template, before an order stops or deletes the one to replace.
 func (s bound) replaceable(ctx context.Context, at *site, order vcenter.Order, now vcenter.Machine) error {
 	from, err := s.source(ctx, at, order)
 	if err == nil && now.Source == from.identity {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " is made of this very template"}
+		return &vcenter.Error{Reason: vcenter.Moved, Message: order.Machine + " was cloned from this very template"}
 	}
 	return err
 }
 
-// deleteFolder deletes the group's folder. Deleting a folder deletes all in it, so it has to be empty; and a clone that an operator began
-// which was killed then may still be on its way into it: while machines are made of the template, it waits.
+// deleteFolder deletes the group's folder. Deleting a folder deletes everything in it, so it must be empty. A clone that a killed operator
+// started may still be on its way into it: while the template is being cloned, deleteFolder waits.
 func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) (*object.Task, error) {
 	folder, err := s.folder(ctx, at, order.Group.Folder)
 	if err != nil || folder == nil {
@@ -204,7 +204,7 @@ func (s bound) deleteFolder(ctx context.Context, at *site, order vcenter.Order) 
 		}
 		for _, one := range tasks {
 			if isRunning(one.Info.State) {
-				return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "a machine may still be being made of the template"}
+				return nil, &vcenter.Error{Reason: vcenter.Moved, Message: "the template may still be being cloned"}
 			}
 		}
 	}

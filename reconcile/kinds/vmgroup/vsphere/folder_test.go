@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestAFolderThatCannotBeMade: a folder is tried again less and less often, too, and one that the account cannot see is told.
+// TestAFolderThatCannotBeMade: the pauses before a retry grow for a folder too. A folder that the account cannot see is reported.
 func TestAFolderThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
@@ -45,7 +45,7 @@ func TestAFolderThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// TestAFolderThatCannotBeDeleted: whether the vCenter refuses at once or its task fails, it is told, and not tried again at once.
+// TestAFolderThatCannotBeDeleted: whether the vCenter refuses the call or its task fails, it is reported, and not retried immediately.
 func TestAFolderThatCannotBeDeleted(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -67,7 +67,7 @@ func TestAFolderThatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// fails has one method answered by a fault.
+// fails makes one method answer with a fault.
 func fails(method string, by types.BaseMethodFault) func(string) types.BaseMethodFault {
 	return func(asked string) types.BaseMethodFault {
 		if asked == method {
@@ -77,7 +77,7 @@ func fails(method string, by types.BaseMethodFault) func(string) types.BaseMetho
 	}
 }
 
-// TestADatacenterThatIsRenamed is known by its new name within a minute.
+// TestADatacenterThatIsRenamed: the service finds it by its new name within a minute.
 func TestADatacenterThatIsRenamed(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}

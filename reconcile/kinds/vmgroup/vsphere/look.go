@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// The marks of a machine, in its extraConfig. They are part of what it is cloned with, so there is no moment at which it is without them.
+// The marks of a machine, in its extraConfig. They are part of the clone's specification, so a machine is never without them.
 const (
 	markOwner    = "vmgroup.vm.codeconnect.vmworld.com.uid"
 	markSlot     = "vmgroup.vm.codeconnect.vmworld.com.machine"
@@ -26,8 +26,8 @@ const (
 	markSource   = "vmgroup.vm.codeconnect.vmworld.com.source"
 )
 
-// instanceOf is the instanceUuid that a machine is made with: people's copies of it get another one from the vCenter (vSphere Web Services
-// API, VirtualMachineConfigInfo.instanceUuid).
+// instanceOf returns the instanceUuid of a new machine. When a user copies the machine, the vCenter gives the copy another one (vSphere Web
+// Services API, VirtualMachineConfigInfo.instanceUuid).
 func instanceOf(uid, slot string) string {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte(markOwner+"/"+uid+"/"+slot)).String()
 }
@@ -37,7 +37,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	if err != nil {
 		return vcenter.Inventory{}, err
 	}
-	// Tasks first: one that ends after this is still told to be under way, and the next look sees what it made.
+	// It reads the tasks first: a task that ends after this is still reported as running, and the next look sees its result.
 	found := vcenter.Inventory{Path: path.Join(at.parent.path, group.Folder), VCenter: s.client.ServiceContent.About.InstanceUuid}
 	if err := s.settle(ctx); err != nil {
 		return found, err
@@ -67,7 +67,7 @@ func (s bound) look(ctx context.Context, group vcenter.Group) (vcenter.Inventory
 	return found, s.respell(ctx, at, group, found.Machines)
 }
 
-// ordered marks the machines that the group has something done to.
+// ordered marks the machines on which the group's tasks run.
 func ordered(machines []vcenter.Machine, group vcenter.Group, worked []string) {
 	for i, one := range machines {
 		if one.Owner == group.UID && slices.Contains(worked, one.Slot) {
@@ -84,17 +84,17 @@ func (s bound) folder(ctx context.Context, at *site, name string) (*types.Manage
 	}
 	reference := child.Reference()
 	if reference.Type != "Folder" {
-		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.path, name) + " is in the way of the group's folder, and is none: rename it"}
+		return nil, &vcenter.Error{Reason: vcenter.NoPlace, Message: path.Join(at.parent.path, name) + " has the name of the group's folder, and is not a folder: rename it"}
 	}
 	return &reference, nil
 }
 
-// isOf says that a machine has the group's mark, and is no copy.
+// isOf reports whether a machine has the group's mark, and is not a copy.
 func isOf(group vcenter.Group, one vcenter.Machine) bool {
 	return one.Owner == group.UID && (one.Original || one.Name == one.Slot)
 }
 
-// contents returns what is in a folder.
+// contents returns the machines and other objects in a folder.
 func contents(ctx context.Context, client *vim25.Client, folder types.ManagedObjectReference) ([]vcenter.Machine, []string, error) {
 	answer, err := property.DefaultCollector(client).RetrieveProperties(ctx, types.RetrieveProperties{SpecSet: []types.PropertyFilterSpec{contentsOf(folder)}})
 	if err != nil {
@@ -132,7 +132,7 @@ func contents(ctx context.Context, client *vim25.Client, folder types.ManagedObj
 	return found, others, nil
 }
 
-// contentsOf asks for what is in a folder, and for the tasks at work on the machines, in one question.
+// contentsOf returns one request for the objects in a folder and for the tasks that run on the machines.
 func contentsOf(folder types.ManagedObjectReference) types.PropertyFilterSpec {
 	return types.PropertyFilterSpec{
 		ObjectSet: []types.ObjectSpec{{Obj: folder, Skip: new(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{
@@ -164,17 +164,18 @@ func isRunning(state types.TaskInfoState) bool {
 	return state == types.TaskInfoStateRunning || state == types.TaskInfoStateQueued
 }
 
-// kindMachine is a virtual machine in the vCenter's terms.
+// kindMachine is the vCenter's type of virtual machines.
 const kindMachine = "VirtualMachine"
 
-// nameProperty is the name of any of its objects.
+// nameProperty is the property with the name of any object.
 const nameProperty = "name"
 
 func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	state := seen.Runtime.ConnectionState
 	one := vcenter.Machine{ID: seen.Self.Value, Name: seen.Name, Busy: busy, Broken: brokenBy(state)}
 	if seen.Config == nil || seen.Config.Hardware.NumCPU == 0 {
-		// While a machine is being made there is no configuration, or one without hardware. Neither is there of one that the vCenter has lost.
+		// While the vCenter creates a machine, the machine has no configuration, or one without hardware. The same is true of a machine
+		// that the vCenter has lost.
 		one.Unread = one.Broken != "" || state == types.VirtualMachineConnectionStateDisconnected
 		one.Making = !one.Unread
 		return one
@@ -191,8 +192,8 @@ func machineOf(seen *mo.VirtualMachine, busy bool) vcenter.Machine {
 	return one
 }
 
-// brokenBy is the word for a state in which nothing can be done with a machine until somebody repairs it; empty for any other. A host that
-// is disconnected may come back by itself.
+// brokenBy returns the word for a state in which the vCenter cannot use a machine until a user repairs it; empty for any other state. A
+// disconnected host may come back without an action.
 func brokenBy(state types.VirtualMachineConnectionState) string {
 	switch state {
 	case types.VirtualMachineConnectionStateInaccessible, types.VirtualMachineConnectionStateInvalid, types.VirtualMachineConnectionStateOrphaned:

@@ -13,7 +13,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// withMachine is a vCenter with the group's first machine, and its ID.
+// withMachine returns a vCenter with the group's first machine, and its ID.
 func withMachine(t *testing.T, service *Service) (*vcsim.VCenter, vcenter.Group, string) {
 	t.Helper()
 	v := vcsim.New(t)
@@ -23,7 +23,7 @@ func withMachine(t *testing.T, service *Service) (*vcsim.VCenter, vcenter.Group,
 	return v, group, until(t, service, group, "the machine", rests(1)).Machines[0].ID
 }
 
-// TestAMachineThatTheVCenterHasLost is not taken for one that is being made, and nothing is done to it.
+// TestAMachineThatTheVCenterHasLost: it is not reported as being created, and no order changes it.
 func TestAMachineThatTheVCenterHasLost(t *testing.T) {
 	t.Parallel()
 	for state, test := range map[types.VirtualMachineConnectionState]struct {
@@ -55,7 +55,7 @@ func TestAMachineThatTheVCenterHasLost(t *testing.T) {
 	}
 }
 
-// TestAMachineThatWasMoved is not made a second time, and its group does not go without it.
+// TestAMachineThatWasMoved: it is not created a second time, and its group is not released without it.
 func TestAMachineThatWasMoved(t *testing.T) {
 	t.Parallel()
 	watch := &clock{}
@@ -81,7 +81,7 @@ func TestAMachineThatWasMoved(t *testing.T) {
 	found, err = service.Look(t.Context(), group)
 	must(t, err)
 	if found.Folder == "" || found.Elsewhere != "/DC0/vm/theirs/shop-web-0" {
-		t.Errorf("of a group that is being deleted: %+v", found)
+		t.Errorf("while the group is being deleted: %+v", found)
 	}
 	v.Move("theirs/shop-web-0", "shop-web")
 	found, err = service.Look(t.Context(), group)
@@ -93,7 +93,7 @@ func TestAMachineThatWasMoved(t *testing.T) {
 	found, err = service.Look(t.Context(), group)
 	must(t, err)
 	if found.Elsewhere != "" {
-		t.Errorf("deleted, it is told to be at %s", found.Elsewhere)
+		t.Errorf("it is deleted, but reported at %s", found.Elsewhere)
 	}
 
 	asked := v.Calls("FindByUuid")
@@ -102,17 +102,17 @@ func TestAMachineThatWasMoved(t *testing.T) {
 		must(t, err)
 	}
 	if again := v.Calls("FindByUuid") - asked; again != 0 {
-		t.Errorf("what is not there is looked for %d times more", again)
+		t.Errorf("there were %d more searches for machines that do not exist", again)
 	}
 	watch.forward(searchLife)
 	_, err = service.Look(t.Context(), group)
 	must(t, err)
 	if again := v.Calls("FindByUuid") - asked; again != 2 {
-		t.Errorf("after a while both are looked for %d times more", again)
+		t.Errorf("after a while there were %d more searches for both", again)
 	}
 }
 
-// TestASizeThatIsDisturbed: something else was at work on the machine at that moment, which says nothing of the size.
+// TestASizeThatIsDisturbed: another task ran on the machine at that moment. That is not a failure of the size.
 func TestASizeThatIsDisturbed(t *testing.T) {
 	t.Parallel()
 	watch := &clock{}
@@ -126,7 +126,7 @@ func TestASizeThatIsDisturbed(t *testing.T) {
 			return nil
 		})
 		order := vcenter.Order{Group: group, Verb: vcenter.Resize, Machine: "shop-web-0", ID: id, CPU: 4, MemoryMiB: 1024}
-		wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "something else is being done to it")
+		wantReason(t, service.Do(t.Context(), order), vcenter.Moved, "another task is running on it")
 		found, err := service.Look(t.Context(), group)
 		must(t, err)
 		if len(found.Failures) != 1 || found.Failures[0].Reason != vcenter.Moved || !found.Failures[0].Resting {
@@ -138,7 +138,7 @@ func TestASizeThatIsDisturbed(t *testing.T) {
 	must(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.Resize, Machine: "shop-web-0", ID: id, CPU: 4, MemoryMiB: 1024}))
 }
 
-// TestAMachineThatIsThereIsNotMade, whatever it is called now.
+// TestAMachineThatIsThereIsNotMade: a machine that exists is not created again, whatever its name is now.
 func TestAMachineThatIsThereIsNotMade(t *testing.T) {
 	t.Parallel()
 	service := New(time.Now)
@@ -149,7 +149,7 @@ func TestAMachineThatIsThereIsNotMade(t *testing.T) {
 	}
 }
 
-// TestASizeThatIsRefused: it is not tried again soon, also when the machine runs again, and another one is.
+// TestASizeThatIsRefused: it is not retried soon, also when the machine runs again. Another size is tried.
 func TestASizeThatIsRefused(t *testing.T) {
 	t.Parallel()
 	service := New(time.Now)

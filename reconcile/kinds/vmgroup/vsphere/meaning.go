@@ -18,7 +18,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// meaningOf says what an error of the library means, and what a person can do.
+// meaningOf returns what an error of the library means, and what a user can do.
 func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	if known, is := errors.AsType[*vcenter.Error](err); is {
 		return &vcenter.Error{Reason: known.Reason, Message: known.Message}
@@ -33,15 +33,15 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 	case isNamed:
 		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is for another name (%s): %s", account.Host, said(err), otherName(named.Certificate)))
 	case soap.IsCertificateUntrusted(err):
-		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not to be trusted (%s): put its authority into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true where nobody can listen", account.Host, said(err)))
+		return say(vcenter.Untrusted, fmt.Sprintf("the certificate of vCenter %s is not trusted (%s): put its CA certificate into the key VC_CA of the Secret vc-creds, or VC_INSECURE=true if no attacker can reach the network", account.Host, said(err)))
 	case fault.Is(err, &types.InvalidLogin{}):
-		return say(vcenter.Refused, fmt.Sprintf("vCenter %s does not let %s in: correct VC_USER and VC_PASS in the Secret vc-creds", account.Host, account.User))
+		return say(vcenter.Refused, fmt.Sprintf("vCenter %s refuses the login of %s: correct VC_USER and VC_PASS in the Secret vc-creds", account.Host, account.User))
 	case isForbidden:
-		return say(vcenter.Forbidden, fmt.Sprintf("%s lacks the privilege %s in vCenter %s: grant it", account.User, forbidden.PrivilegeId, account.Host))
+		return say(vcenter.Forbidden, fmt.Sprintf("account %s is missing the privilege %s in vCenter %s: grant it", account.User, forbidden.PrivilegeId, account.Host))
 	case isGone(err):
-		return say(vcenter.Moved, "what was looked at is not there any more")
+		return say(vcenter.Moved, "the object no longer exists")
 	case isBusy(err):
-		return say(vcenter.Moved, "something else is being done to it: "+said(err))
+		return say(vcenter.Moved, "another task is running on it: "+said(err))
 	}
 	if reason, message := placeMeaning(err); reason != "" {
 		return say(reason, message)
@@ -50,35 +50,35 @@ func meaningOf(err error, account vcenter.Account) *vcenter.Error {
 		return say(vcenter.Failed, "vCenter "+account.Host+" says: "+said(err))
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s does not answer in time: see whether it is overloaded; the operator goes on asking", account.Host))
+		return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s does not answer in time: check whether it is overloaded; the operator retries", account.Host))
 	}
-	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): see whether it runs and VC_HOST is right; the operator goes on asking", account.Host, said(err)))
+	return say(vcenter.Unreachable, fmt.Sprintf("vCenter %s cannot be reached (%s): check whether it runs and VC_HOST is correct; the operator retries", account.Host, said(err)))
 }
 
-// otherName says what to do about a vCenter that has another name in its certificate.
+// otherName returns what a user can do if the vCenter's certificate is for another name.
 func otherName(certificate *x509.Certificate) string {
 	names := slices.Clone(certificate.DNSNames)
 	for _, address := range certificate.IPAddresses {
 		names = append(names, address.String())
 	}
 	if len(names) == 0 {
-		return "give the vCenter a certificate with its name in it (subjectAltName), or put VC_INSECURE=true into the Secret vc-creds where nobody can listen"
+		return "give the vCenter a certificate with its name in it (subjectAltName), or put VC_INSECURE=true into the Secret vc-creds if no attacker can reach the network"
 	}
 	return "put the name that the certificate has into the key VC_HOST of the Secret vc-creds: " + strings.Join(names, ", ")
 }
 
-// loginMeaning says what an error of logging in means: the account is for a person to correct, or the vCenter cannot be used. Either way
-// nobody asks again at once.
+// loginMeaning returns what an error of logging in means: a user must correct the account, or the vCenter cannot be used. In both cases
+// there is a pause before the next login.
 func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 	refused := func(format string, arguments ...any) *vcenter.Error {
-		return &vcenter.Error{Reason: vcenter.Refused, Message: "vCenter " + account.Host + " does not let " + account.User + " in: " + fmt.Sprintf(format, arguments...)}
+		return &vcenter.Error{Reason: vcenter.Refused, Message: "vCenter " + account.Host + " refuses the login of " + account.User + ": " + fmt.Sprintf(format, arguments...)}
 	}
 	var forbidden *types.NoPermission
 	if _, is := fault.As(err, &forbidden); is {
-		return refused("it lacks the privilege %s: grant it, or name another account in the Secret vc-creds", forbidden.PrivilegeId)
+		return refused("the account is missing the privilege %s: grant it, or name another account in the Secret vc-creds", forbidden.PrivilegeId)
 	}
 	if fault.Is(err, &types.PasswordExpired{}) {
-		return refused("its password has expired: give it another, there and in VC_PASS of the Secret vc-creds")
+		return refused("the password has expired: change it in the vCenter and in VC_PASS of the Secret vc-creds")
 	}
 	meant := meaningOf(err, account)
 	switch meant.Reason {
@@ -86,7 +86,7 @@ func loginMeaning(err error, account vcenter.Account) *vcenter.Error {
 		return meant
 	case vcenter.Forbidden, vcenter.NoPlace, vcenter.NoTemplate, vcenter.Away, vcenter.Failed, vcenter.Moved, vcenter.Crowded, vcenter.NoHelper:
 	}
-	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): see whether it is starting or overloaded; the operator goes on asking", account.Host, said(err))}
+	return &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("vCenter %s cannot be used (%s): check whether it is starting or overloaded; the operator retries", account.Host, said(err))}
 }
 
 func placeMeaning(err error) (vcenter.Reason, string) {
@@ -105,12 +105,12 @@ func placeMeaning(err error) (vcenter.Reason, string) {
 	return "", ""
 }
 
-// isGone says that an object the vCenter was asked about does not exist any more.
+// isGone reports whether the vCenter no longer has an object that it was asked about.
 func isGone(err error) bool {
 	return fault.Is(err, &types.ManagedObjectNotFound{})
 }
 
-// isBusy says that something else was at work there at that moment: a snapshot, a move to another host.
+// isBusy reports whether another task ran there at that moment: a snapshot, or a move to another host.
 func isBusy(err error) bool {
 	return fault.Is(err, &types.TaskInProgress{}) || fault.Is(err, &types.ConcurrentAccess{})
 }
@@ -120,7 +120,7 @@ func isSOAP(err error) bool {
 	return errors.As(err, &told) || soap.IsSoapFault(err) || soap.IsVimFault(err)
 }
 
-// said is an error's innermost text: the library wraps URLs around it, whose ports and times would make a message change for ever.
+// said returns an error's innermost text. The library puts URLs around it, and their ports and times would change a message each time.
 func said(err error) string {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner

@@ -14,7 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// TestACertificateOfAnotherName: another authority would not help.
+// TestACertificateOfAnotherName: another CA certificate would not help.
 func TestACertificateOfAnotherName(t *testing.T) {
 	t.Parallel()
 	account := vcenter.Account{Host: "10.0.0.1", User: "u"}
@@ -28,7 +28,7 @@ func TestACertificateOfAnotherName(t *testing.T) {
 		"a name":       {x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"vc.example.com"}}, Host: "10.0.0.1"}, "into the key VC_HOST of the Secret vc-creds: vc.example.com", "VC_CA"},
 		"an address":   {x509.HostnameError{Certificate: &x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, 2)}}, Host: "10.0.0.1"}, "into the key VC_HOST of the Secret vc-creds: 10.0.0.2", "VC_CA"},
 		"no name":      {x509.HostnameError{Certificate: &x509.Certificate{}, Host: "vc"}, "give the vCenter a certificate with its name in it", "VC_HOST"},
-		"no authority": {x509.UnknownAuthorityError{}, "put its authority into the key VC_CA", "VC_HOST"},
+		"no authority": {x509.UnknownAuthorityError{}, "put its CA certificate into the key VC_CA", "VC_HOST"},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()

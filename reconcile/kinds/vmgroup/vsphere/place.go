@@ -21,15 +21,15 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// site is where a group's folder is. It outlives sessions: the library's objects each hold the client they were found with, and are made on
-// use.
+// site is where a group's folder is. It outlives sessions. The library's objects do not, because each holds the client that found it; they
+// are created when they are used.
 type site struct {
 	datacenter, parent spot
-	// until is for how long that is believed: somebody may rename them.
+	// until is how long to use this without another request: users may rename the objects.
 	until time.Time
 }
 
-// siteLife is for how long a place is taken for where it was found.
+// siteLife is how long a place is assumed to be where it was found.
 const siteLife = time.Minute
 
 // spot is an object of the vCenter, and its path.
@@ -50,7 +50,7 @@ func (s bound) parent(at *site) *object.Folder {
 	return made
 }
 
-// site finds the datacenter and the folder of a place. What was found is remembered for a while, or until something there is gone.
+// site finds the datacenter and the folder of a place. It remembers them for a while, or until an object there is gone.
 func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
 	if known := s.placed(place); known != nil {
 		return known, nil
@@ -82,7 +82,7 @@ func (s bound) site(ctx context.Context, place vcenter.Place) (*site, error) {
 	return found, nil
 }
 
-// placed returns what was found of a place a moment ago; nil for nothing.
+// placed returns the site of a place that was found recently; nil if there is none.
 func (s *session) placed(place vcenter.Place) *site {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,14 +90,14 @@ func (s *session) placed(place vcenter.Place) *site {
 	return s.places[place]
 }
 
-// misplaced forgets where places are: something that was there is gone.
+// misplaced forgets all sites: an object in one of them is gone.
 func (s *session) misplaced() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.places)
 }
 
-// named says which field of a group led to an error of the finder.
+// named adds the field of the group that caused an error of the finder.
 func named(err error, field, value string) error {
 	var missing *find.NotFoundError
 	var several *find.MultipleFoundError
@@ -105,12 +105,12 @@ func named(err error, field, value string) error {
 	case errors.As(err, &missing):
 		return &vcenter.Error{Reason: vcenter.NoPlace, Message: fmt.Sprintf("%s: there is no %q that the account can see: correct it, or VC_%s in the Secret vc-creds", field, value, keyOf(field))}
 	case errors.As(err, &several):
-		return &vcenter.Error{Reason: vcenter.NoPlace, Message: fmt.Sprintf("%s: there are several %q: give the whole path", field, value)}
+		return &vcenter.Error{Reason: vcenter.NoPlace, Message: fmt.Sprintf("%s: there are several %q: give the full path", field, value)}
 	}
 	return err
 }
 
-// keyOf is the end of the Secret's key for a field.
+// keyOf returns the end of the Secret's key for a field.
 func keyOf(field string) string {
 	name := strings.ToUpper(strings.TrimPrefix(field, "spec."))
 	if name == "RESOURCEPOOL" {
@@ -119,10 +119,10 @@ func keyOf(field string) string {
 	return name
 }
 
-// source is what machines are cloned from, and where to.
+// source is what to clone machines from, and where to put them.
 type source struct {
 	template *object.VirtualMachine
-	// identity is the template's.
+	// identity is the template's identity.
 	identity  string
 	pool      types.ManagedObjectReference
 	datastore *types.ManagedObjectReference
@@ -159,7 +159,8 @@ func (s bound) source(ctx context.Context, at *site, order vcenter.Order) (sourc
 	return found, nil
 }
 
-// poolOf is the pool a template is in; what is marked as a template is in none, and is made where it is registered.
+// poolOf returns the resource pool of a template. A machine that is marked as a template has none: its clones use the pool of its host or
+// cluster.
 func poolOf(ctx context.Context, client *vim25.Client, from *object.VirtualMachine) (types.ManagedObjectReference, error) {
 	var machine mo.VirtualMachine
 	var host mo.HostSystem

@@ -17,15 +17,16 @@ import (
 )
 
 const (
-	// searchesAtOnce is how many machines are looked for at once in one vCenter, by all groups together.
+	// searchesAtOnce is how many searches for machines run at the same time in one vCenter, for all groups together.
 	searchesAtOnce = 8
-	// searchLife is for how long a machine of a group that is being deleted is taken for gone: what is not in the group's folder nobody can
-	// move out of it. So a search that takes longer than a question may, is gone on with by the next.
+	// searchLife is how long the operator assumes that a machine of a group which is being deleted is gone: no user can move a machine out
+	// of the group's folder if it is not there. So if a search takes longer than one call may, the next call continues it.
 	searchLife = 5 * time.Minute
 )
 
-// elsewhere finds a machine of the group's wherever it is in the vCenter, and returns its path: the first, which a group has that has any;
-// of a group that is being deleted any there may be. It is asked where none of them was recognised in the group's folder.
+// elsewhere finds a machine of the group anywhere in the vCenter, and returns its path. It searches for the first machine, which every
+// group with machines has; for a group that is being deleted, for all machines that it may have had. look calls it if it recognized none of
+// them in the group's folder.
 func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, error) {
 	s.forgetSearches()
 	found := make([]string, max(1, group.Leaving))
@@ -49,7 +50,7 @@ func (s bound) elsewhere(ctx context.Context, group vcenter.Group) (string, erro
 	return cmp.Or(found...), nil
 }
 
-// search is the path of the machine that was made for a slot, wherever in the vCenter it is; empty if there is none.
+// search returns the path of the machine that was created for a slot, anywhere in the vCenter; empty if there is none.
 func (s bound) search(ctx context.Context, uid, slot string) (string, error) {
 	select {
 	case s.searches <- struct{}{}:
@@ -64,7 +65,7 @@ func (s bound) search(ctx context.Context, uid, slot string) (string, error) {
 	return find.InventoryPath(ctx, s.client, found.Reference())
 }
 
-// searched says that a machine was looked for a while ago, and not found.
+// searched reports whether a recent search did not find a machine.
 func (s *session) searched(about subject) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,12 +1,11 @@
 //go:build !without_vcenter
 
-// Package vsphere speaks to vCenters, through govmomi, for reconcile/kinds/vmgroup. It runs in a process of its own
-// (cmd/mysql-operator-vsphere): the library has tables of some thousand types, which every process that is linked with it builds at its
-// start.
+// Package vsphere connects to vCenters through govmomi, for reconcile/kinds/vmgroup. It runs in a separate process
+// (cmd/mysql-operator-vsphere): every process that links the library builds tables of some thousand types when it starts.
 //
-// There is one session for each account, however many groups use it. It is kept by the questions that groups ask all the time, made again
-// when the vCenter has forgotten it, and ended when nobody has asked for a while. A vCenter that does not answer, or refuses, is left in
-// peace for a time that doubles: whoever asks meanwhile is told what was said last.
+// Each account has one session, however many groups use it. The groups' regular calls keep it open. The service creates it again when the
+// vCenter has forgotten it, and ends it after a time without calls. If a vCenter does not answer or refuses, the service pauses, and
+// doubles the pause each time. Calls during a pause get the last error.
 package vsphere
 
 import (
@@ -20,21 +19,22 @@ import (
 )
 
 const (
-	// lookTime and doTime are how long the vCenter has to answer one question, with all the requests it takes.
+	// lookTime and doTime limit one call, including all its requests to the vCenter.
 	lookTime = 25 * time.Second
 	doTime   = 25 * time.Second
-	// requestTime is how long it has for one request.
+	// requestTime limits one request.
 	requestTime = 15 * time.Second
-	// maxRequests is how many requests one vCenter gets at once.
+	// maxRequests is how many calls use one account at the same time.
 	maxRequests = 8
-	// maxClones is how many machines are made at once in one vCenter; vSphere copies eight at once from or to a datastore (vSphere
-	// documentation, "Limits on Simultaneous Migrations").
+	// maxClones is how many machines are cloned at the same time with one account. vSphere copies eight at a time from or to a datastore
+	// (vSphere documentation, "Limits on Simultaneous Migrations").
 	maxClones = 4
-	// maxSessions is how many accounts have a session at once, which is far more than one operator is for: each keeps a connection open.
+	// maxSessions is how many accounts have a session at the same time, far more than one operator is meant for: each keeps a connection
+	// open.
 	maxSessions = 256
-	// logoutTime is how long the vCenter has to end a session.
+	// logoutTime limits the end of a session.
 	logoutTime = 3 * time.Second
-	// idle is after how long without a question a session is ended. A vCenter does so after 30 minutes.
+	// idle is the time without calls after which the service ends a session. A vCenter does so after 30 minutes.
 	idle = 5 * time.Minute
 )
 
@@ -46,12 +46,12 @@ type Service struct {
 	sessions map[vcenter.Account]*session
 }
 
-// New makes a service. now is the clock.
+// New returns a service. now is the clock.
 func New(now func() time.Time) *Service {
 	return &Service{now: now, sessions: map[vcenter.Account]*session{}}
 }
 
-// Look is vcenter.API's.
+// Look implements vcenter.API.
 func (s *Service) Look(ctx context.Context, group vcenter.Group) (vcenter.Inventory, error) {
 	found := vcenter.Inventory{}
 	err := s.with(ctx, group.Account, lookTime, func(ctx context.Context, one bound) error {
@@ -62,14 +62,14 @@ func (s *Service) Look(ctx context.Context, group vcenter.Group) (vcenter.Invent
 	return found, err
 }
 
-// Do is vcenter.API's.
+// Do implements vcenter.API.
 func (s *Service) Do(ctx context.Context, order vcenter.Order) error {
 	return s.with(ctx, order.Group.Account, doTime, func(ctx context.Context, one bound) error {
 		return one.do(ctx, order)
 	})
 }
 
-// with asks something within a session, at most for so long. A session that the vCenter does not know any more is made anew, once.
+// with makes a call within a session, with a time limit. If the vCenter has forgotten the session, the call logs in again, once.
 func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.Duration, ask func(context.Context, bound) error) error {
 	one, spare, err := s.session(account)
 	if err != nil {
@@ -84,15 +84,15 @@ func (s *Service) with(ctx context.Context, account vcenter.Account, limit time.
 	defer cancel()
 	err = one.ask(asked, ask)
 	if ctx.Err() != nil {
-		return ctx.Err() // nobody waits for the answer any more
+		return ctx.Err() // the caller no longer waits for the answer
 	}
 	return err
 }
 
-// errSlow is why a question ended that took too long.
+// errSlow is the cause of the end of a call that took too long.
 var errSlow = errors.New("the vCenter took too long")
 
-// session returns the session of an account, which may not be open yet, and the one that has to end for it; nil for none.
+// session returns the session of an account, which may not be open yet. spare is a session that must end for it; nil for none.
 func (s *Service) session(account vcenter.Account) (one, spare *session, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +112,8 @@ func (s *Service) session(account vcenter.Account) (one, spare *session, err err
 	return one, spare, nil
 }
 
-// longest is the session that nobody has used for longest; nil for none. One that is at work now is not meant, and neither is one whose
-// vCenter is left in peace: who comes after would not know of that. s.mu is held.
+// longest returns the session that was unused for the longest time; nil for none. It leaves out sessions in use, and sessions in a pause: a
+// later call with that account would not know of the pause. The caller holds s.mu.
 func (s *Service) longest() *session {
 	var found *session
 	for _, one := range s.sessions {
@@ -124,8 +124,8 @@ func (s *Service) longest() *session {
 	return found
 }
 
-// Tidy ends the sessions nobody has used for a while, every minute until ctx ends; then it ends all. Sessions that were left would count
-// against the vCenter's limit for half an hour.
+// Tidy ends unused sessions every minute until ctx ends; then it ends all. Sessions that were left open would count against the vCenter's
+// limit for half an hour.
 func (s *Service) Tidy(ctx context.Context) {
 	every := time.NewTicker(time.Minute)
 	defer every.Stop()

@@ -1,7 +1,7 @@
 //go:build !race && !without_vcenter
 
-// The race detector finds what the simulator of a vCenter does to itself: two machines that are deleted at once share a datastore without a
-// lock. These tests run without it (make test-unit).
+// The race detector finds a race of the vCenter simulator itself: two machines that are deleted at the same time share a datastore without
+// a lock. So these tests run without it (make test-unit).
 
 package vsphere
 
@@ -59,7 +59,7 @@ func wantReason(t *testing.T, err error, reason vcenter.Reason, words string) {
 	_ = refusal(t, err, reason, words)
 }
 
-// until looks until what there is satisfies.
+// until looks until satisfies returns true.
 func until(t *testing.T, service *Service, group vcenter.Group, what string, satisfies func(vcenter.Inventory) bool) vcenter.Inventory {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -77,7 +77,7 @@ func until(t *testing.T, service *Service, group vcenter.Group, what string, sat
 	}
 }
 
-// rests says that a group has this many machines, and nothing is under way.
+// rests reports whether a group has this many machines, and nothing is in progress.
 func rests(machines int) func(vcenter.Inventory) bool {
 	return func(found vcenter.Inventory) bool {
 		for _, one := range found.Machines {
@@ -89,7 +89,7 @@ func rests(machines int) func(vcenter.Inventory) bool {
 	}
 }
 
-// TestTheLifeOfAMachine has everything done to a machine that there is to do, and looks at what came of it.
+// TestTheLifeOfAMachine sends every order for a machine, and checks the results.
 func TestTheLifeOfAMachine(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -139,20 +139,20 @@ func TestTheLifeOfAMachine(t *testing.T) {
 	until(t, service, group, "the folder's end", func(found vcenter.Inventory) bool { return found.Folder == "" })
 }
 
-// TestACloneBegunTwiceIsMadeOnce: a second operator knows nothing of the first one's tasks.
+// TestACloneBegunTwiceIsMadeOnce: a second operator does not know the tasks of the first.
 func TestACloneBegunTwiceIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
 	killed, next, group := New(time.Now), New(time.Now), groupOf(v)
 	must(t, killed.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}))
-	_, err := next.Look(t.Context(), group) // it has logged in, and knows the place: a clone does not take long
+	_, err := next.Look(t.Context(), group) // it logs in and finds the place first, because a clone does not take long
 	must(t, err)
 	must(t, killed.Do(t.Context(), clone(group, "shop-web-0")))
-	// It is not to be seen yet; neither can the folder be deleted below it.
-	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "being made")
+	// The machine is not visible yet, and its folder cannot be deleted either.
+	wantReason(t, next.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.DeleteFolder}), vcenter.Moved, "being cloned")
 	must(t, next.Do(t.Context(), clone(group, "shop-web-0")))
 	found := until(t, next, group, "one machine", rests(1))
-	if len(found.Failures) > 0 && !strings.Contains(found.Failures[0].Message, "is being made already") {
+	if len(found.Failures) > 0 && !strings.Contains(found.Failures[0].Message, "is already being created") {
 		t.Errorf("failures: %+v", found.Failures)
 	}
 	machines, err := v.Machines(t.Context())
@@ -161,7 +161,7 @@ func TestACloneBegunTwiceIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoneToWhatIsNotTheGroups: what is done by an ID is done only to a machine with the group's mark, in its folder.
+// TestNothingIsDoneToWhatIsNotTheGroups: an order with an ID changes only a machine with the group's mark, in its folder.
 func TestNothingIsDoneToWhatIsNotTheGroups(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -212,7 +212,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestTasksThatFail are told, and wait longer every time.
+// TestTasksThatFail: they are reported, and the pauses grow.
 func TestTasksThatFail(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -242,7 +242,7 @@ func TestTasksThatFail(t *testing.T) {
 	}
 }
 
-// TestFailuresPass: a failure is of one verb, and is forgotten when nobody has tried again for long, or ever will.
+// TestFailuresPass: a failure is for one verb. The service forgets it if there was no retry for long, or if the machine is gone.
 func TestFailuresPass(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -272,11 +272,11 @@ func TestFailuresPass(t *testing.T) {
 	one, _, err := service.session(group.Account)
 	must(t, err)
 	if left := len(one.failed); left != 0 {
-		t.Errorf("%d failures are kept for ever", left)
+		t.Errorf("%d failures are kept indefinitely", left)
 	}
 }
 
-// TestAGuestThatCannotBeAsked is powered off at once.
+// TestAGuestThatCannotBeAsked: the operator powers its machine off immediately.
 func TestAGuestThatCannotBeAsked(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -316,7 +316,7 @@ func TestAMissingPrivilegeIsNamed(t *testing.T) {
 	wantReason(t, service.Do(t.Context(), vcenter.Order{Group: group, Verb: vcenter.CreateFolder}), vcenter.Forbidden, "Folder.Create")
 }
 
-// TestClonesAreBounded: a vCenter makes a few machines at once, whoever asks.
+// TestClonesAreBounded: one vCenter clones only a few machines at the same time, for all groups.
 func TestClonesAreBounded(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -329,6 +329,6 @@ func TestClonesAreBounded(t *testing.T) {
 		}
 	}
 	if begun > maxClones {
-		t.Errorf("%d were begun at once", begun)
+		t.Errorf("%d were started at the same time", begun)
 	}
 }

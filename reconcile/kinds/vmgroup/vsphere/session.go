@@ -24,8 +24,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// The pauses after failures, doubled with every one. A vCenter locks an account after five wrong passwords in three minutes
-// (vSphere documentation, "vCenter Single Sign-On Lockout Policy"): the pause after one is longer.
+// The pauses after failures, which double with each failure. A vCenter locks an account after five wrong passwords in three minutes
+// (vSphere documentation, "vCenter Single Sign-On Lockout Policy"): the pause after a wrong password is longer than that allows.
 const (
 	pauseFirst        = time.Second
 	pauseCap          = time.Minute
@@ -38,31 +38,31 @@ type session struct {
 	account vcenter.Account
 	now     func() time.Time
 	lastUse atomic.Int64
-	// requests is full while as many questions are asked as the vCenter gets at once.
+	// requests is full while the vCenter has as many calls as it gets at the same time.
 	requests chan struct{}
-	// opening is held by who opens the session.
+	// opening is held by the goroutine that opens the session.
 	opening chan struct{}
-	// searches is full while as many machines are looked for as the vCenter is asked for at once.
+	// searches is full while as many searches run as the vCenter gets at the same time.
 	searches chan struct{}
 
 	mu       sync.Mutex
 	client   *vim25.Client
 	failures int
-	// last is what the vCenter said last, and until when that is good enough for an answer.
+	// last is the vCenter's last error, and until is how long to return it without another request.
 	last  *vcenter.Error
 	until time.Time
-	// places are what was found of the groups' places, by place.
+	// places has the sites that were found, by the groups' places.
 	places map[vcenter.Place]*site
-	// templates are those that spellings mean.
+	// templates has the templates that spellings mean.
 	templates map[spelling]identified
-	// tasks are those under way, and failed those that failed last.
+	// tasks has the tasks in progress, and failed the last failures.
 	tasks  map[subject]begun
 	failed map[trouble]failure
-	// missing are machines of groups that are being deleted, which the vCenter does not have, and until when that is believed.
+	// missing has machines of groups that are being deleted which a search did not find, and until when to assume that.
 	missing map[subject]time.Time
 }
 
-// bound is a session while a question is asked: the client stays the same, whatever others find out meanwhile.
+// bound is a session during one call: its client stays the same, even if another call replaces the session's client.
 type bound struct {
 	*session
 	client *vim25.Client
@@ -75,7 +75,7 @@ func newSession(account vcenter.Account, now func() time.Time) *session {
 	}
 }
 
-// ask asks something, after its turn has come.
+// ask makes a call when it is its turn.
 func (s *session) ask(ctx context.Context, what func(context.Context, bound) error) error {
 	if err := s.resting(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (s *session) ask(ctx context.Context, what func(context.Context, bound) err
 	}
 }
 
-// resting returns what the vCenter said last while it is left in peace.
+// resting returns the vCenter's last error during a pause.
 func (s *session) resting() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *session) resting() error {
 	return nil
 }
 
-// judged turns an error into what it means. What concerns the vCenter as a whole lets everybody pause.
+// judged returns the meaning of an error. After an error that concerns the vCenter as a whole, all calls pause.
 func (s *session) judged(ctx context.Context, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *session) judged(ctx context.Context, err error) error {
 		return meant
 	}
 	if s.last != nil && s.until.After(s.now()) {
-		return meant // somebody else has found out already
+		return meant // another call has recorded it already
 	}
 	meant.After = min(first<<min(s.failures, 10), limit)
 	s.failures++
@@ -142,7 +142,7 @@ func (s *session) judged(ctx context.Context, err error) error {
 	return meant
 }
 
-// open returns the client of an open session. Its error has been judged before anybody else may try: a second wrong password is not sent.
+// open returns the client of an open session. It judges its error before another call may try: so no second call sends a wrong password.
 func (s *session) open(ctx context.Context) (*vim25.Client, error) {
 	select {
 	case s.opening <- struct{}{}:
@@ -183,7 +183,7 @@ func (s *session) forget(client *vim25.Client) {
 
 func (s *session) logout(ctx context.Context) {
 	if client := s.current(); client != nil {
-		// One that is not ended now the vCenter ends by itself.
+		// If this fails, the vCenter ends the session itself later.
 		_ = govsession.NewManager(client).Logout(ctx)
 		client.CloseIdleConnections()
 	}
@@ -201,7 +201,7 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 	if account.Authorities != "" {
 		trusted := x509.NewCertPool()
 		if !trusted.AppendCertsFromPEM([]byte(account.Authorities)) {
-			return nil, &vcenter.Error{Reason: vcenter.Untrusted, Message: "VC_CA of the Secret vc-creds has no certificate in PEM: put the vCenter's authority there (https://" + account.Host + "/certs/download.zip has it)"}
+			return nil, &vcenter.Error{Reason: vcenter.Untrusted, Message: "VC_CA of the Secret vc-creds has no certificate in PEM: put the vCenter's CA certificate there (https://" + account.Host + "/certs/download.zip has it)"}
 		}
 		wire.DefaultTransport().TLSClientConfig.RootCAs = trusted
 	}
@@ -211,7 +211,7 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 		return nil, err
 	}
 	if !client.IsVC() {
-		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: account.Host + " is a host and no vCenter, and cannot clone: name the vCenter in VC_HOST"}
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: account.Host + " is an ESXi host, not a vCenter, and cannot clone: name the vCenter in VC_HOST"}
 	}
 	if err := govsession.NewManager(client).Login(ctx, url.UserPassword(account.User, account.Password)); err != nil {
 		return nil, err
@@ -219,11 +219,11 @@ func login(ctx context.Context, account vcenter.Account) (*vim25.Client, error) 
 	return client, nil
 }
 
-// endpointOf is where a vCenter's API is: VC_HOST is a name, an address, either with a port, or the whole URL.
+// endpointOf returns the URL of a vCenter's API. VC_HOST is a name, an address, either with a port, or the whole URL.
 func endpointOf(host string) (*url.URL, error) {
 	if strings.Contains(host, "@") {
-		// It is not printed: there may be a password in it.
-		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: "VC_HOST has a user or a password in it: put them into VC_USER and VC_PASS, and write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443"}
+		// The message leaves out the host, because it may contain a password.
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: "VC_HOST contains a user or a password: put them into VC_USER and VC_PASS, and use a host such as vcenter.example.com, 10.0.0.1 or 10.0.0.1:443"}
 	}
 	given := host
 	if !strings.Contains(host, "://") {
@@ -231,7 +231,7 @@ func endpointOf(host string) (*url.URL, error) {
 	}
 	endpoint, err := url.Parse(given)
 	if err != nil || endpoint.Host == "" || endpoint.Scheme != "https" {
-		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("VC_HOST %q is no name or address of a vCenter: write vcenter.example.com, 10.0.0.1 or 10.0.0.1:443", host)}
+		return nil, &vcenter.Error{Reason: vcenter.Unreachable, Message: fmt.Sprintf("VC_HOST %q is not the name or address of a vCenter: use a host such as vcenter.example.com, 10.0.0.1 or 10.0.0.1:443", host)}
 	}
 	if endpoint.Path == "" || endpoint.Path == "/" {
 		endpoint.Path = "/sdk"

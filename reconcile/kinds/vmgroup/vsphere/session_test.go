@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestPlacesOutliveSessions: what is known of a datacenter and a folder is used with whatever session there is.
+// TestPlacesOutliveSessions: a site that was found is used with every later session.
 func TestPlacesOutliveSessions(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -35,8 +35,8 @@ func TestPlacesOutliveSessions(t *testing.T) {
 	}
 }
 
-// TestASessionIsSharedAndRenewed: many groups use one session, which is made again when the vCenter has forgotten it, and ended when nobody
-// uses it.
+// TestASessionIsSharedAndRenewed: many groups use one session. The service creates it again when the vCenter has forgotten it, and ends it
+// when it is unused.
 func TestASessionIsSharedAndRenewed(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -74,7 +74,7 @@ func TestASessionIsSharedAndRenewed(t *testing.T) {
 	}
 }
 
-// TestAVCenterThatIsDownIsLeftInPeace: whoever asks too early is told what was said last, and the vCenter is not asked.
+// TestAVCenterThatIsDownIsLeftInPeace: a call during the pause gets the last error, and the vCenter gets no request.
 func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -110,7 +110,7 @@ func TestAVCenterThatIsDownIsLeftInPeace(t *testing.T) {
 	}
 }
 
-// TestASessionOutlivesAnOutage: a vCenter that comes back knows it still.
+// TestASessionOutlivesAnOutage: when the vCenter is back, it still knows the session.
 func TestASessionOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -145,10 +145,10 @@ func TestAWrongPasswordIsNotTriedOften(t *testing.T) {
 		t.Errorf("%d tries in three minutes", before)
 	}
 	_, err := service.Look(t.Context(), groupOf(v))
-	must(t, err) // the right one is not kept waiting by the wrong one
+	must(t, err) // the correct password does not wait for the wrong one
 }
 
-// TestAWrongPasswordIsKnownToWhoWaits: when the next one may open the session it is known that the vCenter refuses the account.
+// TestAWrongPasswordIsKnownToWhoWaits: a call that waited to open the session gets the error that the vCenter refuses the account.
 func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -158,7 +158,7 @@ func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
 	for range 5 {
 		_, err := one.open(t.Context())
 		if known := refusal(t, err, vcenter.Refused, "VC_PASS"); known.After == 0 {
-			t.Error("it may be tried again at once")
+			t.Error("it may be retried immediately")
 		}
 	}
 	if tries := v.Calls("Login"); tries != 1 {
@@ -166,8 +166,7 @@ func TestAWrongPasswordIsKnownToWhoWaits(t *testing.T) {
 	}
 }
 
-// TestALoginThatFails: whatever the vCenter says to one, it is not asked again at once; an account that it will not have is for a person to
-// correct.
+// TestALoginThatFails: after any error of a login there is a pause. An account that the vCenter refuses is reported for a user to correct.
 func TestALoginThatFails(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
@@ -207,7 +206,7 @@ func TestALoginThatFails(t *testing.T) {
 	}
 }
 
-// TestAPasswordInTheHostIsNotPrinted: messages come into status and events.
+// TestAPasswordInTheHostIsNotPrinted: status and events contain messages.
 func TestAPasswordInTheHostIsNotPrinted(t *testing.T) {
 	t.Parallel()
 	for host, words := range map[string]string{
@@ -234,7 +233,7 @@ func TestACertificateIsChecked(t *testing.T) {
 	_, err := New(time.Now).Look(t.Context(), group)
 	wantReason(t, err, vcenter.Untrusted, "VC_CA")
 	if v.Calls("Login") != 0 {
-		t.Error("the password was sent to somebody who was not to be trusted")
+		t.Error("the password was sent to a server that is not trusted")
 	}
 	group.Account.Authorities = "nonsense"
 	_, err = New(time.Now).Look(t.Context(), group)
@@ -244,7 +243,7 @@ func TestACertificateIsChecked(t *testing.T) {
 	must(t, err)
 }
 
-// TestAVCenterThatIsSlow: nobody waits for ever, and who stops waiting is not taken for a vCenter that is down.
+// TestAVCenterThatIsSlow: no call waits indefinitely, and a caller that stops waiting does not count as a failure of the vCenter.
 func TestAVCenterThatIsSlow(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -266,12 +265,12 @@ func TestAVCenterThatIsSlow(t *testing.T) {
 		return err
 	})
 	if known := refusal(t, err, vcenter.Unreachable, "does not answer in time"); known.After == 0 {
-		t.Error("it is not left in peace")
+		t.Error("there is no pause")
 	}
 }
 
-// TestAccountsThatAreManyTakeTurns: a new one has the session that was unused longest; what is at work, or has to leave a vCenter in peace,
-// stays.
+// TestAccountsThatAreManyTakeTurns: a new account gets the place of the session that was unused for the longest time. Sessions that are in
+// use or in a pause stay.
 func TestAccountsThatAreManyTakeTurns(t *testing.T) {
 	t.Parallel()
 	v, watch := vcsim.New(t), &clock{}
@@ -296,7 +295,7 @@ func TestAccountsThatAreManyTakeTurns(t *testing.T) {
 	others[0].requests <- struct{}{}
 	others[1].last, others[1].until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)
 	if _, spare, err := service.session(group.Account); err != nil || spare != others[2] {
-		t.Errorf("another one's session ended, error %v", err)
+		t.Errorf("the session of another account ended, error %v", err)
 	}
 	for _, one := range service.sessions {
 		one.last, one.until = &vcenter.Error{Reason: vcenter.Refused}, watch.now().Add(time.Minute)

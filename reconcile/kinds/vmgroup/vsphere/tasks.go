@@ -19,28 +19,28 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// The pauses before a machine is tried again for which a task failed, doubled with every failure.
+// The pauses before a failed task of a machine is retried, which double with each failure.
 const (
 	retryFirst = 5 * time.Second
 	retryCap   = 10 * time.Minute
-	// retryResize is the first for a machine that was shut down to be resized, and runs again: it is not to be shut down all the time.
+	// retryResize is the first pause for a machine that was shut down for a resize and runs again: it must not be shut down all the time.
 	retryResize = retryCap
-	// retryAway is the longest for a machine that was moved: somebody may delete it where it is.
+	// retryAway is the longest pause for a machine that was moved: a user may delete it where it is.
 	retryAway = time.Minute
 )
 
-// failureLife is how long after its pause a failure is remembered: nobody has tried again, and so nobody wants it any more, or the group is
-// gone.
+// failureLife is how long after its pause a failure is remembered. If there was no retry until then, the order is no longer wanted, or the
+// group is gone.
 const failureLife = retryCap
 
-// subject is what a task is about: a machine of a group; with an empty name the group's folder.
+// subject is the object of a task: a machine of a group, or the group's folder if the name is empty.
 type subject struct {
 	uid, machine string
 }
 
 func (s subject) String() string { return cmp.Or(s.machine, "the group's folder") }
 
-// attempt is what is to be done to a machine, and for what size where it is about that.
+// attempt is an order for a machine, with the size if the order changes that.
 type attempt struct {
 	verb   vcenter.Verb
 	cpu    int32
@@ -57,13 +57,13 @@ func attemptOf(order vcenter.Order) attempt {
 
 func aboutSize(verb vcenter.Verb) bool { return verb == vcenter.Resize || verb == vcenter.Grow }
 
-// begun is a task under way.
+// begun is a task in progress.
 type begun struct {
 	attempt
 	reference types.ManagedObjectReference
 }
 
-// trouble is what failures are known by: a machine that could not be resized may be started meanwhile.
+// trouble is the key of failures. It has the verb, because a machine that could not be resized may be started meanwhile.
 type trouble struct {
 	subject
 	verb vcenter.Verb
@@ -76,12 +76,13 @@ type failure struct {
 	until time.Time
 }
 
-// of says that a failure is of the very thing that is to be tried.
+// of reports whether a failure is of the same attempt.
 func (f failure) of(one attempt) bool {
 	return f.Verb == one.verb && f.CPU == one.cpu && f.MemoryMiB == one.memory
 }
 
-// settle finds out what became of the tasks under way. Those of a vCenter that has restarted are unknown to it: what they did shows.
+// settle reads the results of the tasks in progress. After a restart, the vCenter does not know its earlier tasks: the next look shows what
+// they did.
 func (s bound) settle(ctx context.Context) error {
 	s.mu.Lock()
 	open := maps.Clone(s.tasks)
@@ -106,7 +107,8 @@ func (s bound) settle(ctx context.Context) error {
 	return nil
 }
 
-// states asks for all tasks in one question. A vCenter that knows one of them no longer answers for none: then each is asked for alone.
+// states reads all tasks with one request. If a vCenter no longer knows one of them, it answers for none: states then reads each task
+// separately.
 func (s bound) states(ctx context.Context, references []types.ManagedObjectReference) (map[types.ManagedObjectReference]types.TaskInfo, error) {
 	found := map[types.ManagedObjectReference]types.TaskInfo{}
 	if len(references) == 0 {
@@ -135,8 +137,8 @@ func (s bound) states(ctx context.Context, references []types.ManagedObjectRefer
 	return found, nil
 }
 
-// over notes the end of a task. That a name is taken means that the machine is there, or being made, by an operator that was killed: the
-// next look will show it.
+// over records the end of a task. If the name is taken, the machine exists or is being created, because a killed operator started it: the
+// next look shows it.
 func (s *session) over(about subject, one begun, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,15 +152,15 @@ func (s *session) over(about subject, one begun, err error) {
 	s.note(about, one.attempt, err)
 }
 
-// passed forgets the failures of a machine with which something has been done; s.mu is held. That it was started or stopped does not make
-// its size any easier to change.
+// passed forgets the failures of a machine after a successful order. A start or stop does not forget failures to change its size. The
+// caller holds s.mu.
 func (s *session) passed(about subject, verb vcenter.Verb) {
 	maps.DeleteFunc(s.failed, func(at trouble, _ failure) bool {
 		return at.subject == about && (!aboutSize(at.verb) || verb == vcenter.Resize || verb == vcenter.Destroy || verb == at.verb)
 	})
 }
 
-// note notes a failure; s.mu is held.
+// note records a failure. The caller holds s.mu.
 func (s *session) note(about subject, of attempt, err error) {
 	times, at := 1, trouble{about, of.verb}
 	if last := s.failed[at]; last.of(of) {
@@ -171,7 +173,7 @@ func (s *session) note(about subject, of attempt, err error) {
 		first = retryResize
 	}
 	if fault.Is(err, &types.DuplicateName{}) {
-		meant.Reason, message = vcenter.Moved, about.String()+" is being made already: waits for it"
+		meant.Reason, message = vcenter.Moved, about.String()+" is already being created: the operator waits for it"
 	}
 	if meant.Reason == vcenter.Away {
 		message, limit = meant.Message, retryAway
@@ -189,7 +191,7 @@ func failureOf(told *types.LocalizedMethodFault) error {
 	return task.Error{LocalizedMethodFault: told}
 }
 
-// underway tells a group's machines that are being made, those that something else is being done to, and its failures.
+// underway returns the group's machines that are being cloned, those with another task, and its failures.
 func (s *session) underway(group vcenter.Group) (cloning, worked []string, failures []vcenter.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +219,7 @@ func (s *session) underway(group vcenter.Group) (cloning, worked []string, failu
 	return cloning, worked, failures
 }
 
-// busy says why a task must not begin now; nil if it may.
+// busy returns why a task must not start now; nil if it may.
 func (s *session) busy(about subject, next attempt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +236,7 @@ func (s *session) busy(about subject, next attempt) error {
 		}
 	}
 	if next.verb == vcenter.Clone && clones >= maxClones {
-		return &vcenter.Error{Reason: vcenter.Moved, Message: "other machines are being made"}
+		return &vcenter.Error{Reason: vcenter.Moved, Message: "other machines are being cloned"}
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestTasksAreAskedForTogether: a look takes as many requests however many tasks are under way; one that the vCenter has forgotten is over.
+// TestTasksAreAskedForTogether: the number of a look's requests does not depend on the number of tasks. A task that the vCenter has
+// forgotten is over.
 func TestTasksAreAskedForTogether(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -32,13 +33,13 @@ func TestTasksAreAskedForTogether(t *testing.T) {
 		must(t, service.Do(t.Context(), clone(group, name)))
 	}
 	if found, asked := look(); len(found.Cloning) != 4 || asked != atRest+1 {
-		t.Errorf("%d requests with %d tasks under way, %d at rest", asked, len(found.Cloning), atRest)
+		t.Errorf("%d requests with %d tasks in progress, %d at rest", asked, len(found.Cloning), atRest)
 	}
 	one.mu.Lock()
 	one.tasks[subject{group.UID, "forgotten"}] = begun{attempt{verb: vcenter.Clone}, types.ManagedObjectReference{Type: "Task", Value: "task-9999"}}
 	one.mu.Unlock()
 	if found, _ := look(); len(found.Cloning) > 4 {
-		t.Errorf("under way are %v", found.Cloning)
+		t.Errorf("in progress are %v", found.Cloning)
 	}
 	until(t, service, group, "the machines", rests(4))
 }

@@ -20,23 +20,23 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// identityLife is for how long a name of a template is taken for the same template.
+// identityLife is how long a name is assumed to mean the same template.
 const identityLife = time.Minute
 
-// spelling is a template as somebody wrote it.
+// spelling is a template's name as a user wrote it.
 type spelling struct {
 	place vcenter.Place
 	name  string
 }
 
-// identified is which template that was; an empty identity is one of no template.
+// identified has the identity of a spelling's template; an empty identity means that there is no such template.
 type identified struct {
 	identity string
 	until    time.Time
 }
 
-// respell has machines that were made of the group's template tell its spelling of now. Templates are only looked for while there is
-// another spelling than that.
+// respell gives machines that were cloned from the group's template its current spelling. It looks for templates only while a machine has
+// another spelling.
 func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machines []vcenter.Machine) error {
 	for i, one := range machines {
 		if one.Owner != group.UID || one.Making || one.Template == group.Template {
@@ -47,7 +47,7 @@ func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machi
 			return err
 		}
 		source := one.Source
-		if source == "" { // its mark has the spelling only
+		if source == "" { // the mark has only the spelling
 			if source, err = s.identityOf(ctx, at, spelling{group.Place, one.Template}, true); err != nil {
 				return err
 			}
@@ -59,8 +59,8 @@ func (s bound) respell(ctx context.Context, at *site, group vcenter.Group, machi
 	return nil
 }
 
-// identityOf tells which template a spelling means; empty if there is none of it. lasting says that the answer that there is none is good
-// for a while, too.
+// identityOf returns the identity of the template that a spelling means; empty if there is none. lasting remembers for a while also that
+// there is none.
 func (s bound) identityOf(ctx context.Context, at *site, of spelling, lasting bool) (string, error) {
 	s.mu.Lock()
 	known, is := s.templates[of]
@@ -95,7 +95,7 @@ func (s *session) identified(of spelling, identity string) {
 	s.templates[of] = identified{identity, s.now().Add(identityLife)}
 }
 
-// identity tells a template from all others, whatever it is called and wherever it is (vSphere Web Services API,
+// identity returns what identifies a template whatever its name and place are (vSphere Web Services API,
 // VirtualMachineConfigInfo.instanceUuid).
 func (s bound) identity(ctx context.Context, template *object.VirtualMachine) (string, error) {
 	var seen mo.VirtualMachine
@@ -123,7 +123,7 @@ func (s bound) template(ctx context.Context, at *site, name string) (*object.Vir
 		return &vcenter.Error{Reason: vcenter.NoTemplate, Message: fmt.Sprintf("spec.template: "+format, name, datacenter.Name())}
 	}
 	if strings.Contains(name, "/") {
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the path")
+		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: create it, or correct the path")
 	}
 	all, err := view.NewManager(s.client).CreateContainerView(ctx, datacenter.Reference(), []string{kindMachine}, true)
 	if err != nil {
@@ -135,9 +135,9 @@ func (s bound) template(ctx context.Context, at *site, name string) (*object.Vir
 	case err != nil:
 		return nil, err
 	case len(matches) == 0:
-		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: make it, or correct the name")
+		return nil, wrong("there is no virtual machine or template %q in datacenter %s that the account can see: create it, or correct the name")
 	case len(matches) > 1:
-		return nil, wrong("there are several virtual machines %q in datacenter %s: give the path below its folder of machines")
+		return nil, wrong("there are several virtual machines %q in datacenter %s: give the path below the datacenter's folder of virtual machines")
 	}
 	return object.NewVirtualMachine(s.client, matches[0]), nil
 }

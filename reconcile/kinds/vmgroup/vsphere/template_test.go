@@ -12,8 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/vcsim"
 )
 
-// TestNothingGoesForWhatCannotBeMade: a machine that is to be replaced stays as it is where there is no template, or no place, for the
-// next.
+// TestNothingGoesForWhatCannotBeMade: a machine to replace stays as it is if there is no template or no place for the next one.
 func TestNothingGoesForWhatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -38,8 +37,8 @@ func TestNothingGoesForWhatCannotBeMade(t *testing.T) {
 	until(t, service, group, "its end", rests(0))
 }
 
-// TestATemplateHasManyNames: what a machine is made of is told by what it is, not by how it is spelled; also of machines whose mark has
-// only that.
+// TestATemplateHasManyNames: a template is recognized by its identity, not by its spelling. That also holds for machines whose mark has
+// only the spelling.
 func TestATemplateHasManyNames(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -63,11 +62,11 @@ func TestATemplateHasManyNames(t *testing.T) {
 		must(t, err)
 		for i, one := range found.Machines {
 			if one.Template != want[i] {
-				t.Errorf("with %s, the template of %s is told to be %s, want %s", spelled, one.Name, one.Template, want[i])
+				t.Errorf("with %s, the template of %s is reported as %s, want %s", spelled, one.Name, one.Template, want[i])
 			}
 		}
 	}
-	// It is not looked up with every look.
+	// A look does not look up the template each time.
 	group.Template = path
 	before := v.Calls("")
 	for range 5 {
@@ -85,7 +84,7 @@ func TestATemplateHasManyNames(t *testing.T) {
 	}
 }
 
-// TestAFolderThatWasRenamed is not taken for one that is gone.
+// TestAFolderThatWasRenamed: it is not reported as gone.
 func TestAFolderThatWasRenamed(t *testing.T) {
 	t.Parallel()
 	v := vcsim.New(t)
@@ -94,7 +93,7 @@ func TestAFolderThatWasRenamed(t *testing.T) {
 	must(t, service.Do(t.Context(), clone(group, "shop-web-0")))
 	until(t, service, group, "the machine", rests(1))
 	if found, err := service.Look(t.Context(), groupNamed(v, "shop-db", "uid-2")); err != nil || found.Elsewhere != "" {
-		t.Errorf("another group's machine is told to be at %q, error %v", found.Elsewhere, err)
+		t.Errorf("another group's machine is reported at %q, error %v", found.Elsewhere, err)
 	}
 	v.RenameFolder("shop-web", "theirs")
 	if found, err := service.Look(t.Context(), group); err != nil || found.Folder != "" || found.Elsewhere != "/DC0/vm/theirs/shop-web-0" {
