@@ -16,8 +16,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// SecretName is the Secret with the account: in the group's namespace, else, for namespaces that the operator lends its account to, in the
-// operator's. Where there is none the operator's environment has the same keys.
+// SecretName is the Secret with the account. The operator reads it in the group's namespace first. Then it reads the one in its own
+// namespace, for namespaces that may use the operator's account. If there is none, the operator's environment has the same keys.
 const SecretName = "vc-creds"
 
 // The keys of the Secret.
@@ -33,16 +33,16 @@ const (
 	keyDatastore   = "VC_DATASTORE"
 )
 
-// secretLife is for how long a Secret is taken for what it was: groups at rest ask for it twice a minute.
+// secretLife is how long the operator uses a Secret without reading it again: groups at rest need it twice a minute.
 const secretLife = time.Minute
 
-// access is an account, and where machines are made if the group does not say.
+// access is an account, and where to create machines if the group does not specify it.
 type access struct {
 	account vcenter.Account
 	place   vcenter.Place
 }
 
-// known is what a Secret said.
+// known is the content of a Secret.
 type known struct {
 	access
 	// from is the Secret's namespace; empty for the operator's environment.
@@ -50,7 +50,7 @@ type known struct {
 	at   time.Time
 }
 
-// accessFrom reads an access; missing are the keys that are not there.
+// accessFrom reads an access; missing has the keys without a value.
 func accessFrom(value func(key string) string) (found access, missing []string) {
 	get := func(key string) string { return strings.TrimSpace(value(key)) }
 	found.account = vcenter.Account{
@@ -66,7 +66,7 @@ func accessFrom(value func(key string) string) (found access, missing []string) 
 	return found, missing
 }
 
-// groupOf is what the vCenter is asked about.
+// groupOf returns the group to ask the vCenter about.
 func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 	spec, leaving := group.Spec, int32(0)
 	if group.DeletionTimestamp != nil {
@@ -85,7 +85,7 @@ func groupOf(group v1alpha1.VmGroup, found access) vcenter.Group {
 	}
 }
 
-// access finds the account for a group: what was found a moment ago, else by the Secrets, else by the environment.
+// access finds the account for a group: from memory if it is recent, else from the Secrets, else from the environment.
 func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known, *problem, error) {
 	found, wrong, err := r.found(ctx, group.Namespace)
 	if group.DeletionTimestamp == nil || err != nil && !apierrors.IsForbidden(err) {
@@ -101,9 +101,9 @@ func (r *reconciler) access(ctx context.Context, group v1alpha1.VmGroup) (known,
 	return known{}, wrong, err
 }
 
-// kept is the account for a group that is being deleted: the one that its machines were seen with last, until the group's own namespace has
-// another Secret. With a namespace the Secret often goes first, and the account of the operator's, though there is one, is another. used
-// and found are nil for nothing.
+// kept returns the account for a group that is being deleted. It is the one with which the operator last saw the machines, until the
+// group's own namespace has another Secret. When a namespace is deleted, its Secret is often deleted first, and the operator's own account
+// is a different one. used and found are nil if there is none.
 func kept(namespace string, used, found *known) *known {
 	if used == nil || found != nil && (found.from == namespace || used.from != namespace) {
 		return found
@@ -130,14 +130,14 @@ func (r *reconciler) found(ctx context.Context, namespace string) (known, *probl
 	return found, nil, nil
 }
 
-// mistrust has the Secret read again: the vCenter does not accept what it said.
+// mistrust makes the next pass read the Secret again: the vCenter does not accept its content.
 func (r *reconciler) mistrust(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.accounts, namespace)
 }
 
-// use notes with which account a group's machines were seen.
+// use records the account with which the operator saw a group's machines.
 func (r *reconciler) use(key types.NamespacedName, found known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 		found, missing, err := r.accountOf(ctx, place)
 		switch {
 		case apierrors.IsForbidden(err) && place != namespace:
-			hidden = err // rights may be for some namespaces only
+			hidden = err // the operator may have permissions in some namespaces only
 			continue
 		case apierrors.IsNotFound(err):
 			continue
@@ -180,7 +180,7 @@ func (r *reconciler) look(ctx context.Context, namespace string) (known, *proble
 	return known{access: found}, nil, nil
 }
 
-// accountOf reads the account that a namespace's Secret holds.
+// accountOf reads the account in a namespace's Secret.
 func (r *reconciler) accountOf(ctx context.Context, place string) (access, *problem, error) {
 	object, err := r.api.Get(ctx, secrets(), place, SecretName)
 	if err != nil {
@@ -197,8 +197,8 @@ func (r *reconciler) accountOf(ctx context.Context, place string) (access, *prob
 	return found, nil, nil
 }
 
-// nowhere says that there is no account for the groups of a namespace; hidden is why the Secret in the operator's own could not be read,
-// nil if there is none.
+// nowhere returns the problem that the groups of a namespace have no account. hidden is the error of reading the Secret in the operator's
+// own namespace; nil if that Secret does not exist.
 func nowhere(namespace, own string, hidden error) *problem {
 	command := creation(namespace)
 	if hidden != nil {

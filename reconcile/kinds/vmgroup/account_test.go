@@ -27,11 +27,11 @@ func TestAccess(t *testing.T) {
 		t.Errorf("place (-want +got):\n%s", diff)
 	}
 	if group.Leaving != 0 {
-		t.Errorf("the machines of a group that is not deleted are looked for everywhere")
+		t.Errorf("the operator searches everywhere for the machines of a group that is not being deleted")
 	}
 	deleted := metav1.Now()
 	if leaving := groupOf(web(was("/p", 5), func(g *v1alpha1.VmGroup) { g.DeletionTimestamp = &deleted }), found).Leaving; leaving != 5 {
-		t.Errorf("%d machines are looked for, want 5", leaving)
+		t.Errorf("the operator searches for %d machines, want 5", leaving)
 	}
 	_, missing = accessFrom(func(key string) string { return map[string]string{"VC_USER": "u"}[key] })
 	if !slices.Equal(missing, []string{"VC_HOST", "VC_PASS"}) {
@@ -39,8 +39,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestTheAccountOfAGroupThatIsDeleted: with a namespace its Secret often goes first, and the operator's own account is not for what the
-// namespace's made.
+// TestTheAccountOfAGroupThatIsDeleted: when a namespace is deleted, its Secret is often deleted first. The operator's own account must not
+// be used for what the namespace's account created.
 func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	of := func(from, host string) *known {
@@ -74,7 +74,7 @@ func TestTheAccountOfAGroupThatIsDeleted(t *testing.T) {
 	}
 }
 
-// TestWhereThereIsNoAccount: of a Secret that may not be read nobody says that it is not there.
+// TestWhereThereIsNoAccount: if the operator may not read a Secret, the message does not claim that it does not exist.
 func TestWhereThereIsNoAccount(t *testing.T) {
 	t.Parallel()
 	if said := nowhere("shop", "operators", nil).message; !strings.HasPrefix(said, "there is no Secret vc-creds in namespace shop or the operator's: kubectl -n shop create secret generic vc-creds ") {
@@ -88,7 +88,8 @@ func TestWhereThereIsNoAccount(t *testing.T) {
 	}
 }
 
-// TestNoAccountOutlastsItsGroups: a group that goes takes what a Secret of its namespace said along. Other groups there read it again.
+// TestNoAccountOutlastsItsGroups: when a group is gone, the operator forgets the content of its namespace's Secret. Other groups there read
+// it again.
 func TestNoAccountOutlastsItsGroups(t *testing.T) {
 	t.Parallel()
 	r := &reconciler{accounts: map[string]known{"shop": {from: "shop"}, "office": {}}, used: map[types.NamespacedName]known{}}

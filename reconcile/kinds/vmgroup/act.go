@@ -13,19 +13,19 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// enough is how long after its beginning a pass still gives orders. It has a minute, and one order may take 25 seconds of it: what is left
-// is for the next pass, and the status tells of this one.
+// enough is how long after its start a pass may send orders. A pass has a minute, and one order may take 25 seconds. The next pass
+// continues, and the status reports this one.
 const enough = 30 * time.Second
 
-// passing is a pass under way.
+// passing is a pass in progress.
 type passing struct {
 	group v1alpha1.VmGroup
 	at    vcenter.Group
 	begun time.Time
 }
 
-// act gives the orders, one after the other. What does not fit what there is any more is decided anew by the next pass. An error that is
-// about one machine keeps no other from its order, and the first of them is returned; one that is about the vCenter ends the pass.
+// act sends the orders, one after another. If an order no longer matches the vCenter, the next pass decides again. An error about one
+// machine does not stop the other orders, and act returns the first such error. An error about the vCenter ends the pass.
 func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reconcile.Event, error) {
 	log, done := logr.FromContextOrDiscard(ctx), []step{}
 	var first error
@@ -47,14 +47,14 @@ func (r *reconciler) act(ctx context.Context, one passing, steps []step) ([]reco
 			first = err
 		}
 		if next.verb == vcenter.Shutdown && (err == nil || told.Reason == vcenter.Failed || told.Reason == vcenter.Forbidden) {
-			// A guest that will not be asked has its time, too, and is powered off then.
+			// If the guest refuses, its time starts too, and the operator powers it off after that.
 			r.noteStopping(keyOf(one.group), next.id)
 		}
 	}
 	return ordered(done), first
 }
 
-// takesDown says whether steps take something down or away: they are not done for a spec that may be out of date.
+// takesDown reports whether steps stop or delete something: for those, the operator first checks that the spec is current.
 func takesDown(steps []step) bool {
 	return slices.ContainsFunc(steps, func(next step) bool {
 		switch next.verb {
@@ -73,7 +73,7 @@ func orderOf(one passing, next step) vcenter.Order {
 	}
 }
 
-// ordered are the events about what was ordered: one for each verb.
+// ordered returns the events for the orders sent: one for each verb.
 func ordered(done []step) []reconcile.Event {
 	events := []reconcile.Event{}
 	for len(done) > 0 {

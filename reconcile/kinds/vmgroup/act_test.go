@@ -12,7 +12,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// scripted is a vCenter that answers orders as a test says, and notes for which machines there were any.
+// scripted is a vCenter that answers orders as a test says, and records their machines.
 type scripted struct {
 	answer func(order vcenter.Order) error
 	asked  []string
@@ -20,7 +20,7 @@ type scripted struct {
 
 // Look is vcenter.API's.
 func (s *scripted) Look(context.Context, vcenter.Group) (vcenter.Inventory, error) {
-	return vcenter.Inventory{}, errors.New("nobody looks here")
+	return vcenter.Inventory{}, errors.New("no test looks here")
 }
 
 // Do is vcenter.API's.
@@ -31,8 +31,8 @@ func (s *scripted) Do(_ context.Context, order vcenter.Order) error {
 
 func refused(reason vcenter.Reason) error { return &vcenter.Error{Reason: reason, Message: "no"} }
 
-// TestOrdersThatAreRefused: what is about one machine keeps no other from its order; what is about the vCenter ends the pass; and a pass
-// that takes long gives the rest to the next.
+// TestOrdersThatAreRefused: an error about one machine does not stop the other orders; an error about the vCenter ends the pass; a slow
+// pass leaves the rest to the next.
 func TestOrdersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	steps := []step{{verb: vcenter.Shutdown, machine: "a", id: "1"}, {verb: vcenter.Clone, machine: "b"}, {verb: vcenter.Start, machine: "c", id: "3"}}
@@ -44,15 +44,15 @@ func TestOrdersThatAreRefused(t *testing.T) {
 		events   []string
 		stopping []string
 	}{
-		"all are taken":                      {nil, 0, []string{"a", "b", "c"}, "", []string{"Normal Shutdown", "Normal Clone", "Normal PowerOn"}, []string{"1"}},
-		"a guest refuses, which counts":      {map[string]error{"a": refused(vcenter.Failed)}, 0, []string{"a", "b", "c"}, vcenter.Failed, []string{"Normal Clone", "Normal PowerOn"}, []string{"1"}},
-		"a guest may not be asked":           {map[string]error{"a": refused(vcenter.Forbidden)}, 0, []string{"a", "b", "c"}, vcenter.Forbidden, []string{"Normal Clone", "Normal PowerOn"}, []string{"1"}},
-		"the template is not there":          {map[string]error{"a": refused(vcenter.NoTemplate), "b": refused(vcenter.NoTemplate)}, 0, []string{"a", "b", "c"}, vcenter.NoTemplate, []string{"Normal PowerOn"}, nil},
-		"things have moved":                  {map[string]error{"a": refused(vcenter.Moved)}, 0, []string{"a", "b", "c"}, "", []string{"Normal Clone", "Normal PowerOn"}, nil},
-		"the first of two errors is told":    {map[string]error{"b": refused(vcenter.NoPlace), "c": refused(vcenter.Failed)}, 0, []string{"a", "b", "c"}, vcenter.NoPlace, []string{"Normal Shutdown"}, []string{"1"}},
-		"the vCenter goes away":              {map[string]error{"b": refused(vcenter.Unreachable)}, 0, []string{"a", "b"}, vcenter.Unreachable, []string{"Normal Shutdown"}, []string{"1"}},
-		"a machine is refused, and then all": {map[string]error{"a": refused(vcenter.Failed), "b": refused(vcenter.Refused)}, 0, []string{"a", "b"}, vcenter.Refused, nil, []string{"1"}},
-		"the vCenter is slow":                {nil, 20 * time.Second, []string{"a", "b"}, "", []string{"Normal Shutdown", "Normal Clone"}, []string{"1"}},
+		"all are taken":                       {nil, 0, []string{"a", "b", "c"}, "", []string{"Normal Shutdown", "Normal Clone", "Normal PowerOn"}, []string{"1"}},
+		"a guest refuses, which counts":       {map[string]error{"a": refused(vcenter.Failed)}, 0, []string{"a", "b", "c"}, vcenter.Failed, []string{"Normal Clone", "Normal PowerOn"}, []string{"1"}},
+		"a guest may not be asked":            {map[string]error{"a": refused(vcenter.Forbidden)}, 0, []string{"a", "b", "c"}, vcenter.Forbidden, []string{"Normal Clone", "Normal PowerOn"}, []string{"1"}},
+		"the template is not there":           {map[string]error{"a": refused(vcenter.NoTemplate), "b": refused(vcenter.NoTemplate)}, 0, []string{"a", "b", "c"}, vcenter.NoTemplate, []string{"Normal PowerOn"}, nil},
+		"things have moved":                   {map[string]error{"a": refused(vcenter.Moved)}, 0, []string{"a", "b", "c"}, "", []string{"Normal Clone", "Normal PowerOn"}, nil},
+		"the first of two errors is returned": {map[string]error{"b": refused(vcenter.NoPlace), "c": refused(vcenter.Failed)}, 0, []string{"a", "b", "c"}, vcenter.NoPlace, []string{"Normal Shutdown"}, []string{"1"}},
+		"the vCenter goes away":               {map[string]error{"b": refused(vcenter.Unreachable)}, 0, []string{"a", "b"}, vcenter.Unreachable, []string{"Normal Shutdown"}, []string{"1"}},
+		"a machine is refused, and then all":  {map[string]error{"a": refused(vcenter.Failed), "b": refused(vcenter.Refused)}, 0, []string{"a", "b"}, vcenter.Refused, nil, []string{"1"}},
+		"the vCenter is slow":                 {nil, 20 * time.Second, []string{"a", "b"}, "", []string{"Normal Shutdown", "Normal Clone"}, []string{"1"}},
 	} {
 		t.Run(story, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,8 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestWhoIsAskedToShutDownIsForgotten when that is not wanted any more: asked again later, a guest has its whole time again.
+// TestWhoIsAskedToShutDownIsForgotten: when a shutdown is no longer wanted, the operator forgets its time. Asked again later, the guest has
+// its whole time again.
 func TestWhoIsAskedToShutDownIsForgotten(t *testing.T) {
 	t.Parallel()
 	r := &reconciler{now: func() time.Time { return noon }, stopping: map[types.NamespacedName]map[string]time.Time{}}
@@ -103,7 +104,7 @@ func TestWhoIsAskedToShutDownIsForgotten(t *testing.T) {
 	pass(3, 0)
 }
 
-// TestWhatTakesDownIsNotDoneForAnOldSpec: before these orders the group is read again.
+// TestWhatTakesDownIsNotDoneForAnOldSpec: before these orders the operator reads the group again.
 func TestWhatTakesDownIsNotDoneForAnOldSpec(t *testing.T) {
 	t.Parallel()
 	for verb, want := range map[vcenter.Verb]bool{

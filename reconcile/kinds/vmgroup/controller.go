@@ -1,11 +1,11 @@
-// Package vmgroup reconciles VmGroup resources: a number of like virtual machines in a vCenter, in a folder of their own.
+// Package vmgroup reconciles VmGroup resources: a number of identical virtual machines in a vCenter, in a separate folder.
 //
-// A pass observes (observe.go: the account, and what there is in the vCenter), decides (decide.go, sort.go, pure), acts (act.go) and
-// reports (status.go). The vCenter is spoken to by a helper process (vcenter.Process, vsphere).
+// A pass observes, decides, acts (act.go) and reports (status.go). It observes the account (account.go) and the machines in the vCenter.
+// decide.go, sort.go and end.go decide; they are pure. A helper process connects to the vCenter (vcenter.Process, vsphere).
 //
-// Nothing is remembered that a killed operator would take along. A machine's name follows from its number, and its mark (the group's UID)
-// is part of what it is cloned with: a clone that is begun twice is made once, because a folder holds no two machines of one name. A
-// finalizer is on the group before anything is made for it.
+// A killed operator loses nothing that matters. A machine's name follows from its number, and its mark (the group's UID) is part of the
+// clone's specification. If two operators start the same clone, the vCenter creates one machine, because a folder has no two machines of
+// one name. The operator adds a finalizer to the group before it creates anything for it.
 package vmgroup
 
 import (
@@ -22,35 +22,36 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// Settings are what the operator gives the kind.
+// Settings has what the operator gives the kind.
 type Settings struct {
-	// VCenter is who speaks to vCenters.
+	// VCenter connects to vCenters.
 	VCenter vcenter.API
-	// Namespace is the operator's own, whose Secret is for groups in namespaces without one. Empty means there is none.
+	// Namespace is the operator's own namespace. Its Secret is for groups in namespaces without a Secret. Empty means there is none.
 	Namespace string
-	// LendTo are the namespaces whose groups may use the operator's own account, that of its Secret or environment; "all" for every one.
-	// Groups of its own namespace always may.
+	// LendTo lists the namespaces whose groups may use the operator's own account, from its Secret or environment; "all" means every
+	// namespace. Groups of the operator's own namespace always may.
 	LendTo []string
-	// Hosts are the vCenters, as HOST or HOST:PORT, that Secrets of other namespaces than the operator's may lead to; none for any.
+	// Hosts lists the vCenters, as HOST or HOST:PORT, that Secrets in other namespaces may name; empty allows any.
 	Hosts []string
-	// Environment reads the operator's environment variables, which are for where there is no Secret.
+	// Environment reads the operator's environment variables, which are used if there is no Secret.
 	Environment func(name string) string
-	// Pace is how soon groups are looked at again; the zero value means DefaultPace.
+	// Pace is the time between passes over a group; the zero value means DefaultPace.
 	Pace Pace
 }
 
-// Pace is how soon groups are looked at again: no vCenter tells what others do to machines.
+// Pace is the time between passes over a group. No vCenter notifies the operator of changes to machines.
 type Pace struct {
-	// Step is for a group on its way, Rest for one at rest, Help for one that waits for a person.
+	// Step is for a group in progress, Rest for a group at rest, Help for a group that waits for a user.
 	Step, Rest, Help time.Duration
 }
 
-// DefaultPace keeps a vCenter with a hundred groups at rest below ten requests a second.
+// DefaultPace limits a hundred groups at rest to less than ten requests a second to a vCenter.
 func DefaultPace() Pace {
 	return Pace{Step: 2 * time.Second, Rest: 30 * time.Second, Help: 15 * time.Second}
 }
 
-// Controller is the kind as the engine knows it. All groups share one API: it outlives terms as leader.
+// Controller describes the kind to the engine. All groups share one vcenter.API, which continues when the operator loses and regains
+// leadership.
 func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	if settings.Pace == (Pace{}) {
 		settings.Pace = DefaultPace()
@@ -58,7 +59,7 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	secret := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{SecretName}, Verbs: []string{"get"}}
 	return reconcile.Controller{
 		Kind:      kind,
-		Childless: true, // what it makes is in a vCenter
+		Childless: true, // it creates machines in a vCenter only
 		Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{kind.Group}, Resources: []string{kind.Plural}, Verbs: []string{"patch"}},
 			secret,
@@ -73,8 +74,8 @@ func Controller(kind schema.Kind, settings Settings) reconcile.Controller {
 	}
 }
 
-// reconciler keeps what can be found out again: since when machines are asked to shut down and groups are being deleted, and what Secrets
-// said. What a Secret said that is gone cannot, and is for groups that are being deleted only.
+// reconciler keeps state that an operator can find out again: since when machines are shutting down and groups are being deleted, and the
+// content of Secrets. Only the content of a deleted Secret is lost; it is needed only for groups that are being deleted.
 type reconciler struct {
 	api      *reconcile.Client
 	kind     schema.Kind
@@ -84,12 +85,12 @@ type reconciler struct {
 	mu       sync.Mutex
 	stopping map[types.NamespacedName]map[string]time.Time
 	ending   map[types.NamespacedName]time.Time
-	// accounts are those of the namespaces; used is the one with which a group's machines were seen last.
+	// accounts has the accounts by namespace. used has the account with which the operator last saw a group's machines.
 	accounts map[string]known
 	used     map[types.NamespacedName]known
 }
 
-// Forget is told that a group is gone. It may have been the last of its namespace; if not, the others read the Secret again.
+// Forget removes the state of a group that is gone. It removes the namespace's account too: other groups there read the Secret again.
 func (r *reconciler) Forget(key types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,68 +11,68 @@ import (
 )
 
 const (
-	// grace is how long a guest has to shut down before its machine is powered off.
+	// grace is how long a guest may take to shut down before the operator powers its machine off.
 	grace = 2 * time.Minute
-	// clonesAtOnce is how many machines of one group are made at once.
+	// clonesAtOnce is how many machines of one group are cloned at the same time.
 	clonesAtOnce = 4
-	// stepsAtOnce is how many orders one pass gives.
+	// stepsAtOnce is how many orders one pass sends.
 	stepsAtOnce = 16
 )
 
-// look is what a pass saw.
+// look is what a pass observed.
 type look struct {
 	now time.Time
-	// host is the vCenter that was looked at.
+	// host is the vCenter that was asked.
 	host      string
 	inventory vcenter.Inventory
-	// stopping says since when a machine, by its ID, has been asked to shut down.
+	// stopping has the time since when a machine, by its ID, has been shutting down.
 	stopping map[string]time.Time
-	// ending is for how long the group has been known to be deleted.
+	// ending is how long this operator has known that the group is being deleted.
 	ending time.Duration
 }
 
-// step is one thing to have done.
+// step is one order.
 type step struct {
 	verb        vcenter.Verb
 	machine, id string
-	// replaces says that the machine goes for one of another template.
+	// replaces reports whether another machine, of another template, replaces this one.
 	replaces bool
 }
 
 // plan is what a pass does.
 type plan struct {
 	steps []step
-	// waits says what is waited for; the first is told.
+	// waits lists what the group waits for; the status reports the first.
 	waits []string
-	// problem is what keeps the group from what its spec says; nil for nothing.
+	// problem is what prevents the group from matching its spec; nil for none.
 	problem *problem
-	// halting are the IDs of the machines that run and are to be down.
+	// halting has the IDs of the machines that run and must stop.
 	halting []string
-	// running is how many machines are powered on.
+	// running is the number of machines that are powered on.
 	running int32
-	// release says that a group that is being deleted may go, and left what stays behind; empty for nothing.
+	// release reports whether a group that is being deleted may go. left describes what stays in the vCenter; empty for nothing.
 	release bool
 	left    string
 }
 
-// settled says that everything is as it is to be.
+// settled reports whether everything is as the spec says.
 func (p plan) settled() bool { return len(p.steps) == 0 && len(p.waits) == 0 && p.problem == nil }
 
-// astray says that what was seen is not where the group's machines are.
+// astray reports whether the account leads to another place than the group's machines.
 func (p plan) astray() bool { return p.problem != nil && p.problem.reason == reasonVCenterChanged }
 
-// deciding is a decision in the making.
+// deciding builds a plan.
 type deciding struct {
 	plan
 	group  v1alpha1.VmGroup
 	folder string
 	seen   look
 	sorted sorted
-	// outdated are machines that run and are not as the spec says: they are changed one at a time.
+	// outdated has the machines that run and differ from the spec: the operator changes them one at a time.
 	outdated []vcenter.Machine
-	// disturbed is a machine that is as it is to be, and that the vCenter does something to.
+	// disturbed is a machine that is as the spec says, while the vCenter runs a task on it.
 	disturbed string
-	// replaced is the ID of the machine that is replaced by one of another template.
+	// replaced is the ID of the machine that one of another template replaces.
 	replaced string
 }
 
@@ -83,8 +83,8 @@ func begin(group v1alpha1.VmGroup, seen look) *deciding {
 	return d
 }
 
-// decide decides what a group needs next. Machines are numbered from 0: missing ones are made, powered-off ones are started, those with the
-// highest numbers go first.
+// decide decides what a group needs next. Machines are numbered from 0. The operator creates missing machines and starts machines that are
+// off. It deletes those with the highest numbers first.
 func decide(group v1alpha1.VmGroup, seen look) plan {
 	d := begin(group, seen)
 	if found := misled(group, seen.inventory); found != nil {
@@ -96,7 +96,7 @@ func decide(group v1alpha1.VmGroup, seen look) plan {
 		return d.plan
 	}
 	if d.sorted.foreign != "" {
-		d.problem = &problem{reasonFolderOccupied, fmt.Sprintf("folder %s has machine %s of another VmGroup, perhaps one of another cluster: nothing is done there; choose another metadata.name or spec.folder", seen.inventory.Path, d.sorted.foreign)}
+		d.problem = &problem{reasonFolderOccupied, fmt.Sprintf("folder %s has machine %s of another VmGroup, perhaps one of another Kubernetes cluster: the operator does nothing there; choose another metadata.name or spec.folder", seen.inventory.Path, d.sorted.foreign)}
 		return d.plan
 	}
 	for number := range int(group.Spec.Replicas) {
@@ -108,8 +108,8 @@ func decide(group v1alpha1.VmGroup, seen look) plan {
 	return d.plan
 }
 
-// orders are the steps of a plan that are done in this pass. Where the group's folder is, is in the status before machines are made in it:
-// from then on a Secret that leads to somewhere else is noticed.
+// orders returns the steps of a plan that this pass sends. The status must have the group's folder before the operator creates machines in
+// it. After that, the operator notices a Secret that leads to another place.
 func orders(group v1alpha1.VmGroup, seen look, next plan) []step {
 	if group.DeletionTimestamp == nil && group.Status.Folder == "" && seen.inventory.Folder != "" {
 		return nil
@@ -117,14 +117,14 @@ func orders(group v1alpha1.VmGroup, seen look, next plan) []step {
 	return next.steps
 }
 
-// misled says that the account leads to somewhere else than where the group's machines are.
+// misled returns a problem if the account leads to another place than the group's machines.
 func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	was := group.Status
 	if was.VCenterID != "" && was.VCenterID != seen.VCenter {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST, or delete this VmGroup there first", was.VCenter)}
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in another vCenter, %s: put it back into VC_HOST; delete this VmGroup before you use another vCenter", was.VCenter)}
 	}
 	if was.Folder != "" && was.Folder != seen.Path && !followed(group, seen) {
-		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the group is to be in %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
+		return &problem{reasonVCenterChanged, fmt.Sprintf("the machines are in %s, and the spec and the Secret name %s: put VC_DATACENTER and VC_FOLDER back in the Secret vc-creds, or move the folder there with all its machines", was.Folder, seen.Path)}
 	}
 	if seen.Folder == "" && seen.Elsewhere != "" {
 		return &problem{reasonVCenterChanged, fmt.Sprintf("there is no folder %s, and a machine of the group is at %s: rename or move its folder back, or delete the machine", seen.Path, seen.Elsewhere)}
@@ -132,8 +132,8 @@ func misled(group v1alpha1.VmGroup, seen vcenter.Inventory) *problem {
 	return nil
 }
 
-// followed says that a group's machines are where they are looked for now: somebody has moved the folder. Those that ran have to be there
-// all, and be the very ones: an old copy in another place is not what the group is to go on with.
+// followed reports whether a user moved the folder to the place where the operator looks now. All machines that ran must be there, and must
+// be the originals: the group must not continue with an old copy in another place.
 func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 	there := int32(0)
 	for _, one := range seen.Machines {
@@ -144,7 +144,7 @@ func followed(group v1alpha1.VmGroup, seen vcenter.Inventory) bool {
 	return there > 0 && (group.Status.CurrentReplicas == nil || there >= *group.Status.CurrentReplicas)
 }
 
-// order has something done to a machine, unless it failed a moment ago.
+// order adds a step for a machine, unless the same step failed a moment ago.
 func (d *deciding) order(verb vcenter.Verb, of vcenter.Machine) {
 	if !d.refused(verb, of.Slot) {
 		d.give(verb, of)
@@ -159,12 +159,12 @@ func (d *deciding) wait(format string, arguments ...any) {
 	d.waits = append(d.waits, fmt.Sprintf(format, arguments...))
 }
 
-// slot decides what the machine of a number needs.
+// slot decides what the machine with this number needs.
 func (d *deciding) slot(name string) {
 	one, exists := d.sorted.own[name]
 	switch {
 	case slices.Contains(d.seen.inventory.Cloning, name):
-		d.wait("%s is being made", name)
+		d.wait("%s is being created", name)
 	case !exists:
 		d.missing(name)
 	case one.Busy && !one.Ordered && d.asWanted(one):
@@ -179,7 +179,7 @@ func (d *deciding) slot(name string) {
 	}
 }
 
-// failure is the last one of this very thing; that of a change to another size is none.
+// failure returns the last failure of the same step. A failed change to another size does not count.
 func (d *deciding) failure(verb vcenter.Verb, name string) (vcenter.Failure, bool) {
 	at := slices.IndexFunc(d.seen.inventory.Failures, func(one vcenter.Failure) bool {
 		sized := one.Verb != vcenter.Resize && one.Verb != vcenter.Grow || one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
@@ -191,8 +191,8 @@ func (d *deciding) failure(verb vcenter.Verb, name string) (vcenter.Failure, boo
 	return d.seen.inventory.Failures[at], true
 }
 
-// refused says that the vCenter could not do this very thing to a machine the last time, and what is done about it: it is tried again after
-// a while. A failure of something that is not wanted any more is of no interest.
+// refused reports whether the vCenter recently failed at this step for a machine. It then adds a wait or a problem; the operator retries
+// after a pause. Failures of steps that are no longer wanted do not count.
 func (d *deciding) refused(verb vcenter.Verb, name string) bool {
 	one, is := d.failure(verb, name)
 	if !is {
@@ -204,19 +204,19 @@ func (d *deciding) refused(verb vcenter.Verb, name string) bool {
 	case one.Reason == vcenter.Away && (d.problem == nil || d.problem.passes()):
 		d.problem = &problem{string(one.Reason), one.Message}
 	case d.problem == nil:
-		d.problem = &problem{string(one.Reason), one.Message + "; it is tried again, less and less often"}
+		d.problem = &problem{string(one.Reason), one.Message + "; the operator retries, with growing pauses"}
 	}
 	return one.Resting
 }
 
-// missing has a machine made. The first machine of a group is made alone: two groups that mean the same folder cannot both make it.
+// missing adds a clone. The first machine of a group is cloned alone: if two groups have the same folder, only one of them can create it.
 func (d *deciding) missing(name string) {
 	if one, is := d.sorted.taken[name]; is {
 		if one.Making || one.Busy {
-			d.wait("%s is being made", name)
+			d.wait("%s is being created", name)
 			return
 		}
-		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("there is a machine %s in folder %s which no VmGroup made: rename, move or delete it", name, d.seen.inventory.Path)}
+		d.problem = &problem{reasonMachineOccupied, fmt.Sprintf("machine %s in folder %s was not created by a VmGroup: rename, move or delete it", name, d.seen.inventory.Path)}
 		return
 	}
 	if d.refused(vcenter.Clone, name) || d.mayBeThere() {
@@ -233,13 +233,13 @@ func (d *deciding) missing(name string) {
 		limit = 1
 	}
 	if begun >= limit {
-		d.wait("%s is to be made", name)
+		d.wait("%s must still be created", name)
 		return
 	}
 	d.give(vcenter.Clone, vcenter.Machine{Slot: name})
 }
 
-// mayBeThere says that a machine which is missing may be one that somebody has renamed, and that the vCenter cannot read now.
+// mayBeThere reports whether a missing machine may exist: renamed by a user, with a mark that the vCenter cannot read now.
 func (d *deciding) mayBeThere() bool {
 	for _, one := range d.sorted.unknown {
 		d.occupied(one)
@@ -247,13 +247,13 @@ func (d *deciding) mayBeThere() bool {
 	return len(d.sorted.unknown) > 0
 }
 
-// occupied says that nothing can be done to a machine now.
+// occupied reports whether the operator can do nothing to a machine now.
 func (d *deciding) occupied(one vcenter.Machine) bool {
 	switch {
 	case one.Making:
-		d.wait("%s is being made", one.Slot)
+		d.wait("%s is being created", one.Slot)
 	case one.Busy:
-		d.wait("the vCenter is at work on %s", one.Slot)
+		d.wait("the vCenter runs a task on %s", one.Slot)
 	case one.Broken != "":
 		d.broken(one)
 	case !one.Connected:
@@ -264,15 +264,15 @@ func (d *deciding) occupied(one vcenter.Machine) bool {
 	return true
 }
 
-// broken tells of a machine that somebody has to repair. It is not made again while the vCenter knows it: what is on its disks may come
-// back.
+// broken adds the problem that a user must repair a machine. The operator does not create the machine again while the vCenter knows it,
+// because its disks may come back.
 func (d *deciding) broken(one vcenter.Machine) {
 	if d.problem == nil || d.problem.passes() {
-		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter can do nothing with %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
+		d.problem = &problem{reasonMachineBroken, fmt.Sprintf("the vCenter cannot use %s, which is %s: repair it, or remove it from the vCenter's inventory", one.Name, one.Broken)}
 	}
 }
 
-// orGo says how a group that is being deleted goes where something is gone for good; empty for one that is not.
+// orGo returns how to release a group that is being deleted if something is gone for good; empty for other groups.
 func (d *deciding) orGo(what string) string {
 	if d.group.DeletionTimestamp == nil {
 		return ""
@@ -280,7 +280,8 @@ func (d *deciding) orGo(what string) string {
 	return orGo(d.group, what)
 }
 
-// asWanted says that a machine is as it is to be, whatever somebody has done to it: it is moved to another host, or gets a snapshot.
+// asWanted reports whether a machine is as the spec says, whatever task the vCenter runs on it: for example, a move to another host or a
+// snapshot.
 func (d *deciding) asWanted(one vcenter.Machine) bool {
 	return one.Connected && one.Power == vcenter.PowerOn && one.Template == d.group.Spec.Template && d.fits(one)
 }
@@ -289,15 +290,15 @@ func (d *deciding) fits(one vcenter.Machine) bool {
 	return one.CPU == d.group.Spec.CPU && one.MemoryMiB == memoryMiB(d.group)
 }
 
-// resize gives a machine the CPUs and memory of the spec: at once if it is off, or may grow so while it runs; else its turn comes. While
-// that cannot be it runs as it is, and is not taken down for it.
+// resize gives a machine the CPUs and memory of the spec: immediately if the machine is off or can grow while it runs, else in its turn.
+// While the vCenter refuses that, the machine runs as it is, and the operator does not shut it down for it.
 func (d *deciding) resize(one vcenter.Machine) {
 	failure, failed := d.failure(vcenter.Resize, one.Slot)
 	switch {
 	case one.Power == vcenter.PowerSuspended:
 		d.order(vcenter.Start, one)
 	case one.Power == vcenter.PowerOff && d.refused(vcenter.Resize, one.Slot):
-		if failure.Reason != vcenter.Moved { // else it waits for what is being done to it
+		if failure.Reason != vcenter.Moved { // else it waits for the other task
 			d.order(vcenter.Start, one)
 		}
 	case one.Power == vcenter.PowerOff:
@@ -311,8 +312,8 @@ func (d *deciding) resize(one vcenter.Machine) {
 	}
 }
 
-// grows says that a machine may get what the spec says while it runs: its guest can do with more, and the vCenter has not tried in vain.
-// Once is not enough: it may have been for a reason that passes, and the other way takes the machine down.
+// grows reports whether a machine can get the size of the spec while it runs: its guest supports that, and the vCenter has not failed
+// twice. One failure is not enough: its reason may pass, and the other way shuts the machine down.
 func (d *deciding) grows(one vcenter.Machine) bool {
 	cpu, memory := d.group.Spec.CPU, memoryMiB(d.group)
 	if failure, failed := d.failure(vcenter.Grow, one.Slot); failed && failure.Reason == vcenter.Failed && failure.Times > 1 {
@@ -345,7 +346,7 @@ func (d *deciding) remove(machines []vcenter.Machine) {
 	}
 }
 
-// halted says that a machine runs, and has it shut down: by its guest if it can, else, or if that takes too long, by force.
+// halted reports whether a machine runs, and shuts it down: by its guest if it can, else, or if that takes too long, by power-off.
 func (d *deciding) halted(one vcenter.Machine) bool {
 	if one.Power != vcenter.PowerOn {
 		return false
@@ -363,8 +364,8 @@ func (d *deciding) halted(one vcenter.Machine) bool {
 	return true
 }
 
-// renew changes one of the machines that are not as the spec says: one that is down for it already, else the one with the highest number,
-// and that only while all others run.
+// renew changes one of the machines that differ from the spec. That is one that is already down for it, else the one with the highest
+// number, and that one only while all others run.
 func (d *deciding) renew() {
 	if len(d.outdated) == 0 {
 		return
@@ -374,11 +375,11 @@ func (d *deciding) renew() {
 	})
 	next := d.outdated[0]
 	if d.begun(next) == 0 && (!d.settled() || d.disturbed != "") {
-		d.wait("%s is changed when the others run", next.Slot)
+		d.wait("the operator changes %s when the others run", next.Slot)
 		return
 	}
 	if more := len(d.outdated) - 1; more > 0 {
-		d.wait("%d more machines are changed after %s", more, next.Slot)
+		d.wait("the operator changes %d more machines after %s", more, next.Slot)
 	}
 	if next.Template != d.group.Spec.Template {
 		d.replaced = next.ID
@@ -386,10 +387,10 @@ func (d *deciding) renew() {
 	if d.halted(next) {
 		return
 	}
-	d.order(vcenter.Destroy, next) // made of another template; what only has another size is resized when it is off
+	d.order(vcenter.Destroy, next) // it has another template; a machine of another size is resized when it is off
 }
 
-// begun says that a machine is on its way down, or down.
+// begun returns 1 if a machine is shutting down or not running, else 0.
 func (d *deciding) begun(one vcenter.Machine) int {
 	if _, asked := d.seen.stopping[one.ID]; asked || one.Power != vcenter.PowerOn {
 		return 1

@@ -7,8 +7,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// TestNoMachineStaysDownForWhatIsRefused: where the vCenter changes no size at all, all machines run in the end, one at most is down on the
-// way, and none goes down a second time before its pause is over.
+// TestNoMachineStaysDownForWhatIsRefused: if the vCenter refuses every change of size, all machines run in the end. At most one is down
+// meanwhile, and none stops a second time before its pause is over.
 func TestNoMachineStaysDownForWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	shrinking := func(one *vcenter.Machine) { one.CPU = 4 }
@@ -46,7 +46,7 @@ func TestNoMachineStaysDownForWhatIsRefused(t *testing.T) {
 	}
 }
 
-// refusing does what it is told, but changes no size.
+// refusing carries out an order, but changes no size.
 func (p *perfect) refusing(group v1alpha1.VmGroup, one step) {
 	if one.verb != vcenter.Resize && one.verb != vcenter.Grow {
 		p.do(group, one)

@@ -12,10 +12,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// patience is how long a group that is deleted waits for a machine with one of its names and no mark, which may be its own in the making.
+// patience is how long a group that is being deleted waits for a machine with one of its names and no mark, which may be a clone of the
+// group in progress.
 const patience = 10 * time.Minute
 
-// decideEnd decides what a group that is being deleted needs before it may go: its machines go, and its folder if nothing else is in it.
+// decideEnd decides what a group that is being deleted needs before release: its machines are deleted, and its folder if nothing else is in
+// it.
 func decideEnd(group v1alpha1.VmGroup, seen look) plan {
 	d := begin(group, seen)
 	d.end()
@@ -30,7 +32,7 @@ func (d *deciding) end() {
 		return
 	}
 	for _, name := range seen.inventory.Cloning {
-		d.wait("%s is being made, and deleted then", name)
+		d.wait("%s is being created, and will be deleted after that", name)
 	}
 	if seen.inventory.Folder == "" {
 		if d.release = d.settled(); d.release {
@@ -45,34 +47,34 @@ func (d *deciding) end() {
 		return
 	}
 	if away := seen.inventory.Elsewhere; away != "" {
-		d.problem = &problem{string(vcenter.Away), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, to be deleted there, or delete it", away, seen.inventory.Path)}
+		d.problem = &problem{string(vcenter.Away), fmt.Sprintf("a machine of the group is at %s: move it back into folder %s, where the operator deletes it, or delete it", away, seen.inventory.Path)}
 		return
 	}
 	if stays := slices.Concat(d.sorted.others, d.sorted.copies); len(stays) > 0 {
-		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it has what this VmGroup did not make: %s", seen.inventory.Path, seen.host, some(stays))
+		d.release, d.left = true, fmt.Sprintf("folder %s stays in vCenter %s: it contains objects that this VmGroup did not create: %s", seen.inventory.Path, seen.host, some(stays))
 		return
 	}
 	d.order(vcenter.DeleteFolder, vcenter.Machine{})
 }
 
-// mayBeOwn waits for what may be the group's own in the making.
+// mayBeOwn waits for machines that may be clones of the group in progress.
 func (d *deciding) mayBeOwn() {
 	for name, one := range d.sorted.taken {
 		if numberOf(d.folder, name) >= 0 && (one.Making || one.Busy || d.seen.ending < patience) {
-			d.wait("%s may be being made for this VmGroup", name)
+			d.wait("%s may be a machine that is being created for this VmGroup", name)
 		}
 	}
 	slices.Sort(d.waits)
 }
 
-// vanished says what may be left of a group whose folder is not there: nothing, if none of its machines ran when they were seen last.
+// vanished returns what may be left of a group whose folder does not exist: nothing, if none of its machines ran when they were last seen.
 func vanished(group v1alpha1.VmGroup, seen look) string {
 	ran := group.Status.CurrentReplicas
 	if why := meta.FindStatusCondition(group.Status.Conditions, v1alpha1.ConditionReady); group.Status.Folder == "" && why != nil && why.Reason == string(vcenter.Forbidden) {
-		return fmt.Sprintf("folder %s may be left in vCenter %s, unseen: %s", seen.inventory.Path, seen.host, why.Message)
+		return fmt.Sprintf("folder %s may be left in vCenter %s, where the account cannot see it: %s", seen.inventory.Path, seen.host, why.Message)
 	}
 	if group.Status.Folder == "" || ran == nil || *ran == 0 {
 		return ""
 	}
-	return fmt.Sprintf("folder %s is not to be seen in vCenter %s, where %s of this VmGroup ran: if it was renamed or moved, delete it there", seen.inventory.Path, seen.host, count(*ran, "machine", "machines"))
+	return fmt.Sprintf("the operator cannot see folder %s in vCenter %s, where %s of this VmGroup ran: if it was renamed or moved, delete it there", seen.inventory.Path, seen.host, count(*ran, "machine", "machines"))
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxName is how long a name in a vCenter may be (vSphere Web Services API, VirtualMachineConfigSpec.name: 80 characters).
+// maxName is the maximum length of a name in a vCenter (vSphere Web Services API, VirtualMachineConfigSpec.name: 80 characters).
 const maxName = 80
 
-// longestNumber is the room for a machine's number: spec.replicas has a limit.
+// longestNumber is the length reserved for a machine's number: spec.replicas has a limit.
 const longestNumber = len("-999")
 
-// folderName is the name of a group's folder: NAMESPACE-NAME. A long one is cut, and told from others by a hash of the whole.
+// folderName returns the name of a group's folder: NAMESPACE-NAME. A long name is cut, and ends with a hash of the whole name.
 func folderName(namespace, name string) string {
 	whole := namespace + "-" + name
 	if len(whole) <= maxName-longestNumber {
@@ -23,13 +23,13 @@ func folderName(namespace, name string) string {
 	return whole[:maxName-longestNumber-len(hash)] + hash
 }
 
-// machineName is the name of a machine in a folder. The same number always has the same name: that is how a machine that is made twice is
-// made once.
+// machineName returns the name of a machine in a folder. A number always has the same name. So if two operators start a clone for it, there
+// is one machine.
 func machineName(folder string, number int) string {
 	return folder + "-" + strconv.Itoa(number)
 }
 
-// numberOf is the number in a machine's name; -1 if it is no name of a machine of this folder.
+// numberOf returns the number in a machine's name; -1 if no machine of this folder has such a name.
 func numberOf(folder, machine string) int {
 	digits, is := strings.CutPrefix(machine, folder+"-")
 	number, err := strconv.Atoi(digits)

@@ -35,7 +35,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	found, wrong, err := r.access(ctx, group)
 	switch {
 	case apierrors.IsForbidden(err):
-		wrong = &problem{reasonForbidden, err.Error() + ": grant it to the operator: " + reconcile.RightsRemedy}
+		wrong = &problem{reasonForbidden, err.Error() + "; grant the permission to the operator: " + reconcile.RightsRemedy}
 	case err != nil:
 		return reconcile.Outcome{}, err
 	}
@@ -48,7 +48,7 @@ func (r *reconciler) Reconcile(ctx context.Context, object *unstructured.Unstruc
 	return r.pass(ctx, object, group, found)
 }
 
-// pass asks the vCenter, decides and acts.
+// pass observes the vCenter, decides and acts.
 func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, found known) (reconcile.Outcome, error) {
 	at, begun := groupOf(group, found.access), r.now()
 	inventory, err := r.settings.VCenter.Look(ctx, at)
@@ -91,8 +91,8 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	return r.report(group, status, events, again), nil
 }
 
-// failed reports an error of the vCenter's. Who is to wait comes again when the wait is over: it is no failure of the pass, which would be
-// repeated at once.
+// failed reports an error of the vCenter. If the group must wait, the engine makes the next pass after the wait. The pass does not return
+// the error, because the engine would retry too soon.
 func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatus, err error) (reconcile.Outcome, error) {
 	var told *vcenter.Error
 	if !errors.As(err, &told) {
@@ -103,7 +103,7 @@ func (r *reconciler) failed(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 	}
 	again := max(told.After, r.settings.Pace.Help)
 	if told.Reason == vcenter.Refused || told.Reason == vcenter.Untrusted {
-		// The Secret is looked at soon. As long as it says the same, the vCenter is not asked.
+		// The next pass reads the Secret again soon. While its content is the same, the helper does not ask the vCenter.
 		r.mistrust(group.Namespace)
 		again = r.settings.Pace.Help
 	}
@@ -118,14 +118,14 @@ func (r *reconciler) report(group v1alpha1.VmGroup, status v1alpha1.VmGroupStatu
 	return reconcile.Outcome{Status: status, Events: append(events, tell(group.Status, status)...), Again: again}
 }
 
-// stoppingOf returns since when machines are asked to shut down.
+// stoppingOf returns since when machines are shutting down.
 func (r *reconciler) stoppingOf(key types.NamespacedName) map[string]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.stopping[key])
 }
 
-// endingFor returns for how long this process has known that a group is being deleted: DeletionTimestamp is of another clock.
+// endingFor returns how long this process has known that a group is being deleted. DeletionTimestamp is from another clock.
 func (r *reconciler) endingFor(group v1alpha1.VmGroup) time.Duration {
 	if group.DeletionTimestamp == nil {
 		return 0
@@ -140,14 +140,14 @@ func (r *reconciler) endingFor(group v1alpha1.VmGroup) time.Duration {
 	return r.now().Sub(since)
 }
 
-// stopsOnly forgets the machines that were asked to shut down and are down, or need not be any more.
+// stopsOnly forgets machines that are shut down, or no longer need to be.
 func (r *reconciler) stopsOnly(key types.NamespacedName, halting []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.stopping[key], func(id string, _ time.Time) bool { return !slices.Contains(halting, id) })
 }
 
-// noteStopping notes that a machine is asked to shut down. That it is asked again changes nothing.
+// noteStopping records when the operator first asked a machine to shut down.
 func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +159,7 @@ func (r *reconciler) noteStopping(key types.NamespacedName, id string) {
 	}
 }
 
-// hold puts the finalizer on or takes it off. It is on before anything is made in the vCenter.
+// hold adds or removes the finalizer. The group has it before the operator creates anything in the vCenter.
 func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured, wanted bool) error {
 	finalizers := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == v1alpha1.FinalizerMachines })
 	if wanted {
@@ -169,18 +169,19 @@ func (r *reconciler) hold(ctx context.Context, object *unstructured.Unstructured
 	return err
 }
 
-// release lets a group that is being deleted go, and tells what stays behind.
+// release removes the finalizer from a group that is being deleted, and reports what stays in the vCenter.
 func (r *reconciler) release(ctx context.Context, object *unstructured.Unstructured, group v1alpha1.VmGroup, left string) (reconcile.Outcome, error) {
 	if left != "" {
 		logr.FromContextOrDiscard(ctx).Info("left in the vCenter", "op", "delete", "what", left)
-		// After the group is gone nobody would find it. A namespace that is being deleted takes no event any more.
+		// The event comes first, because it cannot be recorded for a group that is gone. A namespace that is being deleted accepts no
+		// events.
 		told := reconcile.Event{Type: reconcile.Warning, Reason: reasonMachinesLeft, Action: "Delete", Note: left}
 		if err := r.api.Tell(ctx, object, told); err != nil && !reconcile.IsNamespaceTerminating(err) {
-			return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
+			return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 		}
 	}
 	if err := r.hold(ctx, object, false); err != nil && !apierrors.IsNotFound(err) {
-		return reconcile.Outcome{}, fmt.Errorf("let %s go: %w", group.Name, err)
+		return reconcile.Outcome{}, fmt.Errorf("release VmGroup %s: %w", group.Name, err)
 	}
 	return reconcile.Outcome{}, nil
 }

@@ -7,29 +7,30 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/kinds/vmgroup/vcenter"
 )
 
-// sorted is what is in a group's folder, by whose it is.
+// sorted has the content of a group's folder, by owner.
 type sorted struct {
-	// own are the group's machines, by the name they were made under.
+	// own has the group's machines, by the name that they were created with.
 	own map[string]vcenter.Machine
-	// others are the names of what is not the group's, of another group's machines too; copies are machines that somebody made of the group's.
+	// others has the names of what is not the group's, including machines of other groups. copies has machines that users made of the
+	// group's.
 	others, copies []string
 	// foreign is the first machine with another group's mark.
 	foreign string
-	// taken are the machines without a mark, by name.
+	// taken has the machines without a mark, by name.
 	taken map[string]vcenter.Machine
-	// unknown are machines whose mark cannot be read, and whose name tells nothing: the group's that were renamed may be among them.
+	// unknown has machines whose mark cannot be read, and whose name shows no number: renamed machines of the group may be among them.
 	unknown []vcenter.Machine
-	// running is how many of the group's machines are powered on.
+	// running is the number of the group's machines that are powered on.
 	running int32
 }
 
-// sort finds out whose everything is. A machine is the group's if it has the mark, and either is the very one that was made for it, perhaps
-// renamed, or has the name, perhaps restored from a backup. Any other with the mark was copied by somebody, and is theirs. One whose mark
-// cannot be read is known by its name: nothing is done to it, and none is made in its place.
+// sort finds the owner of everything. A machine is the group's if it has the mark, and one of two things is true. Either it is the original
+// machine, perhaps renamed. Or it has the original name, perhaps restored from a backup. Any other machine with the mark is a user's copy.
+// A machine whose mark cannot be read is recognized by its name: the operator does nothing to it, and creates none in its place.
 func sort(folder, uid string, seen vcenter.Inventory) sorted {
 	found := sorted{own: map[string]vcenter.Machine{}, taken: map[string]vcenter.Machine{}, others: slices.Clone(seen.Others)}
 	marked := slices.DeleteFunc(slices.Clone(seen.Machines), func(one vcenter.Machine) bool { return one.Owner != uid })
-	// Those that have kept their names first.
+	// Machines that still have their names come first.
 	slices.SortStableFunc(marked, func(a, b vcenter.Machine) int { return cmp.Compare(renamed(a), renamed(b)) })
 	for _, one := range marked {
 		if _, twice := found.own[one.Slot]; twice || one.Name != one.Slot && !one.Original {
@@ -49,7 +50,7 @@ func sort(folder, uid string, seen vcenter.Inventory) sorted {
 	return found
 }
 
-// unmarked sorts what does not have the group's mark.
+// unmarked sorts a machine without the group's mark.
 func (s *sorted) unmarked(folder string, one vcenter.Machine) {
 	if _, known := s.own[one.Name]; one.Unread && !known && numberOf(folder, one.Name) >= 0 {
 		one.Slot = one.Name

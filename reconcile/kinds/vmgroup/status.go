@@ -14,7 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema/vmgroup/v1alpha1"
 )
 
-// The reasons of the Ready condition, beside those of vcenter.Reason. Status, events and docs/vmgroup.md use the same words.
+// The reasons of the Ready condition, in addition to those of vcenter.Reason. Status, events and docs/vmgroup.md use the same words.
 const (
 	reasonRunning     = "Running"
 	reasonProgressing = "Progressing"
@@ -27,26 +27,26 @@ const (
 	reasonMachineOccupied    = "MachineOccupied"
 	reasonMachineBroken      = "MachineBroken"
 	reasonVCenterChanged     = "VCenterChanged"
-	// reasonMachinesLeft is the reason of an event only: the group is gone.
+	// reasonMachinesLeft is a reason of events only: the group is gone.
 	reasonMachinesLeft = "MachinesLeft"
 )
 
-// problem is something that keeps a group from what its spec says.
+// problem is what prevents a group from matching its spec.
 type problem struct {
 	reason, message string
 }
 
-// passes says that a problem may pass by itself: nobody has to do anything.
+// passes reports whether a problem may pass without an action of a user.
 func (p problem) passes() bool {
 	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Failed)}, p.reason)
 }
 
-// silent says that the vCenter was not heard.
+// silent reports whether the operator got no answer about machines from the vCenter.
 func (p problem) silent() bool {
 	return slices.Contains([]string{string(vcenter.Unreachable), string(vcenter.Crowded), string(vcenter.NoHelper), string(vcenter.Refused), string(vcenter.Untrusted), reasonCredentialsMissing, reasonForbidden}, p.reason)
 }
 
-// carried is the part of the status that stays as it is until something is known to be otherwise.
+// carried returns the previous status, with the current generation and spec.replicas.
 func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
 	status := group.Status
 	status.ObservedGeneration, status.DesiredReplicas = group.Generation, group.Spec.Replicas
@@ -54,17 +54,17 @@ func carried(group v1alpha1.VmGroup) v1alpha1.VmGroupStatus {
 	return status
 }
 
-// reported is the status after a pass that the vCenter answered.
+// reported returns the status after a pass that the vCenter answered.
 func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStatus {
 	status := carried(group)
 	if !next.astray() {
 		status.VCenter = seen.host
 		if running := next.running; seen.inventory.Folder != "" || group.Status.Folder == "" {
-			// Of machines in a folder that is not to be seen nothing is known.
+			// The operator does not know how many machines run in a folder that it cannot see.
 			status.CurrentReplicas = &running
 		}
 		if seen.inventory.Folder != "" {
-			// Before there is a folder the group is nowhere, and may go to another place.
+			// Before it has a folder, the group is in no place and may still get another.
 			status.VCenterID, status.Folder = seen.inventory.VCenter, seen.inventory.Path
 		}
 	}
@@ -85,7 +85,7 @@ func reported(group v1alpha1.VmGroup, seen look, next plan) v1alpha1.VmGroupStat
 	return status
 }
 
-// troubled is the status of a group with a problem, whose machines nobody could look at.
+// troubled returns the status of a group with a problem whose machines the operator could not observe.
 func troubled(group v1alpha1.VmGroup, found problem, now time.Time) v1alpha1.VmGroupStatus {
 	status := carried(group)
 	if found.silent() {
@@ -112,12 +112,12 @@ func concern(status *v1alpha1.VmGroupStatus, group v1alpha1.VmGroup, found probl
 	meta.RemoveStatusCondition(&status.Conditions, off)
 }
 
-// orGo says how a group goes that is being deleted, where something is gone for good.
+// orGo returns how to release a group that is being deleted if something is gone for good.
 func orGo(group v1alpha1.VmGroup, what string) string {
-	return fmt.Sprintf("; if %s is gone for good, this lets the VmGroup go and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
+	return fmt.Sprintf("; if %s is gone for good, this command releases the VmGroup and leaves its machines: kubectl -n %s annotate vmgroup %s %s=true", what, group.Namespace, group.Name, v1alpha1.AnnotationAbandon)
 }
 
-// moving sets the phase and conditions of a group on its way.
+// moving sets the phase and conditions of a group in progress.
 func moving(status *v1alpha1.VmGroupStatus, phase v1alpha1.Phase, what problem, now time.Time) {
 	status.Phase, status.LastMessage = phase, what.message
 	set(status, now, v1alpha1.ConditionReady, false, what)
@@ -136,13 +136,13 @@ func set(status *v1alpha1.VmGroupStatus, now time.Time, kind string, holds bool,
 	})
 }
 
-// doing says what a plan is about.
+// doing describes what a plan does or waits for.
 func doing(next plan) string {
 	if len(next.steps) == 0 && len(next.waits) == 0 {
-		return "looks whether the machines are gone"
+		return "checking whether the machines are gone"
 	}
 	if len(next.steps) == 0 {
-		return "waits: " + next.waits[0]
+		return "waiting: " + next.waits[0]
 	}
 	verb, machines := next.steps[0].verb, []string{}
 	for _, one := range next.steps {
@@ -153,32 +153,32 @@ func doing(next plan) string {
 	return wordsFor(verb, machines)
 }
 
-// wordsFor says what is done to machines.
+// wordsFor describes an order for machines.
 func wordsFor(verb vcenter.Verb, machines []string) string {
 	switch verb {
 	case vcenter.CreateFolder:
-		return "makes the group's folder"
+		return "creating the group's folder"
 	case vcenter.DeleteFolder:
-		return "deletes the group's folder"
+		return "deleting the group's folder"
 	case vcenter.Clone:
-		return "clones " + some(machines)
+		return "cloning " + some(machines)
 	case vcenter.Start:
-		return "powers on " + some(machines)
+		return "powering on " + some(machines)
 	case vcenter.Shutdown:
-		return "shuts down " + some(machines)
+		return "shutting down " + some(machines)
 	case vcenter.Stop:
-		return "powers off " + some(machines)
+		return "powering off " + some(machines)
 	case vcenter.Resize:
-		return "changes CPUs and memory of " + some(machines)
+		return "changing CPUs and memory of " + some(machines)
 	case vcenter.Grow:
-		return "gives more CPUs and memory to " + some(machines)
+		return "adding CPUs and memory to " + some(machines)
 	case vcenter.Destroy:
-		return "deletes " + some(machines)
+		return "deleting " + some(machines)
 	}
 	return string(verb)
 }
 
-// maxNamed is how many names a sentence has.
+// maxNamed is how many names one message has.
 const maxNamed = 5
 
 func some(names []string) string {
@@ -195,15 +195,15 @@ func count(number int32, one, several string) string {
 	return fmt.Sprintf("%d %s", number, several)
 }
 
-// abandoned says what is left behind by a group that goes without its machines.
+// abandoned describes what stays when a group is released without its machines.
 func abandoned(group v1alpha1.VmGroup) string {
 	if group.Status.Folder == "" {
-		return "deleted without asking a vCenter, as the annotation says; nothing is known to be left there"
+		return "released without asking a vCenter, as the annotation requests; the operator knows of nothing that is left there"
 	}
-	return fmt.Sprintf("deleted without asking the vCenter, as the annotation says: folder %s in %s, with its machines, is left; delete it there", group.Status.Folder, group.Status.VCenter)
+	return fmt.Sprintf("released without asking the vCenter, as the annotation requests: folder %s in %s, with its machines, is left; delete it there", group.Status.Folder, group.Status.VCenter)
 }
 
-// tell turns a change of the Ready condition into an event.
+// tell returns the event for a change of the Ready condition.
 func tell(before, after v1alpha1.VmGroupStatus) []reconcile.Event {
 	was := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)

@@ -14,7 +14,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
-// conditions are a status's conditions in few words.
+// conditions returns a status's conditions as short texts.
 func conditions(status v1alpha1.VmGroupStatus) []string {
 	words := []string{string(status.Phase) + ": " + status.LastMessage}
 	for _, one := range status.Conditions {
@@ -53,18 +53,18 @@ func TestTheStoryOfAGroup(t *testing.T) {
 		}
 	}
 	answers := "VCenterReachable True Answers"
-	want(after(vcenter.Inventory{Path: "/DC0/vm/shop-web", VCenter: "vc1"}, 0), "PENDING: makes the group's folder", "Ready False Progressing", "Reconciling True Progressing", answers)
+	want(after(vcenter.Inventory{Path: "/DC0/vm/shop-web", VCenter: "vc1"}, 0), "PENDING: creating the group's folder", "Ready False Progressing", "Reconciling True Progressing", answers)
 	if group.Status.Folder != "" || group.Status.VCenterID != "" {
-		t.Errorf("it is said to be in %s before there is a folder", group.Status.Folder)
+		t.Errorf("the status has the folder %s before it exists", group.Status.Folder)
 	}
 	if first := decide(group, look{now: noon, inventory: folder()}); len(first.steps) == 0 || len(orders(group, look{inventory: folder()}, first)) > 0 {
-		t.Error("a machine is made before it is written down where")
+		t.Error("a machine is created before the status has its folder")
 	}
-	want(after(folder(), 0), "PENDING: clones shop-web-0", "Ready False Progressing", "Reconciling True Progressing", answers)
+	want(after(folder(), 0), "PENDING: cloning shop-web-0", "Ready False Progressing", "Reconciling True Progressing", answers)
 	if here := (look{now: noon, inventory: folder()}); len(orders(group, here, decide(group, here))) != 1 {
 		t.Error("no machine is made")
 	}
-	want(after(folder(machine(0)), time.Second), "PENDING: clones shop-web-1, shop-web-2", "Ready False Progressing", "Reconciling True Progressing", answers)
+	want(after(folder(machine(0)), time.Second), "PENDING: cloning shop-web-1, shop-web-2", "Ready False Progressing", "Reconciling True Progressing", answers)
 	want(after(folder(machine(0), machine(1), machine(2)), time.Minute), "RUNNING: 3 machines run, each with 2 CPU and 1 GiB", "Ready True Running", answers, "Normal Running")
 
 	rested := group.Status
@@ -77,7 +77,7 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	group.Status = troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
 	want(append(conditions(group.Status), told(tell(before, group.Status))...), "ERROR: it cannot be reached", "Ready False VCenterUnreachable", "Reconciling True VCenterUnreachable", "VCenterReachable False VCenterUnreachable", "Warning VCenterUnreachable")
 	if *group.Status.CurrentReplicas != 3 {
-		t.Errorf("currentReplicas %d: what is not known to be otherwise has to stay", *group.Status.CurrentReplicas)
+		t.Errorf("currentReplicas %d: the last known number must stay", *group.Status.CurrentReplicas)
 	}
 	again := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon.Add(time.Hour))
 	if diff := cmp.Diff(group.Status, again); diff != "" {
@@ -88,7 +88,7 @@ func TestTheStoryOfAGroup(t *testing.T) {
 
 	deleted := metav1.NewTime(noon)
 	group.DeletionTimestamp = &deleted
-	want(after(folder(machine(0, off), machine(1, off)), 0), "DELETING: deletes shop-web-1, shop-web-0", "Ready False Deleting", "Reconciling True Deleting", answers)
+	want(after(folder(machine(0, off), machine(1, off)), 0), "DELETING: deleting shop-web-1, shop-web-0", "Ready False Deleting", "Reconciling True Deleting", answers)
 	status := troubled(group, problem{string(vcenter.Unreachable), "it cannot be reached"}, noon)
 	if status.Phase != v1alpha1.PhaseDeleting || !strings.Contains(status.LastMessage, "kubectl -n shop annotate vmgroup web vm.codeconnect.vmworld.com/abandon=true") {
 		t.Errorf("%s: %s", status.Phase, status.LastMessage)
@@ -98,23 +98,24 @@ func TestTheStoryOfAGroup(t *testing.T) {
 	}
 }
 
-// TestNothingIsKnownOfAFolderUnseen: how many machines ran when they were seen last is what is told of a group that goes without them.
+// TestNothingIsKnownOfAFolderUnseen: when a group is released without its machines, the report has the number that ran when they were last
+// seen.
 func TestNothingIsKnownOfAFolderUnseen(t *testing.T) {
 	t.Parallel()
 	group := web(was("/DC0/vm/shop-web", 3))
 	unseen := look{now: noon, inventory: vcenter.Inventory{Path: "/DC0/vm/shop-web"}}
 	status := reported(group, unseen, decide(group, unseen))
 	if status.CurrentReplicas == nil || *status.CurrentReplicas != 3 {
-		t.Errorf("of machines in a folder that is not to be seen it says that %v run", status.CurrentReplicas)
+		t.Errorf("the status reports %v running machines in a folder that the operator cannot see", status.CurrentReplicas)
 	}
 }
 
-// What people meet in a status, they find in the document.
+// TestReasonsAreDocumented: the document explains every reason that users find in a status.
 func TestReasonsAreDocumented(t *testing.T) {
 	t.Parallel()
 	words := reasons.Constants(t, ".", "reason")
 	for name, word := range reasons.Constants(t, "vcenter", "") {
-		// The reasons and verbs of a vCenter: Power is told nowhere, and Moved nobody.
+		// The reasons and verbs of a vCenter: no status has Power, and no user sees Moved.
 		if strings.ToLower(word) != word && name != "Moved" && name != "Program" {
 			words[name] = word
 		}

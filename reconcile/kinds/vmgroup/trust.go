@@ -10,12 +10,12 @@ import (
 // everywhere, in Settings.LendTo, stands for all namespaces.
 const everywhere = "all"
 
-// lends says whether the groups of a namespace may use the operator's own account.
+// lends reports whether the groups of a namespace may use the operator's own account.
 func (s Settings) lends(namespace string) bool {
 	return namespace != "" && namespace == s.Namespace || slices.Contains(s.LendTo, everywhere) || slices.Contains(s.LendTo, namespace)
 }
 
-// places are the namespaces whose Secret may name the account of a namespace's groups, in the order in which they are looked at.
+// places returns the namespaces whose Secret may have the account for a namespace's groups, in the order in which to read them.
 func (s Settings) places(namespace string) []string {
 	if s.Namespace == "" || s.Namespace == namespace || !s.lends(namespace) {
 		return []string{namespace}
@@ -23,7 +23,7 @@ func (s Settings) places(namespace string) []string {
 	return []string{namespace, s.Namespace}
 }
 
-// mayReach says whether the operator may be sent to a vCenter that the Secret of a namespace names: any, unless the settings list hosts.
+// mayReach reports whether a namespace's Secret may name this vCenter: any, unless the settings list hosts.
 func (s Settings) mayReach(host string) bool {
 	if len(s.Hosts) == 0 {
 		return true
@@ -41,19 +41,20 @@ func (s Settings) mayReach(host string) bool {
 	})
 }
 
-// strayed says that a Secret leads to a host that the operator may not be sent to. The host is not printed: there may be a password in it.
+// strayed returns the problem that a Secret names a host which it may not. The message leaves out the host, because it may contain a
+// password.
 func strayed(namespace string) *problem {
-	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is none of the hosts that the operator may speak to: "+
-		"correct it, or have the host added to the operator's --vcenter-hosts", keyHost, SecretName, namespace)}
+	return &problem{reasonForbidden, fmt.Sprintf("%s of Secret %s in namespace %s is not one of the hosts that the operator may connect to: "+
+		"correct it, or add the host to the operator's --vcenter-hosts", keyHost, SecretName, namespace)}
 }
 
-// unlent says that a namespace has no account of its own and gets none from the operator.
+// unlent returns the problem that a namespace has no account and may not use the operator's.
 func unlent(namespace string) *problem {
 	return &problem{reasonCredentialsMissing, fmt.Sprintf("there is no Secret %s in namespace %s, "+
-		"and the operator's own account is not for it (--vm-namespaces): %s", SecretName, namespace, creation(namespace))}
+		"and that namespace may not use the operator's own account (--vm-namespaces): %s", SecretName, namespace, creation(namespace))}
 }
 
-// creation is the command that makes the Secret.
+// creation returns the command that creates the Secret.
 func creation(namespace string) string {
 	return fmt.Sprintf("kubectl -n %s create secret generic %s --from-literal=%s=… --from-literal=%s=… --from-literal=%s=…",
 		namespace, SecretName, keyUser, keyPassword, keyHost)

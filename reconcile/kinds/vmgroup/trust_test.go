@@ -5,26 +5,26 @@ import (
 	"testing"
 )
 
-// TestWhomTheOperatorLends: its own account is for its own namespace, and for those it was told.
+// TestWhomTheOperatorLends: the operator's own account is for its own namespace, and for namespaces named to it.
 func TestWhomTheOperatorLends(t *testing.T) {
 	t.Parallel()
 	for story, test := range map[string]struct {
 		settings Settings
 		want     bool
 	}{
-		"nobody was named":            {Settings{Namespace: "operators"}, false},
-		"the operator's own":          {Settings{Namespace: "shop"}, true},
-		"named":                       {Settings{Namespace: "operators", LendTo: []string{"lab", "shop"}}, true},
-		"others were named":           {Settings{Namespace: "operators", LendTo: []string{"lab"}}, false},
-		"all":                         {Settings{Namespace: "operators", LendTo: []string{"all"}}, true},
-		"an operator without a place": {Settings{}, false},
+		"no namespace was named":          {Settings{Namespace: "operators"}, false},
+		"the operator's own":              {Settings{Namespace: "shop"}, true},
+		"named":                           {Settings{Namespace: "operators", LendTo: []string{"lab", "shop"}}, true},
+		"others were named":               {Settings{Namespace: "operators", LendTo: []string{"lab"}}, false},
+		"all":                             {Settings{Namespace: "operators", LendTo: []string{"all"}}, true},
+		"an operator without a namespace": {Settings{}, false},
 	} {
 		if lent := test.settings.lends("shop"); lent != test.want {
 			t.Errorf("%s: %t", story, lent)
 		}
 	}
 	if (Settings{}).lends("") {
-		t.Error("no namespace is lent an account")
+		t.Error("an empty namespace may use the account")
 	}
 	says := unlent("shop").message
 	for _, words := range []string{"no Secret vc-creds in namespace shop", "--vm-namespaces", "kubectl -n shop create secret generic vc-creds"} {
@@ -34,7 +34,7 @@ func TestWhomTheOperatorLends(t *testing.T) {
 	}
 }
 
-// TestWhereSecretsMayLead: the operator's process speaks to listed vCenters only, and to nothing else on their hosts.
+// TestWhereSecretsMayLead: the operator connects only to listed vCenters, and to nothing else on their hosts.
 func TestWhereSecretsMayLead(t *testing.T) {
 	t.Parallel()
 	listed := Settings{Hosts: []string{"vcenter.example.com", "10.0.0.1:8989"}}
