@@ -40,7 +40,7 @@ func TestTablesOfOtherEngines(t *testing.T) {
 
 	t.Log("a replica lacks its rows")
 	p.start(2, `config: {disabled_storage_engines: ""}`)
-	p.conditionSays("IncompleteMembers", p.cluster+`-1 lacks rows of "shop"."log" (MyISAM)`)
+	p.conditionSays("IncompleteMembers", p.cluster+`-1 is missing rows of "shop"."log" (MyISAM)`)
 	p.exec(p.open(p.cluster, p.password), "ALTER TABLE shop.log ENGINE=InnoDB", "UPDATE shop.log SET id = 3 WHERE id = 1")
 	if told := p.waitReady("False ReplicationBroken", changeLimit); !strings.Contains(told, "without the rows of") {
 		t.Errorf("it does not say why: %s", told)

@@ -11,12 +11,12 @@ func TestASingleMemberSurvivesWhatCannotWork(t *testing.T) {
 	uid := p.run("get", "pod", p.cluster+"-0", "-n", p.namespace, "-o", "jsonpath={.metadata.uid}")
 	db := p.open(p.cluster, p.password)
 	for _, change := range []struct{ line, says string }{
-		{`config: {no_such_setting: "1"}`, "False SettingsRefused mysqld of image \"mysql:latest\" does not take no_such_setting"},
+		{`config: {no_such_setting: "1"}`, "False SettingsRefused mysqld of image \"mysql:latest\" does not accept no_such_setting"},
 		{`config: {max_connections: many}`, "False SettingsRefused spec.config: max_connections must be a whole number"},
-		{`config: {sql_mode: GARBAGE}`, "False SettingsRefused mysqld of image \"mysql:latest\" does not take sql_mode"},
+		{`config: {sql_mode: GARBAGE}`, "False SettingsRefused mysqld of image \"mysql:latest\" does not accept sql_mode"},
 		{"image: mysql:no-such-tag", "False ImagePullFailed spec.image mysql:no-such-tag cannot be pulled"},
-		{"image: mysql-operator:latest", "False ImageUnusable spec.image: image \"mysql-operator:latest\" did not say"},
-		{"plugins: [no_such_plugin.so]", "False SettingsRefused mysqld of image \"mysql:latest\" does not take no_such_plugin.so"},
+		{"image: mysql-operator:latest", "False ImageUnusable spec.image: image \"mysql-operator:latest\" did not report"},
+		{"plugins: [no_such_plugin.so]", "False SettingsRefused mysqld of image \"mysql:latest\" does not accept no_such_plugin.so"},
 	} {
 		p.mustApply(p.manifest("replicas: 1", change.line))
 		p.waitReady(change.says, changeLimit)

@@ -279,7 +279,7 @@ func TestMySQLClusterRotatesItsCA(t *testing.T) {
 	old := s.bundled(t, "db", 1)
 
 	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationRotate: "now"})
-	s.rotation(t, "db", "InvalidRequest", `rotate-ca-before="now" is no time such as`)
+	s.rotation(t, "db", "InvalidRequest", `rotate-ca-before="now" is not a time such as`)
 	s.asks(t, "db", map[string]string{mysqlcluster.AnnotationRotate: s.after(t, old).Format(time.RFC3339)})
 	both := s.bundled(t, "db", 2)
 	s.rotation(t, "db", "WaitingForClients", "db-ca-cert")

@@ -232,7 +232,7 @@ func TestMySQLClusterWithADeafMember(t *testing.T) {
 
 	s.node.cutOff("db-1", true)
 	waits := s.until(t, "db", "MembersNotReady")
-	says(t, why(waits).Message, "writes are taken; waits for db-1")
+	says(t, why(waits).Message, "the primary takes writes; waiting for db-1")
 	if waits.Status.Phase != "Degraded" || waits.Status.Primary != "db-0" || waits.Status.ReadySummary != "1/2" {
 		t.Errorf("the status is %+v", waits.Status)
 	}

@@ -20,7 +20,7 @@ func TestMySQLClusterRestoreMeetsAnotherMySQL(t *testing.T) {
 	stories := map[string]func(*testing.T){}
 	for name, test := range map[string]struct{ image, told string }{
 		"of another series":         {"mysql:8.4", "take an image of 9.7 first"},
-		"that does not tell what":   {"evil:1", "did not tell its version"},
+		"that does not tell what":   {"evil:1", "did not report its version"},
 		"that cannot even be asked": {"broken:1", "kubectl logs job/db-version"},
 	} {
 		stories[name] = func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestMySQLClusterRestored(t *testing.T) {
 	}
 	v.fromTheBackup(t, found)
 	v.onceRestored(t, 1)
-	v.told(t, "db", [2]string{"Normal", "RestoreCompleted"}, "backup nightly is restored, in "+found.Status.Restore.CompletionTime.Sub(found.Status.Restore.StartTime.Time).String())
+	v.told(t, "db", [2]string{"Normal", "RestoreCompleted"}, "backup nightly is restored; this took "+found.Status.Restore.CompletionTime.Sub(found.Status.Restore.StartTime.Time).String())
 	v.depot.gone(t, "jobs", "db-restore")
 	if after := v.get(t, "persistentvolumeclaims", "data-db-0"); after.GetUID() != claim.GetUID() || len(after.GetOwnerReferences()) > 0 {
 		t.Errorf("the claim is another one, or is owned now: %v", after.GetOwnerReferences())
@@ -103,7 +103,7 @@ func TestMySQLClusterRestoreWaits(t *testing.T) {
 		mend   func(*testing.T, *vault)
 		waits  bool
 	}{
-		"a backup that does not exist": {reason: "BackupNotFound", told: []string{`spec.fromBackup: MySQLBackupInstance "nightly" does not exist`, "once the field is removed"},
+		"a backup that does not exist": {reason: "BackupNotFound", told: []string{`spec.fromBackup: MySQLBackupInstance "nightly" does not exist`, "to start without a backup, remove the field"},
 			mend: func(t *testing.T, v *vault) { t.Helper(); v.nightly(t) }},
 		"a backup that is being made": {reason: "BackupNotCompleted", waits: true,
 			before: func(t *testing.T, v *vault) { t.Helper(); v.backedUp(t, "nightly", mysqlv1.BackupStarted, "null") },
@@ -141,7 +141,7 @@ func TestMySQLClusterRestoreWaits(t *testing.T) {
 				v.backedUp(t, "nightly", mysqlv1.BackupCompleted, `{"url":"s3://bucket/a","encryptionSecret":"age"}`)
 			},
 			mend: secret("age", "identity")},
-		"half a key": {reason: "EncryptionKeyNotFound", told: []string{`nothing under the key "identity"`},
+		"half a key": {reason: "EncryptionKeyNotFound", told: []string{`no value under the key "identity"`},
 			before: func(t *testing.T, v *vault) {
 				t.Helper()
 				v.backedUp(t, "nightly", mysqlv1.BackupCompleted, `{"url":"s3://bucket/a","encryptionSecret":"age"}`)
@@ -213,7 +213,7 @@ func TestMySQLClusterRestoreRefused(t *testing.T) {
 			v.content(t, "other", map[string]any{"stringData": map[string]any{"AWS_ACCESS_KEY_ID": "better"}})
 			v.apply(t, "db", "secret: root, fromBackup: nightly, restore: {secret: other}")
 		}},
-		"until the claim is another": {"DataExists", "delete the claims to restore: data-db-0", func(t *testing.T, v *vault) {
+		"until the claim is another": {"DataExists", "delete these claims to restore: data-db-0", func(t *testing.T, v *vault) {
 			t.Helper()
 			v.remove(t, "persistentvolumeclaims", "data-db-0")
 		}},

@@ -90,11 +90,11 @@ func TestMySQLClusterWithoutRoom(t *testing.T) {
 		hard, reason string
 		told         []string
 	}{
-		"no Pods":         {"pods: 0", "PodsNotCreated", []string{"Kubernetes does not make Pod db-0: ", "exceeded quota: few", "tries again by itself"}},
-		"one Pod too few": {"pods: 1", "PodsNotCreated", []string{"Kubernetes does not make Pod db-", "exceeded quota: few", "used: pods=1"}},
-		"no volumes":      {"persistentvolumeclaims: 0", "PodsNotCreated", []string{"Kubernetes does not make Pod db-0: ", "exceeded quota: few"}},
-		"no storage":      {"requests.storage: 1500Mi", "PodsNotCreated", []string{"Kubernetes does not make Pod db-", "exceeded quota: few", "requests.storage=1Gi"}},
-		"no memory":       {"limits.memory: 10Mi", "PodsNotCreated", []string{"Kubernetes does not make Pod db-0: ", "few"}},
+		"no Pods":         {"pods: 0", "PodsNotCreated", []string{"Kubernetes does not create Pod db-0: ", "exceeded quota: few", "Kubernetes tries again"}},
+		"one Pod too few": {"pods: 1", "PodsNotCreated", []string{"Kubernetes does not create Pod db-", "exceeded quota: few", "used: pods=1"}},
+		"no volumes":      {"persistentvolumeclaims: 0", "PodsNotCreated", []string{"Kubernetes does not create Pod db-0: ", "exceeded quota: few"}},
+		"no storage":      {"requests.storage: 1500Mi", "PodsNotCreated", []string{"Kubernetes does not create Pod db-", "exceeded quota: few", "requests.storage=1Gi"}},
+		"no memory":       {"limits.memory: 10Mi", "PodsNotCreated", []string{"Kubernetes does not create Pod db-0: ", "few"}},
 		"no Services":     {"services: 1", "Forbidden", []string{"services", "exceeded quota: few"}},
 		"no Secrets":      {"secrets: 1", "Forbidden", []string{"secrets", "exceeded quota: few"}},
 	} {

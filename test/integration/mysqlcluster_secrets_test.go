@@ -26,8 +26,8 @@ func TestMySQLClusterPasswords(t *testing.T) {
 		"no-key":       {map[string]any{"stringData": map[string]any{"pasword": "secret"}}, `has no key "password"; put root's password there`},
 		"empty":        {data(""), `has an empty value under the key "password"`},
 		"only-newline": {data("\n"), `has an empty value under the key "password"`},
-		"nul":          {data("a\x00b"), "NUL character, which MySQL does not take"},
-		"too-long":     {data(strings.Repeat("x", 300)), "more than 256 bytes, which MySQL does not take"},
+		"nul":          {data("a\x00b"), "NUL character, which MySQL does not accept"},
+		"too-long":     {data(strings.Repeat("x", 300)), "more than 256 bytes, which MySQL does not accept"},
 		"no-text":      {data("\xff\xfe"), "not UTF-8"},
 	}
 	stories := map[string]func(*testing.T){

@@ -31,7 +31,7 @@ func TestMySQLClusterAsksBeforeMembersRestart(t *testing.T) {
 
 	t.Log("a setting that mysqld does not know")
 	v.apply(t, "db", "secret: root, replicas: 3, config: {no_such_setting: '1'}")
-	v.restartsNobody(t, "db", "SettingsRefused", `mysqld of image "mysql:latest" does not take no_such_setting;`)
+	v.restartsNobody(t, "db", "SettingsRefused", `mysqld of image "mysql:latest" does not accept no_such_setting;`)
 	v.restful(t, o)
 	v.apply(t, "db", "secret: root, replicas: 3")
 	v.settled(t, "db")
@@ -63,7 +63,7 @@ func TestMySQLClusterAsksOtherImages(t *testing.T) {
 	v.apply(t, "db", "secret: root, replicas: 3, config: {sql_mode: ANSI}")
 	v.settled(t, "db")
 	v.apply(t, "db", "secret: root, replicas: 3, image: 'broken:1', config: {sql_mode: ANSI}")
-	v.restartsNobody(t, "db", "ImageUnusable", `image "broken:1" did not say`, "kubectl logs job/db-settings")
+	v.restartsNobody(t, "db", "ImageUnusable", `image "broken:1" did not report`, "kubectl logs job/db-settings")
 	v.apply(t, "db", "secret: root, replicas: 3, image: 'mysql:8.4.6', config: {sql_mode: ANSI}")
 	v.restartsNobody(t, "db", "ImageOlderThanData", `image "mysql:8.4.6" has MySQL 8.4.6`)
 

@@ -64,7 +64,7 @@ func TestMySQLClusterOfTablesWithoutRows(t *testing.T) {
 	s.condition(t, "db", mysqlv1.ConditionNonTransactionalTables, "")
 
 	s.onVolume(t, "db-0", func(v *memberVolume) { v.lacking = tables })
-	told = s.condition(t, "db", mysqlv1.ConditionIncompleteMembers, "db-0 lacks rows of")
+	told = s.condition(t, "db", mysqlv1.ConditionIncompleteMembers, "db-0 is missing rows of")
 	s.told(t, "db", [2]string{"Warning", told.Reason}, told.Message)
 	if primary := s.settled(t, "db").Status.Primary; primary != "db-0" {
 		t.Errorf("the primary is %s", primary)
@@ -77,7 +77,7 @@ func TestMySQLClusterOfTablesWithoutRows(t *testing.T) {
 	if after := s.settled(t, "db"); after.Status.Primary != "db-1" {
 		t.Errorf("the primary is %s, which lacks rows that db-1 has", after.Status.Primary)
 	}
-	s.condition(t, "db", mysqlv1.ConditionIncompleteMembers, "db-0 lacks rows of")
+	s.condition(t, "db", mysqlv1.ConditionIncompleteMembers, "db-0 is missing rows of")
 	settings, _, _ = unstructured.NestedString(s.get(t, "configmaps", "db-config").Object, "data", "my.cnf")
 	if strings.Contains(settings, "disabled_storage_engines") || strings.Contains(settings, "primary_key") {
 		t.Errorf("a cluster that adopts data refuses, or changes, tables that its application may make:\n%s", settings)

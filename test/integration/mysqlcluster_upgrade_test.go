@@ -94,7 +94,7 @@ func TestMySQLClusterKeepsAnUpgradeFromItsPrimary(t *testing.T) {
 	soon(t, func(ctx context.Context) string {
 		now, err := v.cluster(ctx, "db")
 		told := meta.FindStatusCondition(now.Status.Conditions, upgradeBlocked)
-		if err != nil || told == nil || !strings.Contains(told.Message, "spec.image mysql:26.4 begins when all members serve and are in sync") || !strings.Contains(told.Message, "waits for db-2") {
+		if err != nil || told == nil || !strings.Contains(told.Message, "spec.image mysql:26.4 begins when all members serve and are in sync") || !strings.Contains(told.Message, "waiting for db-2") {
 			return fmt.Sprintf("the condition is %+v (%v)", told, err)
 		}
 		return ""

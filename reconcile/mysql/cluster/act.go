@@ -192,7 +192,7 @@ func (r *reconciler) growClaim(ctx context.Context, volume corev1.PersistentVolu
 	}
 	if err != nil {
 		asked := volume.Spec.Resources.Requests[corev1.ResourceStorage]
-		return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; the volumes stay as they are, or the StorageClass must allow expansion", volume.Name, asked.String(), wanted.String(), err), true}, nil
+		return &problem{reasonExpansion, fmt.Sprintf("spec.storage: %s cannot grow from %s to %s: %v; allow expansion in the StorageClass, otherwise the volumes keep their size", volume.Name, asked.String(), wanted.String(), err), true}, nil
 	}
 	return nil, nil //nolint:nilnil // no problem, and no error in growing it
 }
@@ -228,7 +228,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 		}
 		pod, _ := seen.pod(member.Name)
 		if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("member could not be told, tries again", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("failed to send the assignment to the member, trying again", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
 			told = false
 		}
 	}
@@ -237,7 +237,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 
 // errRecordMoved: the record is read live before a member is let do what rests on it, since a cache may be older than another operator's
 // decision.
-var errRecordMoved = errors.New("the cluster's record has changed since; looks again")
+var errRecordMoved = errors.New("the cluster's record has changed since this pass read it; the operator looks again")
 
 func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
 	cluster, err := r.liveCluster(ctx, owner)

@@ -47,7 +47,7 @@ func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types
 	}
 	held, err := agent.ReadAuthorities(content)
 	if err != nil {
-		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, makes a new one", "secret", r.operator.Home+"/"+n.authority(), "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("the cluster's CA is damaged, creating a new one", "secret", r.operator.Home+"/"+n.authority(), "error", err.Error())
 	}
 	return held, found, nil
 }
@@ -116,7 +116,7 @@ func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
 	case apierrors.IsNotFound(err):
 		return r.api.Delete(ctx, secrets(), secret)
 	case apierrors.IsForbidden(err):
-		logr.FromContextOrDiscard(ctx).Info("cannot tell whether the cluster is gone, its CA stays", "error", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("cannot check whether the cluster is gone, keeping its CA", "error", err.Error())
 		return nil
 	}
 	return err // one that has taken its place writes the Secret anew in its own passes

@@ -38,7 +38,7 @@ const volumeLate = 30 * time.Second
 func lateVolume(seen observation) *problem {
 	for _, volume := range seen.volumes {
 		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
-			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to make its volume; kubectl describe pvc %s tells why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}
+			return &problem{reasonVolumePending, fmt.Sprintf("volume claim %s waits for StorageClass %s to provision its volume; kubectl describe pvc %s shows why", volume.Name, *volume.Spec.StorageClassName, volume.Name), false}
 		}
 	}
 	return nil
@@ -49,7 +49,7 @@ func diagnoseVolume(volume corev1.PersistentVolumeClaim) *problem {
 		return nil
 	}
 	if volume.Spec.StorageClassName == nil || *volume.Spec.StorageClassName == "" {
-		return &problem{reasonNoStorageClass, fmt.Sprintf("volume claim %s waits because this Kubernetes has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), true}
+		return &problem{reasonNoStorageClass, fmt.Sprintf("volume claim %s waits because this Kubernetes cluster has no default StorageClass; make one the default (Kubernetes then assigns it to waiting claims), or create the cluster with spec.storageClassName", volume.Name), true}
 	}
 	return nil
 }
@@ -93,9 +93,9 @@ func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting cor
 			image = "the operator's image"
 		}
 		// kubelet's words alternate between the two reasons; the image is what a person needs to know.
-		return &problem{reasonImagePull, fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s tells more)", image, pod, pod), true}
+		return &problem{reasonImagePull, fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s shows more)", image, pod, pod), true}
 	case "CreateContainerConfigError":
-		return &problem{reasonPrepareFailed, fmt.Sprintf("container %s of %s cannot be made: %s", container, pod, waiting.Message), true}
+		return &problem{reasonPrepareFailed, fmt.Sprintf("container %s of %s cannot be created: %s", container, pod, waiting.Message), true}
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 		return &problem{reasonSettings, fmt.Sprintf("mysqld of %s refuses its settings or its data directory: %s", pod, withRemedy(says, ended.Message)), true}
 	case containerMysqld:
 		if slices.ContainsFunc(downgradeMarks(), func(mark string) bool { return strings.Contains(ended.Message, mark) }) {
-			return &problem{reasonDowngrade, fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release, nothing was changed", cluster.Spec.Image, pod, says), true}
+			return &problem{reasonDowngrade, fmt.Sprintf("spec.image %s cannot open the data of %s, which another release of MySQL wrote: %s; set spec.image back to that release; nothing was changed", cluster.Spec.Image, pod, says), true}
 		}
 		if ended.Reason == "OOMKilled" {
 			return &problem{reasonServerFailed, fmt.Sprintf("mysqld of %s was killed for using more memory than spec.resources.limits.memory allows", pod), false}

@@ -43,7 +43,7 @@ func (r report) diskFull(writing bool) *problem {
 	if full == "" {
 		return nil
 	}
-	return &problem{reasonDiskFull, "the volume is full, or nearly, so that commits hang: " + full + "; " + diskRemedy, true}
+	return &problem{reasonDiskFull, "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy, true}
 }
 
 // hangAfter is for how long nothing may be committed while sessions wait, in seconds: as long as one large transaction takes to be written.
@@ -55,8 +55,8 @@ func (r report) commitsHang() *problem {
 	if _, why, _ := r.durability(); primary == nil || !hangs(*primary) || why == reasonCommitsBlocked {
 		return nil
 	}
-	return &problem{reasonCommitsHang, fmt.Sprintf("nothing has been committed on %s for more than %d seconds while sessions wait to commit: its volume does not take writes, "+
-		"one transaction is very large, or replicas do not acknowledge (SHOW PROCESSLIST tells)", r.decision.Record.Primary, hangAfter), false}
+	return &problem{reasonCommitsHang, fmt.Sprintf("nothing has been committed on %s for more than %d seconds while sessions wait to commit: its volume accepts no writes, "+
+		"one transaction is very large, or replicas do not acknowledge (see SHOW PROCESSLIST)", r.decision.Record.Primary, hangAfter), false}
 }
 
 func hangs(status replication.Status) bool {
@@ -71,11 +71,11 @@ func (r report) describeDisk(status *v1.MySQLClusterStatus) {
 	said := metav1.Condition{Type: conditionDisk, Status: metav1.ConditionTrue, ObservedGeneration: status.ObservedGeneration}
 	switch {
 	case full != "":
-		said.Reason, said.Message = reasonDiskFull, "the volume is full, or nearly: "+full+"; "+diskRemedy
+		said.Reason, said.Message = reasonDiskFull, "the volume is full or nearly full: "+full+"; "+diskRemedy
 	case before != nil && (filling == "" || before.Reason == reasonDiskFull) && !r.allTellOfDisk():
 		return
 	case filling != "":
-		said.Reason, said.Message = reasonVolumeFillsUp, "less than 15 % of the volume are free: "+filling+"; "+diskRemedy
+		said.Reason, said.Message = reasonVolumeFillsUp, "less than 15 % of the volume is free: "+filling+"; "+diskRemedy
 	default:
 		meta.RemoveStatusCondition(&status.Conditions, conditionDisk)
 		return

@@ -30,7 +30,7 @@ func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, repo
 	pod, _ := report.seen.pod(wanted.Primary)
 	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(report.cluster).host(wanted.Primary)}
 	if err := agents.Match(ctx, target, *wanted); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("hollow transactions are not matched, tries again", "instance", wanted.Primary, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, trying again", "instance", wanted.Primary, "reason", err.Error())
 		return
 	}
 	report.matched = true
@@ -48,6 +48,6 @@ func hollowEvent(members []replication.Member, asked replication.Matching) recon
 		}
 	}
 	return reconcile.Event{Type: reconcile.Normal, Reason: eventHollow, Action: "MatchTransactions", Note: fmt.Sprintf(
-		"%s made transactions of its own that change no row (%d of them), by FLUSH, ANALYZE or REPAIR, or by the first use of a MEMORY table after a start; %s commits empty ones with their GTIDs. To avoid it, use accounts without RELOAD for monitoring, and FLUSH LOCAL or NO_WRITE_TO_BINLOG on replicas. Told once an hour at most",
+		"%s wrote transactions that change no row (%d of them), by FLUSH, ANALYZE or REPAIR, or by the first use of a MEMORY table after a start; the primary %s commits empty transactions with the same GTIDs. To avoid this, use accounts without RELOAD for monitoring, and FLUSH LOCAL or NO_WRITE_TO_BINLOG on replicas. The operator reports this once an hour at most",
 		strings.Join(names, " and "), asked.GTIDs.Count(), asked.Primary)}
 }

@@ -82,9 +82,9 @@ func tellRecord(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	}
 	switch {
 	case after.RequiredAcks > before.RequiredAcks:
-		say(reconcile.Normal, reasonDurable, fmt.Sprintf("every acknowledged commit is on at least %d members beside the primary", after.RequiredAcks))
+		say(reconcile.Normal, reasonDurable, fmt.Sprintf("every acknowledged commit is on at least %d members in addition to the primary", after.RequiredAcks))
 	case after.RequiredAcks < before.RequiredAcks:
-		say(reconcile.Warning, reasonDegraded, fmt.Sprintf("acknowledged commits are from now on certain to be on only %d members beside the primary", after.RequiredAcks))
+		say(reconcile.Warning, reasonDegraded, fmt.Sprintf("from now on, acknowledged commits are certain to be on only %d members in addition to the primary", after.RequiredAcks))
 	}
 	return events
 }
@@ -97,5 +97,5 @@ func restoredNote(restored v1.RestoreStatus) string {
 	if restored.StartTime == nil || restored.CompletionTime == nil {
 		return what + " is restored"
 	}
-	return fmt.Sprintf("%s is restored, in %s", what, restored.CompletionTime.Sub(restored.StartTime.Time))
+	return fmt.Sprintf("%s is restored; this took %s", what, restored.CompletionTime.Sub(restored.StartTime.Time))
 }

@@ -26,8 +26,8 @@ func describePrepared(status *v1.MySQLClusterStatus, primary *replication.Status
 	default:
 		reconcile.SetCondition(&status.Conditions, metav1.Condition{
 			Type: conditionPrepared, Status: metav1.ConditionTrue, Reason: reasonPrepared, ObservedGeneration: status.ObservedGeneration,
-			Message: "XA transactions on " + status.Primary + " have been prepared for more than five minutes, and hold the locks of their rows: " +
-				"see them with XA RECOVER, then XA COMMIT or XA ROLLBACK each",
+			Message: "XA transactions on " + status.Primary + " have been prepared for more than five minutes, and hold the locks of their rows: list them with XA RECOVER, " +
+				"then end each of them with XA COMMIT or XA ROLLBACK",
 		})
 	}
 }

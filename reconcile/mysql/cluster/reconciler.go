@@ -67,7 +67,7 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 		done, err := r.abandonRestore(ctx, object, cluster)
 		cluster = withoutRestore(cluster)
 		if !done || err != nil {
-			waits := problem{transfer.ReasonRestoring, "the cluster is no longer to start from a backup; waits for the Pod that restored to end", false}
+			waits := problem{transfer.ReasonRestoring, "the cluster no longer starts from a backup; waiting for the Pod that restored to end", false}
 			return outcome(cluster, blocked(cluster, waits), stepEvery), err
 		}
 	}
@@ -274,7 +274,7 @@ func problemOf(err error) *problem {
 	case reconcile.IsNamespaceTerminating(err):
 		return nil
 	case apierrors.IsForbidden(err):
-		return &problem{reasonForbidden, err.Error() + "; grant it (" + reconcile.GrantRemedy(err) + "), or lift what forbids it", true}
+		return &problem{reasonForbidden, err.Error() + "; grant the permission (" + reconcile.GrantRemedy(err) + "), or remove what forbids it", true}
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return &problem{reasonRejected, err.Error(), true}
 	}

@@ -139,5 +139,5 @@ func refusalCause(message string) string {
 }
 
 func (r refusal) problem() *problem {
-	return &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not make Pod %s: %s; once that is put right it tries again by itself, within minutes", r.pod, r.why), true}
+	return &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create Pod %s: %s; fix that, and Kubernetes tries again within minutes", r.pod, r.why), true}
 }

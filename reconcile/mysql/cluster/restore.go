@@ -216,7 +216,7 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 	}
 	return replication.Decision{Record: recordOf(cluster.Status), Scale: decision.Scale, ReadFromPrimary: decision.ReadFromPrimary, Note: &replication.Note{
 		Reason: transfer.ReasonRestoreFailed, Blocked: true,
-		Message: fmt.Sprintf("the volume of %s is empty, though %s was to be restored to it: no empty database is put in its place. Delete this MySQLCluster and claim %s, and apply it with the backup to restore from, or without one to begin empty", claim, from, claim),
+		Message: fmt.Sprintf("the volume of %s is empty, although it should have the data of %s: the operator does not use an empty database instead. Delete this MySQLCluster and claim %s, and apply it with the backup to restore from, or without one to start empty", claim, from, claim),
 	}}
 }
 

@@ -51,11 +51,11 @@ func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 	}
 	switch {
 	case seen.members:
-		return stuck(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s, of an earlier life of this cluster, exists already, and data is never overwritten; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete it with its claims to restore", cluster.Name), true})
+		return stuck(status, problem{transfer.ReasonDataExists, fmt.Sprintf("StatefulSet %s of an earlier cluster of this name exists, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt its members, or delete the StatefulSet and its claims to restore", cluster.Name), true})
 	case seen.job != nil:
 		return decideJob(cluster, seen, status)
 	case seen.alive > 0:
-		return restoreStep{restoreWatch, status, underWay("waits for the Pod of a former attempt to end; if its node is gone, delete the node")}
+		return restoreStep{restoreWatch, status, underWay("waiting for the Pod of an earlier attempt to end; if its node is gone, delete the node")}
 	case seen.lacking != nil:
 		return stuck(status, *seen.lacking)
 	}
@@ -67,7 +67,7 @@ func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 
 // begin makes what a restore takes, one after the other, when the status has said so.
 func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
-	found := underWay(fmt.Sprintf("restores %s to %s", sourceOf(cluster), seen.order.DataClaim))
+	found := underWay(fmt.Sprintf("restoring %s to %s", sourceOf(cluster), seen.order.DataClaim))
 	begun := restoreBegun(cluster.Status)
 	status.Phase = v1.RestoreRunning
 	if status.StartTime == nil {
@@ -94,9 +94,9 @@ func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
 	}
 	switch {
 	case seen.claim == nil && len(seen.others) > 0:
-		return &problem{transfer.ReasonDataExists, fmt.Sprintf("there are volumes of an earlier life of this cluster (%s) and none of its first member, and data is never overwritten; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), true}
+		return &problem{transfer.ReasonDataExists, fmt.Sprintf("there are volumes of an earlier cluster of this name (%s), but none of its first member, and the operator never overwrites data; remove spec.fromBackup and spec.fromBackupURL to adopt them, or delete these claims to restore", strings.Join(seen.others, ", ")), true}
 	case seen.claim != nil && seen.claim.DeletionTimestamp != nil:
-		return &problem{transfer.ReasonVolumePending, fmt.Sprintf("claim %s is being deleted; the restore begins with a new one when it is gone", seen.claim.Name), false}
+		return &problem{transfer.ReasonVolumePending, fmt.Sprintf("claim %s is being deleted; when it is gone, the restore begins with a new claim", seen.claim.Name), false}
 	case seen.dataSize > room.Value():
 		return &problem{transfer.ReasonVolumeTooSmall, fmt.Sprintf("spec.storage: the backup holds %s of data, which is more than %s; raise spec.storage", transfer.Size(seen.dataSize), room.String()), true}
 	}
@@ -111,13 +111,13 @@ func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus)
 	again := func(why string) restoreStep { return restoreStep{restoreDropJob, status, underWay(why)} }
 	switch {
 	case seen.job.DeletionTimestamp != nil:
-		return restoreStep{restoreWatch, status, underWay("waits for the Job of a former attempt to go")}
+		return restoreStep{restoreWatch, status, underWay("waiting until the Job of an earlier attempt is deleted")}
 	case state.Phase == transfer.Succeeded && (state.Outcome == nil || state.Outcome.Reason != transfer.ReasonCompleted):
 		return decideUntold(cluster, seen, status)
 	case state.Phase == transfer.Succeeded:
 		return restored(cluster, seen, status)
 	case seen.order != nil && seen.job.Annotations[transfer.AnnotationOrder] != transfer.Hash(*seen.order):
-		return again("begins anew, since what it was told has changed")
+		return again("starting the restore again, because its parameters have changed")
 	case state.Phase == transfer.Failed:
 		return decideFailed(cluster, seen, status)
 	}
@@ -143,18 +143,18 @@ func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	const accidents = 2
 	if status.Attempts > accidents && seen.ended < patienceAfter(status.Attempts-accidents) {
-		return stuck(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("whether %s was restored is not known: %s; is --agent-image the operator's image? It is tried again by itself within half an hour", sourceOf(cluster), seen.state.Message), true})
+		return stuck(status, problem{transfer.ReasonRestoreFailed, fmt.Sprintf("the operator does not know whether %s was restored: %s; check that --agent-image names the operator's image. The operator tries again within half an hour", sourceOf(cluster), seen.state.Message), true})
 	}
-	return restoreStep{restoreDropJob, status, underWay("asks the volume what was restored to it, since the Pod that did so does not tell any more")}
+	return restoreStep{restoreDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
 
 // watched says how a Job is that has not ended.
 func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	state := seen.state
-	going := fmt.Sprintf("restores %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
+	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
 	if state.Phase == transfer.Running {
 		// It only has something to say when it is told to end, and does not.
-		return underWay(cmp.Or(state.Message, going+"; status.restore.progress tells how far it is"))
+		return underWay(cmp.Or(state.Message, going+"; status.restore.progress shows the progress"))
 	}
 	if seen.claim != nil {
 		if found := diagnoseVolume(*seen.claim); found != nil {
@@ -163,7 +163,7 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	}
 	switch {
 	case seen.refused != "":
-		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", seen.job.Name, seen.refused), true}
+		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), true}
 	case state.Reason == transfer.ReasonImagePullFailed:
 		return problem{state.Reason, state.Message + "; check that the node may pull the operator's image", true}
 	case state.Waiting != "":
@@ -172,7 +172,7 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
 		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
 	}
-	return underWay(going + "; status.restore.progress tells how far it is")
+	return underWay(going + "; status.restore.progress shows the progress")
 }
 
 // decideFailed waits after a failure, until something has changed or some time has passed.
@@ -180,10 +180,10 @@ func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 	status.Phase, status.Progress = v1.RestoreFailed, nil
 	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
 	if seen.lacking == nil && (changed || seen.ended >= patienceAfter(status.Attempts)) {
-		return restoreStep{restoreDropJob, status, underWay("tries again to restore " + sourceOf(cluster))}
+		return restoreStep{restoreDropJob, status, underWay("trying again to restore " + sourceOf(cluster))}
 	}
 	if wanted := wantedStorage(cluster); seen.claim != nil && seen.claim.Status.Phase == corev1.ClaimBound && seen.claim.Spec.Resources.Requests.Storage().Cmp(wanted) < 0 {
-		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expands %s to %s", seen.claim.Name, wanted.String()))}
+		return restoreStep{restoreGrowClaim, status, underWay(fmt.Sprintf("expanding %s to %s", seen.claim.Name, wanted.String()))}
 	}
 	if seen.lacking != nil {
 		return stuck(status, *seen.lacking)
@@ -197,19 +197,19 @@ func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 func remedy(reason string, seen restoring) string {
 	switch reason {
 	case transfer.ReasonDataExists:
-		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt what is on the volumes, or, if nobody needs it, delete the claims to restore: %s", strings.Join(claimsOf(seen), ", "))
+		return fmt.Sprintf("remove spec.fromBackup and spec.fromBackupURL to adopt the data on the volumes, or, if it is not needed, delete these claims to restore: %s", strings.Join(claimsOf(seen), ", "))
 	case transfer.ReasonVolumeTooSmall:
 		return "raise spec.storage"
 	case transfer.ReasonSettingsMismatch:
-		return "it is tried again at once"
+		return "the operator tries again at once"
 	case transfer.ReasonCredentialsNotFound, transfer.ReasonDestinationRefused:
-		return "put the Secret right, or name another one in spec.restore.secret; it is tried again at once, else by itself within half an hour"
+		return "fix the Secret, or name another one in spec.restore.secret; the operator then tries again at once, otherwise within half an hour"
 	case transfer.ReasonEncryptionKeyNotFound, transfer.ReasonEncryptionKeyInvalid:
-		return "put the right key into the Secret, or name another one in spec.restore.encryptionSecret; it is tried again at once"
+		return "put the right key into the Secret, or name another one in spec.restore.encryptionSecret; the operator then tries again at once"
 	case transfer.ReasonBackupCorrupt, transfer.ReasonBackupIncomplete, transfer.ReasonBackupForeign, transfer.ReasonBackupNotFound:
-		return "if its data cannot be put right, delete this MySQLCluster and apply it with another backup; it is tried again by itself within half an hour"
+		return "if its data cannot be fixed, delete this MySQLCluster and apply it with another backup; the operator tries again within half an hour"
 	}
-	return fmt.Sprintf("it is tried again by itself within half an hour; kubectl logs job/%s tells more", seen.job.Name)
+	return fmt.Sprintf("the operator tries again within half an hour; kubectl logs job/%s shows more", seen.job.Name)
 }
 
 // complete is the end: the status says so before the members are made.
@@ -223,14 +223,14 @@ func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	}
 	if told.Used {
 		status.Adopted, status.Checksum = true, ""
-		return restoreStep{restoreRecord, status, problem{transfer.ReasonRestoreAdopted, adoptedNote(cluster, seen) + "; the members are being made", false}}
+		return restoreStep{restoreRecord, status, problem{transfer.ReasonRestoreAdopted, adoptedNote(cluster, seen) + "; the operator is creating the members", false}}
 	}
-	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the members are being made", false}}
+	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the operator is creating the members", false}}
 }
 
 // adoptedNote says that a restore has restored nothing, and how to have the backup.
 func adoptedNote(cluster v1.MySQLCluster, seen restoring) string {
-	return fmt.Sprintf("nothing was restored: %s holds data that began as %s and that a cluster has used since, and data is never overwritten; to have the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
+	return fmt.Sprintf("nothing was restored: %s holds data that came from %s and that a cluster has used since, and the operator never overwrites data; to get the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
 		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
 }
 

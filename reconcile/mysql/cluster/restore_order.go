@@ -65,13 +65,13 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 	}
 	switch {
 	case instance == nil:
-		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not exist in namespace %q; the cluster is made once it does%s", name, cluster.Namespace, otherWays(cluster, seen))
+		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not exist in namespace %q; the operator creates the cluster once it exists%s", name, cluster.Namespace, otherWays(cluster, seen))
 	case instance.DeletionTimestamp != nil:
 		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q is being deleted%s", name, otherWays(cluster, seen))
 	case instance.Status.Phase == v1.BackupFailed:
-		return about(transfer.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another one", name)
+		return about(transfer.ReasonBackupFailed, "MySQLBackupInstance %q failed, so there is no backup of that name; delete this MySQLCluster and apply it with another backup", name)
 	case instance.Status.Phase != v1.BackupCompleted:
-		return &problem{transfer.ReasonBackupNotCompleted, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the cluster is restored once it is", name), false}
+		return &problem{transfer.ReasonBackupNotCompleted, fmt.Sprintf("spec.fromBackup: MySQLBackupInstance %q is not complete yet; the operator restores the cluster once it is", name), false}
 	case instance.Status.Location == nil || instance.Status.Location.URL == "":
 		return about(transfer.ReasonBackupNotFound, "MySQLBackupInstance %q does not say where its data is (status.location); name the place in spec.fromBackupURL of a new MySQLCluster", name)
 	}
@@ -85,9 +85,9 @@ func otherWays(cluster v1.MySQLCluster, seen restoring) string {
 	case restoreBegun(cluster.Status):
 		return fmt.Sprintf("; the restore had begun from %s: if the data is still there, delete this MySQLCluster and apply it with spec.fromBackupURL", cluster.Status.Restore.URL)
 	case len(claims) > 0:
-		return fmt.Sprintf("; or, once the field is removed, with the data of an earlier life that is on %s", strings.Join(claims, ", "))
+		return fmt.Sprintf("; to use the data of an earlier cluster on %s instead, remove the field", strings.Join(claims, ", "))
 	}
-	return "; or, once the field is removed, without a backup"
+	return "; to start without a backup, remove the field"
 }
 
 // inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim

@@ -60,7 +60,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	for _, wanted := range needsOf(location) {
 		found, err := r.api.Get(ctx, secrets(), namespace, wanted.name)
 		if apierrors.IsNotFound(err) {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which it takes to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q, which is needed to read the backup, does not exist in namespace %q; create it, or name another one in spec.restore.%s", wanted.name, namespace, wanted.field), true}, nil, nil
 		}
 		if err != nil {
 			return nil, nil, err
@@ -70,7 +70,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 			return nil, nil, err
 		}
 		if wanted.key != "" && len(content[wanted.key]) == 0 {
-			return &problem{wanted.reason, fmt.Sprintf("Secret %q has nothing under the key %q, with which the backup is decrypted; put it there, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
+			return &problem{wanted.reason, fmt.Sprintf("Secret %q has no value under the key %q, which decrypts the backup; add it, or name another Secret in spec.restore.%s", wanted.name, wanted.key, wanted.field), true}, nil, nil
 		}
 		if wanted.name == location.Secret {
 			credentials = content
@@ -82,7 +82,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	}
 	claim, err := r.api.Get(ctx, volumes(), namespace, location.Claim)
 	if apierrors.IsNotFound(err) {
-		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, on whose volume the backup is, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
+		return &problem{transfer.ReasonClaimNotFound, fmt.Sprintf("PersistentVolumeClaim %q, which holds the backup, does not exist in namespace %q; create it, or name another one in spec.restore.claim", location.Claim, namespace), true}, nil, nil
 	}
 	if err != nil {
 		return nil, nil, err
@@ -110,11 +110,11 @@ func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) 
 	if !ok || store.Kind != destination.KindEndpoint {
 		return nil
 	}
-	remedy := "name a Secret that does in spec.restore.secret"
+	remedy := "name in spec.restore.secret a Secret that has the server's URL under the key \"endpoint\""
 	if location.Secret != "" {
 		remedy = fmt.Sprintf("put the server's URL under the key \"endpoint\" of Secret %q, or ", location.Secret) + remedy
 	}
-	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("%v; if that server is to be trusted, %s", err, remedy), true}
+	return &problem{transfer.ReasonDestinationRefused, fmt.Sprintf("%v; if you trust that server, %s", err, remedy), true}
 }
 
 func versionOf(object *unstructured.Unstructured) string {

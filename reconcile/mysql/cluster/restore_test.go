@@ -140,7 +140,7 @@ func TestDecideRestore(t *testing.T) {
 		"the end is written before anything else happens":       {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
 		"a Pod that took its words with it is asked again":      {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
 		"but not for ever": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
-			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; is --agent-image"},
+			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; check that --agent-image"},
 		"a Job that was told something else is made anew": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
 			act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
 		"but not one that is done": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
@@ -168,9 +168,9 @@ func TestDecideRestore(t *testing.T) {
 		"members that run already are not restored over":       {seen: []func(*restoring){func(s *restoring) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
 		"a claim that goes is waited for":                      {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
 		"a refusal stays until something changes":              {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
-		"data in the way has two ways out":                     {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete the claims to restore: data-db-0, data-db-1"},
+		"data in the way has two ways out":                     {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete these claims to restore: data-db-0, data-db-1"},
 		"a new Secret is tried at once":                        {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; it is tried again at once"},
+		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; the operator tries again at once"},
 		"nothing new is tried again after a minute":            {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
 		"after many Pods only after half an hour":              {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
 		"a clock that is ahead shortens no wait":               {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
@@ -221,7 +221,7 @@ func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 		t.Errorf("the status says %+v", status)
 	}
 	events := tell(cluster.Status, status)
-	if len(events) != 2 || events[1].Reason != "RestoreCompleted" || events[1].Note != "backup nightly is restored, in 1m0s" {
+	if len(events) != 2 || events[1].Reason != "RestoreCompleted" || events[1].Note != "backup nightly is restored; this took 1m0s" {
 		t.Errorf("told: %+v", events)
 	}
 }
@@ -286,7 +286,7 @@ func TestWhatAnInstanceMustBeToBeRestored(t *testing.T) {
 	}{
 		"complete":          {instance: nightly()},
 		"there":             {reason: "BackupNotFound", stalled: true, says: "without a backup"},
-		"there, or adopted": {seen: restoring{others: []string{"data-db-1"}}, reason: "BackupNotFound", stalled: true, says: "earlier life that is on data-db-1"},
+		"there, or adopted": {seen: restoring{others: []string{"data-db-1"}}, reason: "BackupNotFound", stalled: true, says: "earlier cluster on data-db-1"},
 		"there to the end":  {before: []func(*v1.MySQLCluster){begun(v1.RestoreRunning, 0)}, reason: "BackupNotFound", stalled: true, says: "spec.fromBackupURL"},
 		"not about to go":   {instance: nightly(func(i *v1.MySQLBackupInstance) { i.DeletionTimestamp = &metav1.Time{} }), reason: "BackupNotFound", stalled: true, says: "being deleted"},
 		"made":              {instance: nightly(func(i *v1.MySQLBackupInstance) { i.Status = v1.MySQLBackupInstanceStatus{} }), reason: "BackupNotCompleted"},
@@ -457,9 +457,9 @@ func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 	}{
 		"the provider's own servers":             {location: v1.BackupLocation{URL: "s3://bucket/shop/old/nightly", Secret: "bucket"}, keys: keys("")},
 		"the server that the Secret names":       {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://s3.example.com")},
-		"the Secret names none":                  {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys(""), want: `under the key "endpoint" of Secret "bucket", or name a Secret that does in spec.restore.secret`},
+		"the Secret names none":                  {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys(""), want: `under the key "endpoint" of Secret "bucket", or name in spec.restore.secret a Secret that has the server's URL under the key "endpoint"`},
 		"the Secret names another":               {location: v1.BackupLocation{URL: elsewhere, Secret: "bucket"}, keys: keys("https://evil.example.com"), want: "endpoint=https://s3.example.com"},
-		"the identity of the Pod goes nowhere":   {location: v1.BackupLocation{URL: elsewhere}, want: "if that server is to be trusted, name a Secret that does in spec.restore.secret"},
+		"the identity of the Pod goes nowhere":   {location: v1.BackupLocation{URL: elsewhere}, want: "if you trust that server, name in spec.restore.secret a Secret that has the server's URL"},
 		"a volume":                               {location: v1.BackupLocation{URL: "file:///shop/old/nightly", Claim: "nas"}},
 		"what else is wrong is the Pod's to say": {location: v1.BackupLocation{URL: "ftp://bucket"}},
 	} {

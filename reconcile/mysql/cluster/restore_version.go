@@ -35,7 +35,7 @@ func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 // start the data. made is the MySQL that the data is of; empty where that is not known.
 func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restoreAct, *problem) {
 	server, image := seen.server, cluster.Spec.Image
-	asks := underWay(fmt.Sprintf("restores %s; asks image %q for its version", sourceOf(cluster), image))
+	asks := underWay(fmt.Sprintf("restoring %s; asking image %q for its version", sourceOf(cluster), image))
 	switch {
 	case server.job == nil:
 		return restoreAskVersion, &asks
@@ -49,9 +49,9 @@ func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restor
 		if server.ended >= versionAgain {
 			return restoreDropVersion, &asks
 		}
-		return restoreWatch, &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("spec.image: mysqld of image %q did not tell its version: %s; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, server.state.Message, server.job.Name), true}
+		return restoreWatch, &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), true}
 	case server.refused != "":
-		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s: %s; once that is put right it tries again by itself, within minutes", server.job.Name, server.refused), true}
+		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), true}
 	case server.state.Reason == transfer.ReasonImagePullFailed:
 		return restoreWatch, &problem{transfer.ReasonImagePullFailed, server.state.Message + "; check spec.image, and that the node may pull it", true}
 	case server.state.Message != "":

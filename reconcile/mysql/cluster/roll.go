@@ -154,18 +154,18 @@ func (r roll) message() string {
 	}
 	other := ""
 	if len(r.between) > 0 {
-		other = fmt.Sprintf("; %s would come back older, as of %s, if the Pod were lost, so go on soon", r.members(r.between), r.current)
+		other = fmt.Sprintf("; if %s lost its Pod, Kubernetes would create the Pod again from the older revision %s, so continue soon", r.members(r.between), r.current)
 	}
 	if r.allowed != "" && r.allowed != r.update {
 		other += fmt.Sprintf("; the annotation %s=%q is not for this update", AnnotationRestartPrimary, r.allowed)
 	}
-	return fmt.Sprintf("update %s is held back from %s: %s%s; to go on with %s: %s", r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.goOn())
+	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.goOn())
 }
 
 // danger is why an update is held back.
 func (r roll) danger() string {
 	if r.primary == 0 {
-		return "which of them takes writes is not known yet"
+		return "the operator does not know yet which of them takes writes"
 	}
 	above := make([]int, 0, r.scale)
 	for ordinal := r.scale - 1; ordinal > r.primary; ordinal-- {
@@ -173,7 +173,7 @@ func (r roll) danger() string {
 	}
 	tried := "no replica restarts before it"
 	if len(above) > 0 {
-		tried = "before it restart only " + r.members(above)
+		tried = "before it, Kubernetes would restart only " + r.members(above)
 	}
 	return fmt.Sprintf("Kubernetes would restart the primary %s before the replicas below it; %s", r.n.member(r.primary), tried)
 }
@@ -199,7 +199,7 @@ func (r report) nextWaits() string {
 		return ""
 	}
 	now := rollOf(r.cluster, r.seen)
-	return fmt.Sprintf("what the spec asks for since then begins when update %s has reached %s; not to wait for that: kubectl -n %s annotate mysqlcluster %s %s-",
+	return fmt.Sprintf("the newer change of the spec begins when update %s has reached %s; to start it now: kubectl -n %s annotate mysqlcluster %s %s-",
 		now.update, now.members(now.late), now.n.namespace, now.n.cluster, AnnotationRestartPrimary)
 }
 

@@ -82,7 +82,7 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 		"another primary, and nothing to do": {rolling{record: "db-1", pods: "a a a", partition: 2, revisions: "a a"}, outcome{2, -1, "", ""}},
 		"an update: the replica above is on its way": {
 			rolling{record: "db-1", pods: "a a -", partition: 2, revisions: "a b"},
-			outcome{2, -1, "db-1 db-0", "held back from db-1, db-0|before the replicas below it|restart only db-2|to go on with db-1: kubectl -n shop annotate mysqlcluster db cr.mysqloperator.grtl.github.com/restart-primary-for=b --overwrite"},
+			outcome{2, -1, "db-1 db-0", "held back from db-1, db-0|before the replicas below it|restart only db-2|to continue with db-1: kubectl -n shop annotate mysqlcluster db cr.mysqloperator.grtl.github.com/restart-primary-for=b --overwrite"},
 		},
 		"an update that no replica tries": {
 			rolling{record: "db-1", pods: "a a", partition: 2, revisions: "a b"}, outcome{2, -1, "db-1 db-0", "no replica restarts before it"},
@@ -111,11 +111,11 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 			rolling{route: "db-1", pods: "a a a", revisions: "a b"}, outcome{2, -1, "db-1 db-0", "db-1"},
 		},
 		"members that are at work are adopted, and nothing leads there": {
-			rolling{route: "db-0", pods: "a a a", partition: 3, revisions: "a b"}, outcome{3, -1, "db-2 db-1 db-0", "takes writes is not known yet"},
+			rolling{route: "db-0", pods: "a a a", partition: 3, revisions: "a b"}, outcome{3, -1, "db-2 db-1 db-0", "does not know yet which of them takes writes"},
 		},
 		"a member is neither as it was, nor as it is to be": {
 			rolling{record: "db-1", pods: "a b c", partition: 2, revisions: "a c", allows: "b"},
-			outcome{2, -1, "db-1 db-0", "db-1 would come back older, as of a|go on soon"},
+			outcome{2, -1, "db-1 db-0", "if db-1 lost its Pod, Kubernetes would create the Pod again from the older revision a|continue soon"},
 		},
 		"members that are at work are adopted, and nothing leads anywhere": {
 			rolling{route: "db-0", pods: "a a b", partition: 3, revisions: "a b"}, outcome{3, -1, "db-1 db-0", "held back from db-1, db-0"},
@@ -361,7 +361,7 @@ func TestAMemberThatIsHeldBackShowsTheMistakeOfBefore(t *testing.T) {
 		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "[ERROR] unknown variable 'x=1'."}},
 	}}
 	ready := meta.FindStatusCondition(s.report(nil, nil).status().Conditions, v1.ConditionReady)
-	for _, words := range []string{"unknown variable", "of before the update", AnnotationRestartPrimary + "=c"} {
+	for _, words := range []string{"unknown variable", "that Pod does not have the update yet", AnnotationRestartPrimary + "=c"} {
 		if !strings.Contains(ready.Message, words) {
 			t.Errorf("%s: %q does not say %q", ready.Reason, ready.Message, words)
 		}

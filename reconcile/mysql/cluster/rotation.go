@@ -30,18 +30,18 @@ type step string
 const (
 	stepKeep step = "keep"
 	// stepStart makes a CA where there is none that can sign. The one that members are known by stays trusted.
-	stepStart step = "make a CA"
+	stepStart step = "create a CA"
 	// stepBring puts a new CA beside the old one, which goes on to be what members are known by.
-	stepBring step = "bring a new CA"
+	stepBring step = "add a new CA"
 	// stepTrust tells members and clients which CAs to trust.
-	stepTrust step = "tell members whom to trust"
+	stepTrust step = "give members the CAs to trust"
 	// stepNote notes when members were told, stepNoteClients when clients were: from then on they have time.
-	stepNote        step = "note when members were told"
-	stepNoteClients step = "note when clients were told"
+	stepNote        step = "note when members got the new CA"
+	stepNoteClients step = "note when clients got the new CA"
 	// stepSign gives the members a new certificate.
 	stepSign step = "sign the members' certificate"
 	// stepForget takes the old CA away.
-	stepForget step = "forget the old CA"
+	stepForget step = "remove the old CA"
 )
 
 // situation is all that the next step depends on.
@@ -204,14 +204,14 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 func (m move) message(n names) string {
 	switch m.waits {
 	case waitForMembers:
-		return "a CA is being replaced; waits until every member that runs uses the certificates that it is given"
+		return "the operator is replacing the CA; waiting until every running member uses the certificates that it was given"
 	case waitForClients:
 		if m.until.IsZero() {
-			return fmt.Sprintf("a new CA has been brought, and is not in ConfigMap %s yet; members show no certificate of it before clients can learn to trust it", n.trust())
+			return fmt.Sprintf("there is a new CA, but it is not in ConfigMap %s yet; members show no certificate of it until clients can trust it", n.trust())
 		}
 		return fmt.Sprintf("a new CA is in ConfigMap %s; members show a certificate of it from %s on, so that clients have time to trust it", n.trust(), m.until.UTC().Format(time.RFC3339))
 	case waitToForget:
-		return fmt.Sprintf("members have a certificate of the new CA; the old one is forgotten after %s, when every member that runs shows that", m.until.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("members have a certificate of the new CA; the operator removes the old CA after %s, once every running member shows the new certificate", m.until.UTC().Format(time.RFC3339))
 	}
 	return ""
 }

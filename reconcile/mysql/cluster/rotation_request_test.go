@@ -24,11 +24,11 @@ func TestRotationRequest(t *testing.T) {
 		"a time that is yet to come":  {"2026-12-24T12:00:00Z", "", false, clientOverlap, ""},
 		"without time for clients":    {"2026-11-21T13:00:00Z", "0s", true, 0, ""},
 		"with more time for clients":  {"", "720h", false, 30 * day, ""},
-		"no time":                     {"now", "", false, clientOverlap, `rotate-ca-before="now" is no time such as`},
-		"an empty time":               {" ", "", false, clientOverlap, `rotate-ca-before=" " is no time such as`},
-		"no duration":                 {"2026-11-21T13:00:00Z", "a week", true, clientOverlap, `rotate-ca-overlap="a week" is no duration`},
-		"less than no time":           {"", "-1h", false, clientOverlap, `rotate-ca-overlap="-1h" is no duration`},
-		"longer than any CA is there": {"", "100000h", false, clientOverlap, `rotate-ca-overlap="100000h" is no duration`},
+		"no time":                     {"now", "", false, clientOverlap, `rotate-ca-before="now" is not a time such as`},
+		"an empty time":               {" ", "", false, clientOverlap, `rotate-ca-before=" " is not a time such as`},
+		"no duration":                 {"2026-11-21T13:00:00Z", "a week", true, clientOverlap, `rotate-ca-overlap="a week" is not a duration`},
+		"less than no time":           {"", "-1h", false, clientOverlap, `rotate-ca-overlap="-1h" is not a duration`},
+		"longer than any CA is there": {"", "100000h", false, clientOverlap, `rotate-ca-overlap="100000h" is not a duration`},
 	}
 	for name, test := range tests {
 		annotations := map[string]string{}

@@ -66,7 +66,7 @@ func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	event := reconcile.Event{Type: reconcile.Normal, Action: "Rotate"}
 	switch {
 	case is == nil && was != nil && was.Status == metav1.ConditionTrue:
-		event.Reason, event.Note = eventRotated, "the former CA is not trusted any more"
+		event.Reason, event.Note = eventRotated, "the old CA is no longer trusted"
 	case is != nil && (was == nil || was.Reason != is.Reason || was.Message != is.Message):
 		event.Reason, event.Note = is.Reason, is.Message
 		if is.Reason == requestInvalid {
@@ -90,8 +90,8 @@ func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
 	}
 	for at, address := range seen.addresses() {
 		if address != "" && seen.members[at].Status == nil {
-			return &problem{reasonAuthorityLost, fmt.Sprintf("the Secret with the cluster's CA was lost, and a new CA was made; waits until %s knows it, which takes about a minute. "+
-				"mysqld runs on, and clients need not change", seen.members[at].Name), false}
+			return &problem{reasonAuthorityLost, fmt.Sprintf("the Secret with the cluster's CA was lost, and the operator created a new CA; waiting until %s trusts it, which takes about a minute. "+
+				"mysqld keeps running, and clients need no change", seen.members[at].Name), false}
 		}
 	}
 	return nil

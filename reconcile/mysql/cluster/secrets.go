@@ -51,11 +51,11 @@ func passwordFault(content map[string][]byte) string {
 	case !utf8.ValidString(password):
 		return fmt.Sprintf("holds bytes under the key %q that are not UTF-8, which no client could send as a password", agent.PasswordKey)
 	case len(password) > maxPassword:
-		return fmt.Sprintf("holds a password of more than %d bytes, which MySQL does not take", maxPassword)
+		return fmt.Sprintf("holds a password of more than %d bytes, which MySQL does not accept", maxPassword)
 	}
 	for _, char := range password {
 		if char == 0 {
-			return "holds a password with a NUL character, which MySQL does not take"
+			return "holds a password with a NUL character, which MySQL does not accept"
 		}
 	}
 	return ""

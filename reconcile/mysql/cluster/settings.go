@@ -55,7 +55,7 @@ const (
 // decideSettings says what to do about settings or an image that the members do not have yet, and what is to be told meanwhile.
 func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem) {
 	image := cluster.Spec.Image
-	asks := problem{reasonMembersNotReady, fmt.Sprintf("asks image %q whether its mysqld takes the settings, before any member restarts", image), false}
+	asks := problem{reasonMembersNotReady, fmt.Sprintf("asking image %q whether its mysqld accepts the settings, before any member restarts", image), false}
 	switch {
 	case len(q.judged.Faults) > 0:
 		return settingsWait, notTaken("spec.config: " + strings.Join(q.judged.Faults, "; "))
@@ -79,14 +79,14 @@ func decideUnanswered(image string, q question, asks problem) (settingsAct, *pro
 	case ended && q.ended >= versionAgain:
 		return settingsDrop, &asks
 	case ended:
-		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not say whether its mysqld takes the settings; it must have mysqld on its PATH; kubectl logs job/%s tells more. Change spec.image; the same image is asked again within minutes", image, q.job.Name), true}
+		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not report whether its mysqld accepts the settings; it must have mysqld on its PATH; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, q.job.Name), true}
 	case q.pending >= versionAgain:
 		// What keeps the Pod may be mended by now: imagePullSecrets, for one, reach only Pods that are made after them.
 		return settingsDrop, &asks
 	case q.refused != "":
-		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes makes no Pod for Job %s, which asks image %q whether its mysqld takes the settings: %s; once that is put right it tries again by itself, within minutes", q.job.Name, image, q.refused), true}
+		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), true}
 	case q.state.Reason == transfer.ReasonImagePullFailed:
-		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members run on with the image that they have", image, q.state.Message), true}
+		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), true}
 	case q.state.Message != "":
 		asks.message += ": " + q.state.Message
 	}
@@ -98,17 +98,17 @@ func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *p
 	image := cluster.Spec.Image
 	switch {
 	case agent.IsOlderSeries(answer.Version, cluster.Status.Version):
-		return settingsWait, &problem{reasonDowngrade, fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release, nothing was changed", image, answer.Version, cluster.Status.Version), true}
+		return settingsWait, &problem{reasonDowngrade, fmt.Sprintf("spec.image: image %q has MySQL %s, which cannot open the data of MySQL %s: set spec.image back to that release; nothing was changed", image, answer.Version, cluster.Status.Version), true}
 	case answer.Accepted:
 		return settingsApply, nil
 	case len(answer.Refused) == 0:
-		return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take the settings of spec.config", image))
+		return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not accept the settings of spec.config", image))
 	}
-	return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not take %s", image, strings.Join(answer.Refused, ", ")))
+	return settingsWait, notTaken(fmt.Sprintf("mysqld of image %q does not accept %s", image, strings.Join(answer.Refused, ", ")))
 }
 
 func notTaken(why string) *problem {
-	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins, no member restarts before", true}
+	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins; until then no member restarts", true}
 }
 
 // settingsProblem says what keeps the members from getting the StatefulSet that they are to have; nil where nothing does.

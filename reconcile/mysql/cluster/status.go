@@ -107,7 +107,7 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 		}
 	}
 	if member.Status == nil {
-		described.State, described.Message = string(replication.StateStarting), "its agent cannot be asked yet"
+		described.State, described.Message = string(replication.StateStarting), "the operator cannot reach its agent yet"
 		if !member.Pod {
 			described.Message = "its Pod does not exist"
 		}
@@ -244,13 +244,13 @@ func (r report) durability() (is metav1.ConditionStatus, reason, message string)
 	case full == 0:
 		return metav1.ConditionTrue, reasonSingleMember, "a cluster of one member keeps one copy of every commit"
 	case short && acks > 0 && r.cluster.Spec.Durability.WhenReplicasLost == v1.Block:
-		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are not there (spec.durability.whenReplicasLost is Block)"
+		return metav1.ConditionFalse, reasonCommitsBlocked, "commits wait for replicas that are missing (spec.durability.whenReplicasLost is Block)"
 	case acks >= full:
 		return metav1.ConditionTrue, reasonDurable, fmt.Sprintf("every acknowledged commit is on the primary and on at least %d of the others", acks)
 	case !wasCreated(r.cluster.Status):
 		return metav1.ConditionFalse, reasonAcksNotPromised, "the replicas do not acknowledge commits yet"
 	}
-	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members beside the primary", acks, full)
+	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members in addition to the primary", acks, full)
 }
 
 // notDurable keeps a cluster from being Ready until acknowledged commits are on as many members as its size asks for: who waits for Ready

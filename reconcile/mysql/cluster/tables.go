@@ -37,7 +37,7 @@ func otherEngines(tables replication.Tables) string {
 	if tables.Empty() {
 		return ""
 	}
-	return fmt.Sprintf("tables of other engines than InnoDB: %s; backups, and replicas made from now on, have them without their rows, and a crash can damage them. On the primary: ALTER TABLE … ENGINE=InnoDB", tables)
+	return fmt.Sprintf("tables of other engines than InnoDB: %s; backups and new replicas contain these tables without their rows, and a crash can damage them. On the primary, run ALTER TABLE … ENGINE=InnoDB", tables)
 }
 
 // incompleteMembers names the members that lack rows of tables; isWhole says that all that there are have been heard, and know.
@@ -51,14 +51,14 @@ func (r report) incompleteMembers() (told string, isWhole bool) {
 		case !member.Status.KnowsLacking():
 			isWhole = false
 		case !member.Status.LackingTables().Empty():
-			each = append(each, fmt.Sprintf("%s lacks rows of %s", member.Name, member.Status.Lacking))
+			each = append(each, fmt.Sprintf("%s is missing rows of %s", member.Name, member.Status.Lacking))
 		}
 	}
 	if len(each) == 0 {
 		return "", isWhole
 	}
-	return "members came without the rows of tables that are not InnoDB, which no copy and no backup has; such a member leads only where no other one can. ALTER TABLE … ENGINE=InnoDB " +
-		"on the primary, then rebuild them; a table that is dropped counts no more: " + strings.Join(each, "; "), isWhole
+	return "members are missing the rows of tables that are not InnoDB, which copies and backups do not contain; such a member becomes the primary only if no other one can. Run ALTER TABLE … ENGINE=InnoDB " +
+		"on the primary, then rebuild these members; a dropped table no longer counts: " + strings.Join(each, "; "), isWhole
 }
 
 // setTables sets a condition, or takes it away where there is nothing to say.

@@ -58,7 +58,7 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 	primary(&other)
 	next("there are more", `"visits"`, "", 0)
 	replica(&some)
-	next("a replica came as a copy", `"visits"`, `db-1 lacks rows of "shop"."log" (MyISAM)`, 1)
+	next("a replica came as a copy", `"visits"`, `db-1 is missing rows of "shop"."log" (MyISAM)`, 1)
 	if lacks := s.cluster.Status.Members[1].LacksRowsOf; lacks != `"shop"."log" (MyISAM)` {
 		t.Errorf("of the member it says %q", lacks)
 	}

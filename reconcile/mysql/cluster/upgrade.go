@@ -200,8 +200,8 @@ func (r roll) opening() opening {
 	case u.image == "":
 		return opening{bound: r.bound()}
 	case r.isAtRest() && len(u.behind) > 0 && !u.mends:
-		return opening{r.bound(), fmt.Sprintf("spec.image %s begins when all members serve and are in sync, since a member that has to be copied gets no copy from another release series; "+
-			"waits for %s", u.image, strings.Join(u.behind, ", "))}
+		return opening{r.bound(), fmt.Sprintf("the update to spec.image %s begins when all members serve and are in sync, because MySQL does not clone between release series; "+
+			"waiting for %s", u.image, strings.Join(u.behind, ", "))}
 	case r.primary > 0:
 		return opening{bound: r.bound()}
 	}
@@ -218,7 +218,7 @@ func (r roll) braking() opening {
 	case r.isBraked() || r.isAtRest() || u.isCurrent:
 		return opening{bound: brake}
 	case r.missing <= 1 && !u.mends:
-		return opening{waits: fmt.Sprintf("spec.image %s begins when update %s is over; waits for %s", u.image, r.update, cmp.Or(strings.Join(u.behind, ", "), "Kubernetes"))}
+		return opening{waits: fmt.Sprintf("the update to spec.image %s begins when update %s is over; waiting for %s", u.image, r.update, cmp.Or(strings.Join(u.behind, ", "), "Kubernetes"))}
 	}
 	return opening{}
 }
@@ -259,14 +259,14 @@ func (r roll) blocked() string {
 	var why string
 	switch {
 	case (u.stuck || u.crashes) && !isWarned:
-		why = "it does not run with what it has, so that no replica can show whether the update works"
+		why = "the primary does not run with its current image and settings, so no replica can show whether the update works"
 	case !u.tried:
-		why = "there is no replica that shows whether the update works"
+		why = "there is no replica that could show whether the update works"
 	default:
-		why = fmt.Sprintf("%s has MySQL %s, with which nobody could log in as %s: ALTER USER … IDENTIFIED WITH caching_sha2_password BY … (or DROP USER) on the primary, and this goes within two minutes; until then change them in no other way, "+
-			"which stops replicas with error 1524; there is no way back to MySQL %s once the primary has restarted", u.upgraded, u.to, u.barred, u.from)
+		why = fmt.Sprintf("%s has MySQL %s, which lets no client log in as %s: run ALTER USER … IDENTIFIED WITH caching_sha2_password BY … (or DROP USER) on the primary, and this condition disappears within two minutes; until then, do not change these accounts in another way, "+
+			"because that stops replicas with error 1524; there is no way back to MySQL %s once the primary has restarted", u.upgraded, u.to, u.barred, u.from)
 	}
-	return fmt.Sprintf("update %s is held back from the primary %s: %s; to go on all the same: %s", r.update, primary, why, r.goOn())
+	return fmt.Sprintf("update %s is held back from the primary %s: %s; to continue anyway: %s", r.update, primary, why, r.goOn())
 }
 
 // asks says which members have yet to answer before an update may reach the primary; empty where that is not all it waits for.
@@ -275,7 +275,7 @@ func (r roll) asks() string {
 	if !r.isBraked() || !r.known || r.isAllowed() || len(u.waits) > 0 || len(u.unheard) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("update %s waits before the primary %s for %s to say whether accounts could not log in any more with MySQL %s; an agent of a former release does not: %s",
+	return fmt.Sprintf("update %s does not restart the primary %s yet: waiting until %s reports whether accounts could no longer log in with MySQL %s; an agent of an earlier release does not report this; to continue anyway: %s",
 		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.goOn())
 }
 

@@ -93,20 +93,20 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"the same image": {upgrading{rolling: atRest, image: old, has: old, members: "8.4 8.4 8.4"}, 0, "", false, ""},
 		"it begins":      {upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 8.4"}, 1, "", false, ""},
 		"a replica does not serve": {
-			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4~ 8.4"}, 0, "spec.image mysql:9.7 begins when all members serve and are in sync|waits for db-1", false, "",
+			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4~ 8.4"}, 0, "spec.image mysql:9.7 begins when all members serve and are in sync|waiting for db-1", false, "",
 		},
-		"replicas are not heard, or not in sync": {upgrading{rolling: atRest, image: next, has: old, members: "8.4 - 8.4#"}, 0, "waits for db-1, db-2", false, ""},
-		"the primary is not heard":               {upgrading{rolling: atRest, image: next, has: old, members: "- 8.4 8.4"}, 0, "waits for db-0", false, ""},
+		"replicas are not heard, or not in sync": {upgrading{rolling: atRest, image: next, has: old, members: "8.4 - 8.4#"}, 0, "waiting for db-1, db-2", false, ""},
+		"the primary is not heard":               {upgrading{rolling: atRest, image: next, has: old, members: "- 8.4 8.4"}, 0, "waiting for db-0", false, ""},
 		"a member that is to leave need not be well": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }}, 1, "", false, "",
 		},
 		"members are added first": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 3 }},
-			0, "waits for db-2", false, "",
+			0, "waiting for db-2", false, "",
 		},
 		"also to a single one": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "8.4 -#", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }},
-			0, "waits for db-1", false, "",
+			0, "waiting for db-1", false, "",
 		},
 		"a replica's mysqld ends, and another one may not": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: failing(2, "killed")}, 1, "", false, "",
@@ -130,16 +130,16 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 			upgrading{rolling: rolling{record: "db-1", pods: "a a a", revisions: "a a", partition: 2}, image: next, has: old, members: "8.4 8.4 8.4"}, 2, "", false, "",
 		},
 		"the primary is another one, and a replica does not serve": {
-			upgrading{rolling: rolling{record: "db-1", pods: "a a a", revisions: "a a", partition: 2}, image: next, has: old, members: "8.4~ 8.4 8.4"}, 2, "waits for db-0", false, "",
+			upgrading{rolling: rolling{record: "db-1", pods: "a a a", revisions: "a a", partition: 2}, image: next, has: old, members: "8.4~ 8.4 8.4"}, 2, "waiting for db-0", false, "",
 		},
 		"a change of settings is on its way": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: next, has: old, members: "8.4 8.4 8.4~"}, 1, "", false, "",
 		},
 		"a change of settings has reached the primary": {
-			upgrading{rolling: rolling{record: "db-0", pods: "b b b", revisions: "a b"}, image: next, has: old, members: "- 8.4 8.4"}, 0, "spec.image mysql:9.7 begins when update b is over; waits for db-0", false, "",
+			upgrading{rolling: rolling{record: "db-0", pods: "b b b", revisions: "a b"}, image: next, has: old, members: "- 8.4 8.4"}, 0, "spec.image mysql:9.7 begins when update b is over; waiting for db-0", false, "",
 		},
 		"a change of settings is just restarting the primary": {
-			upgrading{rolling: rolling{record: "db-0", pods: "- b b", revisions: "a b"}, image: next, has: old, members: "- 8.4 8.4"}, 0, "waits for db-0", false, "",
+			upgrading{rolling: rolling{record: "db-0", pods: "- b b", revisions: "a b"}, image: next, has: old, members: "- 8.4 8.4"}, 0, "waiting for db-0", false, "",
 		},
 		"the primary does not take the settings that it has": {
 			upgrading{rolling: rolling{record: "db-0", pods: "b b b", revisions: "a b"}, image: next, has: old, members: "- 8.4~ 8.4~", change: failing(0, "[ERROR] no")}, 0, "", false, "",
@@ -157,19 +157,19 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		},
 		"somebody could not log in any more": {
 			upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7! 9.7"}, 1, "", false,
-			`update b is held back from the primary db-0|db-1 has MySQL 9.7|nobody could log in as "app"@"%" ("mysql_native_password")|no way back to MySQL 8.4|` +
-				"to go on all the same: kubectl -n shop annotate mysqlcluster db cr.mysqloperator.grtl.github.com/restart-primary-for=b --overwrite",
+			`update b is held back from the primary db-0|db-1 has MySQL 9.7|lets no client log in as "app"@"%" ("mysql_native_password")|no way back to MySQL 8.4|` +
+				"to continue anyway: kubectl -n shop annotate mysqlcluster db cr.mysqloperator.grtl.github.com/restart-primary-for=b --overwrite",
 		},
 		"people let it go on": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1, allows: "b"}, image: next, has: next, members: "8.4 9.7! 9.7!"}, 1, "", false, "",
 		},
 		"the primary's image is gone meanwhile": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "- 9.7~ 9.7~", change: failing(0, "[ERROR] MY-013171")},
-			1, "", false, "it does not run with what it has",
+			1, "", false, "the primary does not run with its current image and settings",
 		},
 		"the primary's mysqld ends again and again meanwhile": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}, image: next, has: next, members: "- 9.7~ 9.7~", change: failing(0, "[ERROR] [MY-012574] no")},
-			1, "", false, "it does not run with what it has",
+			1, "", false, "the primary does not run with its current image and settings",
 		},
 		"the last replica is gone": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a b", partition: 1}, image: next, has: next, members: "8.4"}, 1, "", false, "there is no replica",

@@ -60,7 +60,7 @@ func (r report) note() *problem {
 func (r report) rolling() *problem {
 	set := r.seen.set
 	if set == nil {
-		return &problem{reasonCreatingMembers, "the members are being made", false}
+		return &problem{reasonCreatingMembers, "the operator is creating the members", false}
 	}
 	now := r.roll()
 	rolledOut := now.known && (now.update == now.current && len(now.late) == 0 || now.isHeld())
@@ -87,7 +87,7 @@ func (r report) worstPod() *problem {
 	for _, ordinal := range now.held() {
 		pod, _ := r.seen.pod(now.n.member(ordinal))
 		if of := diagnosePod(r.cluster, pod); of != nil && *of == *found {
-			return &problem{found.reason, fmt.Sprintf("%s; that Pod is of before the update: %s", found.message, cmp.Or(now.message(), now.blocked())), true}
+			return &problem{found.reason, fmt.Sprintf("%s; that Pod does not have the update yet: %s", found.message, cmp.Or(now.message(), now.blocked())), true}
 		}
 	}
 	return found
@@ -122,9 +122,9 @@ func (r report) progress(writing bool) *problem {
 	members := strings.Join(waits, ", ")
 	switch {
 	case !writing && len(r.decision.Record.InSync) == 0:
-		return &problem{reasonCreatingMembers, "the cluster starts; waits for " + members, false}
+		return &problem{reasonCreatingMembers, "the cluster is starting; waiting for " + members, false}
 	case !writing:
-		return &problem{reasonPrimaryUnavailable, fmt.Sprintf("the primary %s does not take writes at the moment; waits for %s", r.decision.Record.Primary, members), false}
+		return &problem{reasonPrimaryUnavailable, fmt.Sprintf("the primary %s does not take writes at the moment; waiting for %s", r.decision.Record.Primary, members), false}
 	}
-	return &problem{reasonMembersNotReady, "writes are taken; waits for " + members, false}
+	return &problem{reasonMembersNotReady, "the primary takes writes; waiting for " + members, false}
 }
