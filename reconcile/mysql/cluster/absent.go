@@ -13,7 +13,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// absentInSync names the members of the record that, by the caches, the StatefulSet does not ask for and that have no Pod.
+// absentInSync names the members of the record that, according to the caches, have no Pod and that the StatefulSet does not ask for.
 func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
 	var absent []string
 	for _, member := range seen.members {
@@ -24,8 +24,8 @@ func absentInSync(cluster v1.MySQLCluster, seen observation) []string {
 	return absent
 }
 
-// proveAbsent looks live for members of the record that the caches say are gone. The record would count on them no longer, and another
-// operator, whose record this one reads, may have made them since: the caches may be older than the record.
+// proveAbsent reads the members live that are in the record and gone according to the caches. The record would no longer count on them. But
+// the caches may be older than the record: another operator, whose record this pass reads, may have created these members since.
 func (r *reconciler) proveAbsent(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen *observation) error {
 	absent := absentInSync(cluster, *seen)
 	if len(absent) == 0 {
@@ -57,7 +57,7 @@ func (r *reconciler) proveAbsent(ctx context.Context, owner *unstructured.Unstru
 	return nil
 }
 
-// liveSet reads the cluster's StatefulSet from the API server; nil without one.
+// liveSet reads the cluster's StatefulSet from the API server; nil if there is none.
 func (r *reconciler) liveSet(ctx context.Context, owner *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
 	object, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if reconcile.IsGone(err) {
@@ -69,8 +69,8 @@ func (r *reconciler) liveSet(ctx context.Context, owner *unstructured.Unstructur
 	return ownSet(owner, object, n)
 }
 
-// ownSet is a StatefulSet as the cluster's own; nil for one of others. One that is about to be adopted counts: its members are at work, and
-// must be heard before anything is decided about them.
+// ownSet returns a StatefulSet that is the cluster's own; nil for one of another owner. One that is about to be adopted counts: its members
+// are running, and the operator must hear them before it decides anything about them.
 func ownSet(owner, object *unstructured.Unstructured, n names) (*appsv1.StatefulSet, error) {
 	if !mayBeOwn(owner, object, n) {
 		return nil, nil //nolint:nilnil // none of its own, and no error in looking for one

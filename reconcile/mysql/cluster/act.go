@@ -25,20 +25,21 @@ const (
 	managerStorage = reconcile.ManagerChildren + "-storage"
 )
 
-// applied is what became of a cluster's children in a pass.
+// applied is the result of applying a cluster's children in a pass.
 type applied struct {
-	// rolled says that the StatefulSet is not what was seen any more.
+	// rolled reports whether the pass changed the StatefulSet after it was observed.
 	rolled bool
-	// unsettled says that a child was changed, or is being deleted and has to be made anew.
+	// unsettled reports whether a child was changed, or is being deleted and must be created again.
 	unsettled bool
-	// waits says that the members stay as they are until an update is over (rollPlan), or another image may begin (opening).
+	// waits reports whether the members stay as they are until an update is complete (rollPlan), or until another image may begin
+	// (opening).
 	waits bool
-	// held is why the members stay as they are: settings or an image that they would not start with, or that nobody has asked yet; nil for
-	// nothing.
+	// held is why the members stay as they are: they would not start with the new settings or image, or the operator has no answer about
+	// them yet; nil for no reason.
 	held *problem
 }
 
-// applyChildren makes every child as it has to be. As long as none changes, nor what they follow from, nothing is built and compared.
+// applyChildren applies every child. As long as neither the children nor their inputs change, it builds and compares nothing.
 func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	of := made{uid: cluster.UID, digest: digest(
@@ -49,7 +50,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		return applied{}, nil
 	}
 	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
-	// Clients read it, and no Pod needs it: nothing waits for it, and it waits for nothing.
+	// Clients read this ConfigMap, and no Pod needs it. So its failure does not stop the members, nor theirs this one.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
 	err = joined(err, untold)
@@ -59,7 +60,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 	return done, err
 }
 
-// joined returns two errors as one. One that passes by itself comes alone: told together with a problem it would not be tried again.
+// joined returns two errors as one. A transient error is returned alone: joined with a problem, it would not be retried.
 func joined(one, other error) error {
 	if one != nil && problemOf(one) == nil {
 		return one
@@ -70,8 +71,8 @@ func joined(one, other error) error {
 	return errors.Join(one, other)
 }
 
-// applyMembers makes what members are and are reached by. The order matters to a cluster that is being made: what Pods mount comes before
-// the StatefulSet, the last one.
+// applyMembers applies what members consist of and how clients reach them. The order matters for a new cluster: what Pods mount comes
+// before the StatefulSet, which is the last one.
 func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, decision replication.Decision) (applied, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	if isInnoDBOnly(cluster, seen) {
@@ -98,7 +99,7 @@ func (r *reconciler) applyMembers(ctx context.Context, owner *unstructured.Unstr
 	return done, err
 }
 
-// applyAll applies children one after the other; unsettled says that one of them was changed, or could not be.
+// applyAll applies children one after the other. unsettled reports whether one of them was changed, or could not be applied.
 func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructured, children []any) (unsettled bool, err error) {
 	for _, child := range children {
 		change, err := r.api.Apply(ctx, owner, child)
@@ -110,14 +111,15 @@ func (r *reconciler) applyAll(ctx context.Context, owner *unstructured.Unstructu
 	return unsettled, nil
 }
 
-// hasNetworkPolicy says whether there is a policy of the cluster's: one made while spec.network was set has to be opened without it.
+// hasNetworkPolicy reports whether the cluster has a NetworkPolicy: one that was created for spec.network must be opened when the field is
+// removed.
 func (r *reconciler) hasNetworkPolicy(owner *unstructured.Unstructured, n names) bool {
 	made, found := r.api.Cached(networkPolicies()).Get(n.namespace, n.cluster)
 	return found && reconcile.Claim(owner, made, networkPolicies(), n.labels()) == nil
 }
 
-// routed is where the Service for writes leads until there is a primary on record: where it led before, so that adopting members that are
-// at work does not take their clients away.
+// routed returns the member that the Service for writes selects until there is a primary on record: the one that it selected before. So the
+// adoption of running members does not cut off their clients.
 func (r *reconciler) routed(n names) string {
 	if service, found := r.api.Cached(services()).Get(n.namespace, n.cluster); found {
 		member, _, _ := unstructured.NestedString(service.Object, "spec", "selector", labelPod)
@@ -128,7 +130,7 @@ func (r *reconciler) routed(n names) string {
 	return n.member(0)
 }
 
-// claimSize keeps what the StatefulSet asks for now, since that can't change; the claims themselves are expanded one by one.
+// claimSize returns the size that the StatefulSet asks for now, because that cannot change. The operator expands the claims one by one.
 func claimSize(cluster v1.MySQLCluster, seen observation) resource.Quantity {
 	if seen.set != nil && len(seen.set.Spec.VolumeClaimTemplates) > 0 {
 		return seen.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
@@ -136,15 +138,15 @@ func claimSize(cluster v1.MySQLCluster, seen observation) resource.Quantity {
 	return wantedStorage(cluster)
 }
 
-// defaultStorage is the schema's default, for objects that were made without it.
+// defaultStorage is the schema's default, for objects that were created without it.
 const defaultStorage = "1Gi"
 
 func wantedStorage(cluster v1.MySQLCluster) resource.Quantity {
 	return quantityOr(cluster.Spec.Storage, defaultStorage)
 }
 
-// refuseForeignVolumes looks, before members are added, whether a claim under a new member's name is somebody else's: the StatefulSet
-// controller would take it without asking.
+// refuseForeignVolumes fails if a claim with a new member's name belongs to another owner. It runs before members are added, because the
+// StatefulSet controller would use such a claim without a check.
 func (r *reconciler) refuseForeignVolumes(ctx context.Context, n names, seen observation, scale int) error {
 	for ordinal := scaleOf(seen); ordinal < scale; ordinal++ {
 		found, err := r.api.Get(ctx, volumes(), n.namespace, n.volume(ordinal))
@@ -166,8 +168,8 @@ func isOwnVolume(n names, claim *unstructured.Unstructured) bool {
 	return labels[labelManagedBy] == managedBy && labels[labelInstance] == n.cluster
 }
 
-// expandVolumes raises the claims to what the user asks for. A claim is never lowered; the schema refuses that already. A refusal is a
-// problem; anything else that keeps a claim from growing is an error, and passes.
+// expandVolumes raises the claims to the size in spec.storage. It never lowers a claim; the schema already refuses that. A refusal by the
+// API server is a problem. Any other failure is a transient error.
 func (r *reconciler) expandVolumes(ctx context.Context, cluster v1.MySQLCluster, seen observation) (*problem, error) {
 	wanted := wantedStorage(cluster)
 	for _, volume := range seen.volumes {
@@ -206,8 +208,8 @@ func isMember(volume string, seen observation) bool {
 	return false
 }
 
-// assign tells every member what it is to be, where that differs from what it works to. A member that cannot be told now, since it fell
-// silent or knows better, or that the record moved on meanwhile, is no error: told is false then, and the next pass is soon.
+// assign sends every member its assignment, if that differs from the one that the member follows. It is no error if a member has stopped
+// answering or knows better, or if the record has changed meanwhile: told is false then, and the next pass comes soon.
 func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructured, agents *agent.Client, seen observation, decision replication.Decision) (told bool, err error) {
 	told = true
 	var failures []error
@@ -219,7 +221,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 		if wanted.Relaxes(*member.Status) {
 			err := r.confirmRecord(ctx, owner, wanted.Record)
 			if errors.Is(err, errRecordMoved) {
-				return false, errors.Join(failures...) // whatever else this pass would say is of the past as well
+				return false, errors.Join(failures...) // the rest of this pass is outdated as well
 			}
 			if err != nil {
 				failures = append(failures, fmt.Errorf("assign %s to %s: %w", wanted.Role, member.Name, err))
@@ -235,8 +237,8 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 	return told, errors.Join(failures...)
 }
 
-// errRecordMoved: the record is read live before a member is let do what rests on it, since a cache may be older than another operator's
-// decision.
+// errRecordMoved reports that the live record is not the one that the pass has read. The operator reads the record live before it allows a
+// member what depends on it, because a cache may be older than another operator's decision.
 var errRecordMoved = errors.New("the cluster's record has changed since this pass read it; the operator looks again")
 
 func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unstructured, record replication.Record) error {
@@ -247,7 +249,8 @@ func (r *reconciler) confirmRecord(ctx context.Context, owner *unstructured.Unst
 	return err
 }
 
-// liveCluster reads the cluster from the API server; errRecordMoved for one that is going, or another one of its name.
+// liveCluster reads the cluster from the API server. It returns errRecordMoved for a cluster that is being deleted, or for another one of
+// its name.
 func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstructured) (v1.MySQLCluster, error) {
 	var cluster v1.MySQLCluster
 	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
@@ -261,10 +264,10 @@ func (r *reconciler) liveCluster(ctx context.Context, owner *unstructured.Unstru
 	return cluster, err
 }
 
-// labelRoles puts each member's role on its Pod.
+// labelRoles sets each member's role as a label of its Pod.
 func (r *reconciler) labelRoles(ctx context.Context, seen observation, record replication.Record) error {
 	if record.Primary == "" {
-		return nil // nobody has a role yet
+		return nil // no member has a role yet
 	}
 	for _, pod := range seen.pods {
 		role := roleReplica

@@ -11,7 +11,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// applySet makes the StatefulSet.
+// applySet applies the StatefulSet. While a change must wait or is held back, it applies only the number of members and the partition.
 func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, scale int) (applied, error) {
 	spec := setSpec{agentImage: r.operator.Image, scale: scale, claimSize: claimSize(cluster, seen), innoDBOnly: isInnoDBOnly(cluster, seen)}
 	if seen.set != nil {
@@ -45,8 +45,8 @@ func (r *reconciler) applySet(ctx context.Context, owner *unstructured.Unstructu
 	return applied{rolled: rolled, unsettled: rolled || plan.doubtful}, nil
 }
 
-// keepTemplate makes the StatefulSet ask for as many members as it shall, and moves an update that is under way along as usual. The members
-// stay what the operator applied last, and so do those that Kubernetes makes anew.
+// keepTemplate sets how many members the StatefulSet asks for, and continues an update that is in progress as usual. The members keep the
+// template that the operator applied last, and so do those that Kubernetes creates again.
 func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (rolled bool, err error) {
 	if seen.set == nil {
 		return false, nil
@@ -63,26 +63,27 @@ func (r *reconciler) keepTemplate(ctx context.Context, owner *unstructured.Unstr
 	}
 	kept, err := appsv1ac.ExtractStatefulSet(live, reconcile.ManagerChildren)
 	if err != nil || kept.Spec == nil || kept.Spec.Template == nil {
-		return false, err // somebody else made it, and it is not adopted yet
+		return false, err // another client created it, and the operator has not adopted it yet
 	}
 	kept.WithResourceVersion(spec.version).Spec.WithReplicas(int32(spec.scale)).WithUpdateStrategy(updateStrategy(plan.partition)) //nolint:gosec // the schema bounds it far below
 	change, err := r.api.Apply(ctx, owner, kept)
 	return change != reconcile.Unchanged, err
 }
 
-// rollPlan is what a pass does about an update of the members.
+// rollPlan is a pass's decision about an update of the members.
 type rollPlan struct {
-	// partition is the number of the first member that may be restarted now; nil where the order does not matter.
+	// partition is the number of the first member that may be restarted now; nil if the order does not matter.
 	partition *int32
-	// doubtful says that a live look shows another primary, permission or spec than this pass has seen, so that the partition stays as it is.
+	// doubtful reports whether a live read shows another primary, permission or spec than this pass has seen. The partition then stays as
+	// it is.
 	doubtful bool
-	// waits says that the StatefulSet stays as it is, since an update which people let restart the primary is under way. Kubernetes makes a
-	// member below the partition anew by the last update that all members had: with another template, whose partition is up again, the primary
-	// could come back older than it was.
+	// waits reports whether the StatefulSet stays as it is, because an update that a user allowed to restart the primary is in progress.
+	// Kubernetes creates a member below the partition again from the last update that all members had. With another template, whose
+	// partition is raised again, the primary could come back older than it was.
 	waits bool
 }
 
-// first is the number of the first member that may be restarted.
+// first returns the number of the first member that may be restarted.
 func (p rollPlan) first() int {
 	if p.partition == nil {
 		return 0
@@ -90,9 +91,9 @@ func (p rollPlan) first() int {
 	return int(*p.partition)
 }
 
-// planRoll decides about an update. hasIt says whether the StatefulSet has the template already that the pass applies, with a partition.
-// The partition is lowered only for a change that is allowed, that the StatefulSet has already, and that this pass does not replace by
-// another: the template of a later one comes together with the partition that holds it back.
+// planRoll decides about an update. hasIt reports whether the StatefulSet already has the template that the pass applies, with a partition.
+// The partition is lowered only for a change that is allowed, that the StatefulSet already has, and that this pass does not replace by
+// another. The template of a later change comes together with the partition that holds it back.
 func (r *reconciler) planRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, hasIt func(*int32) (bool, error)) (rollPlan, error) {
 	now := rollOf(cluster, seen)
 	wanted := now.opening().bound
@@ -127,7 +128,7 @@ func number(ordinal int) *int32 {
 	return &small
 }
 
-// confirmRoll looks whether the cluster still has the primary, the permission, and the spec that a partition was decided on.
+// confirmRoll checks that the live cluster still has the primary, the permission and the spec that a partition was decided on.
 func (r *reconciler) confirmRoll(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	live, err := r.liveCluster(ctx, owner)
 	isSame := live.Status.Primary == cluster.Status.Primary && allowedUpdate(live) == allowedUpdate(cluster) && live.Generation == cluster.Generation

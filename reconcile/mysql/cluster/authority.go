@@ -16,17 +16,17 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
-// The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace, so that nobody who may read Secrets where the
-// cluster is can sign in its name. That Secret can have no owner there; End deletes it.
+// The CAs of a cluster, with their keys, are in a Secret of the operator's own namespace. So a client that may read Secrets in the
+// cluster's namespace cannot sign in the cluster's name. That Secret cannot have an owner there; End deletes it.
 
-// annotationTold, on that Secret, is when the members were told of the newest CA, annotationClientsTold when clients were, as RFC 3339.
+// annotationTold, on that Secret, is when the members got the newest CA, annotationClientsTold when clients got it, as RFC 3339.
 const (
 	annotationTold        = prefix + "members-told"
 	annotationClientsTold = prefix + "clients-told"
 )
 
-// readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read: none and nil where there is none.
-// A Secret that is damaged, or of a former cluster of that name, has none.
+// readAuthorities returns the CAs that the operator keeps for a cluster, and the Secret as it was read; both are nil if there is no Secret.
+// A Secret that is damaged, or that belongs to an earlier cluster of that name, has no CAs.
 func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types.UID) (agent.Authorities, *unstructured.Unstructured, error) {
 	found, err := r.api.Get(ctx, secrets(), r.operator.Home, n.authority())
 	if apierrors.IsNotFound(err) {
@@ -52,7 +52,7 @@ func (r *reconciler) readAuthorities(ctx context.Context, n names, cluster types
 	return held, found, nil
 }
 
-// writeAuthorities puts CAs in the place of those that were read.
+// writeAuthorities replaces the CAs that were read.
 func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster types.UID, held agent.Authorities, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	data, err := held.Data()
 	if err != nil {
@@ -70,13 +70,13 @@ func (r *reconciler) writeAuthorities(ctx context.Context, n names, cluster type
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": metadata, "data": encoded(data)})
 }
 
-// noteTold notes in one of these when somebody was told of the newest CA.
+// noteTold records in one of these annotations when members or clients got the newest CA.
 func (r *reconciler) noteTold(ctx context.Context, read *unstructured.Unstructured, annotation string, at time.Time) (*unstructured.Unstructured, error) {
 	told := map[string]any{annotation: at.UTC().Format(time.RFC3339)}
 	return r.api.Patch(ctx, secrets(), read, map[string]any{"metadata": map[string]any{"annotations": told}})
 }
 
-// readTold reads when that was; zero where it is not noted.
+// readTold returns that time; zero if it is not recorded.
 func readTold(secret *unstructured.Unstructured, annotation string) time.Time {
 	if secret == nil {
 		return time.Time{}
@@ -88,7 +88,7 @@ func readTold(secret *unstructured.Unstructured, annotation string) time.Time {
 	return at
 }
 
-// encoded is the data of a Secret as a patch has it.
+// encoded returns the data of a Secret in the form that a patch needs.
 func encoded(data map[string][]byte) map[string]any {
 	changes := map[string]any{}
 	for key, value := range data {
@@ -97,8 +97,8 @@ func encoded(data map[string][]byte) map[string]any {
 	return changes
 }
 
-// End implements reconcile.Ender: it deletes the Secret with the CAs of a cluster that is gone. Where it is not certain that the cluster is
-// gone, the Secret stays.
+// End implements reconcile.Ender: it deletes the Secret with the CAs of a deleted cluster. If it is not certain that the cluster is gone,
+// the Secret stays.
 func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
 	n := names{key.Namespace, key.Name}
 	if !r.api.WorksIn(n.namespace) {
@@ -119,10 +119,10 @@ func (r *reconciler) End(ctx context.Context, key types.NamespacedName) error {
 		logr.FromContextOrDiscard(ctx).Info("cannot check whether the cluster is gone, keeping its CA", "error", err.Error())
 		return nil
 	}
-	return err // one that has taken its place writes the Secret anew in its own passes
+	return err // a new cluster of this name writes the Secret again in its own passes
 }
 
-// Left implements reconcile.Ender: the clusters whose CAs there are.
+// Left implements reconcile.Ender: it returns the clusters that have a Secret with CAs.
 func (r *reconciler) Left(ctx context.Context) ([]types.NamespacedName, error) {
 	found, err := r.api.List(ctx, secrets(), r.operator.Home, labelManagedBy+"="+managedBy+","+labelUID)
 	if err != nil {

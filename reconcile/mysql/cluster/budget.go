@@ -7,14 +7,14 @@ import (
 	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 )
 
-// budget lets a drain take one member at a time.
+// budget lets a drain evict one member at a time.
 func budget(n names) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	return policyv1ac.PodDisruptionBudget(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 		WithMaxUnavailable(intstr.FromInt32(1)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())))
 }
 
-// serviceAccount is the members' own: it has no rights, and its token is not mounted.
+// serviceAccount is the members' own: it has no permissions, and its token is not mounted.
 func serviceAccount(n names) *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(n.cluster, n.namespace).WithLabels(n.labels()).WithAutomountServiceAccountToken(false)
 }

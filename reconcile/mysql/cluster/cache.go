@@ -7,8 +7,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile"
 )
 
-// slimSet keeps of a StatefulSet what this kind reads: of the claims that it is to make only how large they are, of the Pods only their
-// images.
+// slimSet keeps only what this kind reads of a StatefulSet: of its volume claims only their size, of its Pods only their images.
 func slimSet() cache.TransformFunc {
 	slim := reconcile.KeepDigest("spec.replicas", "spec.updateStrategy.rollingUpdate.partition", "spec.volumeClaimTemplates.spec.resources.requests.storage",
 		"spec.template.spec.containers.name", "spec.template.spec.containers.image",
@@ -27,7 +26,7 @@ func slimSet() cache.TransformFunc {
 	}
 }
 
-// slimService keeps of a Service what this kind reads: the member that it leads to.
+// slimService keeps only what this kind reads of a Service: the member that it selects.
 func slimService(item any) (any, error) {
 	digested, err := reconcile.KeepDigest()(item)
 	whole, ok := item.(*unstructured.Unstructured)
@@ -42,7 +41,7 @@ func slimService(item any) (any, error) {
 	return kept, nil
 }
 
-// slimVolume keeps of a claim what this kind reads.
+// slimVolume keeps only what this kind reads of a claim.
 func slimVolume(item any) (any, error) {
 	trimmed, err := reconcile.TrimChild(item)
 	volume, ok := trimmed.(*unstructured.Unstructured)

@@ -18,35 +18,36 @@ import (
 )
 
 // settled is what a full pass over a cluster at rest saw when there was nothing to do. As long as neither the cluster nor a child has
-// another version, a look at the members is enough: they are asked, and the decision is made anew on what they say. Where it comes out the
-// same and the members say nothing new for people, a full pass would change nothing.
+// another version, it is enough to ask the members and decide again. If the decision is the same, and the members report nothing new to
+// users, a full pass would change nothing.
 type settled struct {
 	uid types.UID
 	// version is the cluster's resourceVersion, children is a digest of those of its children.
 	version  string
 	children uint64
 	agents   *agent.Client
-	// view is what the decision depends on, the members without what they said.
+	// view is the input of the decision, the members without their reports.
 	view      replication.Cluster
 	addresses []string
-	// said are digests of what every member said, as far as a status repeats it: thousands of clusters are remembered.
+	// said are digests of the members' reports, as far as a status repeats them: the operator remembers thousands of clusters.
 	said            []uint64
 	readFromPrimary bool
-	// note is what the decision waited for all the same: what follows from an update that is held back. nil for nothing.
+	// note is what the decision waited for nevertheless, because of an update that is held back; nil for nothing.
 	note *replication.Note
 	// until is when the next full pass is due, which reads the Secrets again.
 	until time.Time
 }
 
-// steady is what a status repeats of a member's words, but for what moves all the time.
+// steady is what a status repeats of a member's report, except for what changes all the time.
 type steady struct {
 	heard, short, hangs                  bool
 	state                                replication.State
 	message, version, rootError, refused string
-	// tls stands for the certificates that it uses, tables for what it says of tables, barred for the accounts that nobody can log in to.
+	// tls identifies the certificates that the member uses, tables its report about tables, barred the accounts that no client can log in
+	// to.
 	tls, tables, barred string
 	disk                replication.DiskLevel
-	// left says whether transactions are left prepared, knowsLeft that the member knows.
+	// left reports whether transactions are left prepared, knowsLeft whether the member knows.
 	left, knowsLeft bool
 }
 
@@ -77,7 +78,7 @@ func (r *reconciler) Glance(ctx context.Context, key types.NamespacedName, uid t
 	return jittered(calmEvery), known != nil && known.holds(ctx)
 }
 
-// settledAs returns a settled cluster of which nothing has changed but what its members say; nil for any other.
+// settledAs returns a settled cluster of which nothing has changed except perhaps its members' reports; nil for any other.
 func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version string) *settled {
 	known := r.memory.settled(key, uid)
 	if known == nil || known.version != version || !r.now().Before(known.until) {
@@ -89,11 +90,11 @@ func (r *reconciler) settledAs(key types.NamespacedName, uid types.UID, version 
 	return known
 }
 
-// lookTimeout bounds a look at all members of a settled cluster: one that hangs is given its time by the full pass that follows, and is not
-// found out much later for the look before it.
+// lookTimeout bounds a look at all members of a settled cluster. The full pass that follows waits longer for a member that hangs, and this
+// look must not delay that pass much.
 const lookTimeout = agentTimeout / 4
 
-// holds asks the members, and decides.
+// holds asks the members, and reports whether there is still nothing to do.
 func (s *settled) holds(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -102,7 +103,7 @@ func (s *settled) holds(ctx context.Context) bool {
 	return s.stillHolds(members)
 }
 
-// stillHolds says whether what the members say now leaves nothing to do, and nothing to tell.
+// stillHolds reports whether the members' reports leave nothing to do, and nothing to report.
 func (s *settled) stillHolds(members []replication.Member) bool {
 	if !slices.Equal(steadyOfAll(members), s.said) {
 		return false
@@ -112,7 +113,7 @@ func (s *settled) stillHolds(members []replication.Member) bool {
 	return s.nothingToDo(members, replication.Decide(now))
 }
 
-// nothingToDo says whether a decision changes neither the record, nor a child, nor what a member works to or is asked.
+// nothingToDo reports whether a decision changes neither the record, nor a child, nor a member's assignment, and asks nothing of a member.
 func (s *settled) nothingToDo(members []replication.Member, decision replication.Decision) bool {
 	if !sameNote(decision.Note, s.note) || decision.Matching != nil || !decision.Record.Equal(s.view.Record) {
 		return false
@@ -130,13 +131,13 @@ func sameNote(one, other *replication.Note) bool {
 	return one == nil && other == nil || one != nil && other != nil && *one == *other
 }
 
-// isAtRest reports whether all is as it should be, or would be if an update were not held back: that may last for weeks.
+// isAtRest reports whether everything is as it should be, or would be if an update were not held back: that may last for weeks.
 func isAtRest(status v1.MySQLClusterStatus) bool {
 	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
 	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason == reasonPrimaryFirst || ready.Reason == reasonUpgradeBlocked)
 }
 
-// settle remembers a cluster at the end of a full pass that had nothing to do; nil where there was something.
+// settle returns what to remember of a cluster after a full pass that had nothing to do; nil if there was something.
 func (r report) settle(object *unstructured.Unstructured, status v1.MySQLClusterStatus, known remembered) *settled {
 	cluster, seen := r.cluster, r.seen
 	if r.problem != nil || r.children.unsettled || !isAtRest(status) ||

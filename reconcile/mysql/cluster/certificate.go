@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// authorityLife is that of a CA. It is replaced when a third is left.
+	// authorityLife is the lifetime of a CA. The operator replaces it when a third is left.
 	authorityLife = 3 * 365 * 24 * time.Hour
 	memberLife    = 365 * 24 * time.Hour
-	// clockSkew is how far the clocks of two machines may be apart.
+	// clockSkew is how far the clocks of two machines may differ.
 	clockSkew = time.Hour
 )
 
-// newAuthority makes a CA of the cluster's own. No two have the same name: by that a member says which it trusts.
+// newAuthority creates a CA of the cluster's own. No two have the same name: in a TLS handshake, a member names the CAs that it trusts.
 func newAuthority(n names, now time.Time) (pki.Pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: n.cluster + "." + n.namespace + " mysql-operator CA", SerialNumber: rand.Text()},
@@ -32,7 +32,7 @@ func newAuthority(n names, now time.Time) (pki.Pair, error) {
 	return pki.Issue(template, nil)
 }
 
-// newMemberCertificate serves all members: as mysqld and agent, and as a client of each other.
+// newMemberCertificate creates a certificate for all members: for mysqld and the agent as servers, and as clients of each other.
 func newMemberCertificate(n names, authority *tls.Certificate, now time.Time) (pki.Pair, error) {
 	template := &x509.Certificate{
 		Subject:     pkix.Name{CommonName: n.cluster + "." + n.namespace},
@@ -45,7 +45,7 @@ func newMemberCertificate(n names, authority *tls.Certificate, now time.Time) (p
 	return pki.Issue(template, authority)
 }
 
-// lifeUnder is when a member certificate ends that an authority signs now: not after the authority.
+// lifeUnder returns when a member certificate expires that an authority signs now: not after the authority.
 func lifeUnder(authority *tls.Certificate, now time.Time) time.Time {
 	end := now.Add(memberLife)
 	if authority.Leaf.NotAfter.Before(end) {
@@ -54,7 +54,7 @@ func lifeUnder(authority *tls.Certificate, now time.Time) time.Time {
 	return end
 }
 
-// madeAt is when the operator made a certificate.
+// madeAt returns when the operator created a certificate.
 func madeAt(certificate *x509.Certificate) time.Time { return certificate.NotBefore.Add(clockSkew) }
 
 func memberNames(n names) []string {
@@ -65,7 +65,8 @@ func serviceNames(n names, service string) []string {
 	return []string{service, service + "." + n.namespace, n.service(service), n.service(service) + ".cluster.local"}
 }
 
-// readMemberCertificate reads a member certificate, and says whether it names everything it has to; nil if it cannot be read.
+// readMemberCertificate parses a member certificate; leaf is nil if that fails. fits reports whether the certificate has all the names that
+// it must have.
 func readMemberCertificate(n names, member pki.Pair) (leaf *x509.Certificate, fits bool) {
 	parsed, err := member.Parse()
 	if err != nil {

@@ -24,41 +24,41 @@ const (
 	keyAuthorities = "ca.crt"
 )
 
-// maxSteps bounds how many steps a look at the certificates may take: to bring a new CA takes three or four.
+// maxSteps limits how many steps one look at the certificates may take: adding a new CA takes three or four.
 const maxSteps = 5
 
-// papers are what a cluster's certificates come to.
+// papers are the result of a look at a cluster's certificates.
 type papers struct {
 	// security is how the operator connects to agents and transfers.
 	security *tls.Config
-	// bundle are the CAs that clients are to trust, in PEM.
+	// bundle are the CAs that clients should trust, in PEM.
 	bundle []byte
-	// digest stands for the files that members are given; awaited says that the next step waits until they use them.
+	// digest identifies the files that the members were given; awaited reports whether the next step waits until they use them.
 	digest  string
 	awaited bool
-	// lost is when a CA was made in the place of one whose key is lost, while members are known by that one; zero otherwise.
+	// lost is when a CA replaced one whose key is lost, while the members' certificate is still of the lost one; zero otherwise.
 	lost time.Time
 	// rotation is the condition CertificateRotation; nil for none.
 	rotation *rotation
-	// stuck says that a step could not be written; unpublished, that clients cannot learn of a new CA yet.
+	// stuck reports whether a step could not be written, unpublished whether clients cannot get a new CA yet.
 	stuck, unpublished bool
 }
 
-// look is a look at a cluster's certificates.
+// look is one look at a cluster's certificates.
 type look struct {
 	names
 	situation
 	owner *unstructured.Unstructured
 	now   time.Time
-	// uses stands for the files that all members were seen to use.
+	// uses identifies the files that all members were seen to use.
 	uses string
-	// kept and given are the two Secrets as they were read, nil where there is none: the operator's, and that of the members with its content.
+	// kept and given are the two Secrets as they were read, nil if missing: the operator's, and the members' with its content.
 	kept, given *unstructured.Unstructured
 	content     map[string][]byte
 }
 
-// certificates reads a cluster's CAs and its members' certificate, makes what is missing, and takes the steps that are due. Each step is
-// one write, so that whoever comes next goes on where the last one died.
+// certificates reads a cluster's CAs and its members' certificate, creates what is missing, and takes the steps that are due. Each step is
+// one write, so that the next pass can continue after a crash, also of another operator.
 func (r *reconciler) certificates(ctx context.Context, l look) (papers, error) {
 	if err := r.observeCertificates(ctx, &l); err != nil {
 		return papers{}, err
@@ -95,7 +95,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 	if len(l.authorities) > 0 || l.leaf == nil {
 		return nil
 	}
-	// Whoever may only write Secrets shall not have the operator trust a CA: to make a StatefulSet takes the right to run Pods.
+	// A client that may only write Secrets must not make the operator trust a CA. Creating a StatefulSet takes the permission to run Pods.
 	exist, err := r.membersExist(ctx, l.owner, l.names)
 	if err != nil || !exist {
 		return err
@@ -106,7 +106,7 @@ func (r *reconciler) observeCertificates(ctx context.Context, l *look) error {
 	return nil
 }
 
-// observePublished looks whether clients can learn whom to trust.
+// observePublished checks whether clients can read which CAs to trust.
 func (r *reconciler) observePublished(ctx context.Context, l *look) error {
 	found, err := r.api.Get(ctx, configs(), l.namespace, l.trust())
 	if apierrors.IsNotFound(err) {
@@ -120,7 +120,7 @@ func (r *reconciler) observePublished(ctx context.Context, l *look) error {
 	return nil
 }
 
-// readGiven takes in what members are given.
+// readGiven reads what the members were given.
 func (l *look) readGiven() error {
 	l.content = nil
 	if l.given != nil {
@@ -135,12 +135,12 @@ func (l *look) readGiven() error {
 	return nil
 }
 
-// digest stands for what members are given.
+// digest identifies what the members were given.
 func (l *look) digest() string {
 	return agent.TLSDigest(l.content[keyAuthorities], l.content[keyCertificate])
 }
 
-// takeStep carries one step out. If it cannot be written, the look is as it was.
+// takeStep carries out one step. If the step cannot be written, the look stays as it was.
 func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 	switch due.step {
 	case stepTrust, stepSign:
@@ -164,7 +164,7 @@ func (r *reconciler) takeStep(ctx context.Context, l *look, due move) error {
 	return nil
 }
 
-// note notes in an annotation that somebody has been told of the newest CA by now.
+// note records in an annotation that members or clients have the newest CA by now.
 func (r *reconciler) note(ctx context.Context, l *look, annotation string, told *time.Time) error {
 	written, err := r.noteTold(ctx, l.kept, annotation, l.now)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *reconciler) note(ctx context.Context, l *look, annotation string, told 
 	return nil
 }
 
-// give gives the members the CAs to trust and, if somebody is to sign it, a new certificate.
+// give gives the members the CAs to trust and, with an issuer, a new certificate.
 func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate) error {
 	data := map[string][]byte{keyAuthorities: l.authorities.Bundle()}
 	if issuer != nil {
@@ -198,7 +198,7 @@ func (r *reconciler) give(ctx context.Context, l *look, issuer *tls.Certificate)
 	return l.readGiven()
 }
 
-// papers is the end of a look.
+// papers returns the result of a look.
 func (l *look) papers(last move) (papers, error) {
 	held := l.authorities
 	security, err := agent.OperatorTLS(held, l.now)
@@ -216,8 +216,8 @@ func (l *look) papers(last move) (papers, error) {
 	return found, nil
 }
 
-// stuck is the end of a look in which a step could not be written. As long as the members' certificate is good, the operator reaches them
-// all the same.
+// stuck returns the result of a look in which a step could not be written. As long as the members' certificate is valid, the operator still
+// reaches them.
 func (l *look) stuck(err error) (papers, error) {
 	if len(l.authorities) == 0 || !l.serves(l.now) {
 		return papers{}, err
@@ -227,8 +227,8 @@ func (l *look) stuck(err error) (papers, error) {
 	return found, errors.Join(err, failed)
 }
 
-// lostSince is when a CA was lost by this operator's clock. Where the clock of the one that made the new CA is ahead, it is when this
-// operator saw that first.
+// lostSince returns when a CA was lost, by this operator's clock. If the clock of the operator that created the new CA is ahead, it is when
+// this operator saw the new CA first.
 func (p papers) lostSince(former papers, now time.Time) time.Time {
 	switch {
 	case !p.lost.After(now):
@@ -239,7 +239,7 @@ func (p papers) lostSince(former papers, now time.Time) time.Time {
 	return now
 }
 
-// carry lets the operator go on to show certificates of CAs whose keys are lost, as long as they last.
+// carry lets the operator continue to show certificates of CAs whose keys are lost, as long as they last.
 func (p papers) carry(former *tls.Config, now time.Time) {
 	if former == nil || p.lost.IsZero() {
 		return

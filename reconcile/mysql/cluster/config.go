@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// semiSyncTimeout, in milliseconds, is the longest that MySQL takes: 49 days. Acknowledgements never end silently; the
-	// operator turns them off, having recorded it, when the user's durability policy says so.
+	// semiSyncTimeout, in milliseconds, is the longest that MySQL accepts: 49 days. Acknowledgements never end silently: if the user's
+	// durability policy says so, the operator first records that, and then turns them off.
 	semiSyncTimeout = "4294967295"
 )
 
@@ -25,14 +25,14 @@ type setting struct{ key, value string }
 // loadPlugin has mysqld load a plugin from its plugin directory.
 const loadPlugin = "plugin_load_add"
 
-// ownSettings are those that the cluster's safety rests on; the schema refuses them in spec.config.
+// ownSettings are those that the cluster's safety depends on; the schema refuses them in spec.config.
 func ownSettings(cluster v1.MySQLCluster) []setting {
 	var chosen []setting
 	if cluster.Spec.TLS.Required {
 		// Connections through the agent's socket count as secure.
 		chosen = append(chosen, setting{"require_secure_transport", "ON"})
 	}
-	// In order: the list is a set, and members must not restart for another order.
+	// Sorted: the list is a set, and members must not restart for another order.
 	for _, library := range slices.Sorted(slices.Values(cluster.Spec.Plugins)) {
 		chosen = append(chosen, setting{loadPlugin, library})
 	}
@@ -48,19 +48,19 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 		{"gtid_mode", "ON"},
 		{"enforce_gtid_consistency", "ON"},
 		{"log_bin", "binlog"},
-		// What was acknowledged survives a power failure of the primary's machine.
+		// An acknowledged commit survives a power failure of the primary's machine.
 		{"sync_binlog", "1"},
 		{"innodb_flush_log_at_trx_commit", "1"},
-		// A primary that cannot write its binary log stops, instead of committing what no replica ever gets.
+		// A primary that cannot write its binary log stops, instead of committing transactions that no replica ever gets.
 		{"binlog_error_action", "ABORT_SERVER"},
 		{"relay_log", "relay"},
-		// Relay logs may hold acknowledged transactions that are nowhere else applied: never throw them away at start.
+		// Relay logs may hold acknowledged transactions that are applied nowhere else: mysqld must never discard them at start.
 		{"relay_log_recovery", "OFF"},
 		{"read_only", "ON"},
 		{"super_read_only", "ON"},
 		{"skip_replica_start", "ON"},
-		// Replicas apply at the same time what does not depend on each other, and commit in the primary's order: before MySQL 8.0.27 they would
-		// not. Newer releases know no other way, and may not know the settings.
+		// Replicas apply independent transactions in parallel, and commit in the primary's order: before MySQL 8.0.27 that was not the
+		// default. Newer releases always do so, and may not have these settings.
 		{"loose_replica_parallel_type", "LOGICAL_CLOCK"},
 		{"loose_replica_preserve_commit_order", "ON"},
 		{loadPlugin, "semisync_source.so"},
@@ -74,17 +74,17 @@ func ownSettings(cluster v1.MySQLCluster) []setting {
 	}...)
 }
 
-// defaultSettings are those that a user may choose otherwise. What follows from memory, CPU and volume a member's init container adds
+// defaultSettings are those that users may override. A member's init container adds the settings that follow from memory, CPU and volume
 // (sizing).
 func defaultSettings() map[string]string {
 	return map[string]string{
 		"replica_net_timeout": "10",
-		// Without a mutex of the C library for each conversion.
+		// This avoids a mutex of the C library for each conversion.
 		"default_time_zone": "'+00:00'",
-		// On the primary the change of a table gives up after an hour, not after a year, if a report holds it up: all who need the table wait
-		// behind it. Appliers wait on.
+		// On the primary, a statement that changes a table gives up after an hour, not after a year, if a report blocks it: all clients
+		// that need the table wait behind it. Appliers continue to wait.
 		"lock_wait_timeout": "3600",
-		// A member that starts anew has most of its cache.
+		// A member that restarts soon has most of its cache again.
 		"innodb_buffer_pool_dump_pct": "75",
 		"innodb_print_all_deadlocks":  "ON",
 		// Clients learn which GTID to wait for at NAME-read (WAIT_FOR_EXECUTED_GTID_SET).
@@ -95,12 +95,12 @@ func defaultSettings() map[string]string {
 	}
 }
 
-// renderConfig is the my.cnf that all members share. Of settings given twice mysqld takes the last, whether it begins with loose_ or not.
+// renderConfig returns the my.cnf that all members share. If a setting is given twice, mysqld uses the last one, with or without loose_.
 func renderConfig(cluster v1.MySQLCluster) string {
 	var text strings.Builder
 	text.WriteString("# Made by mysql-operator from the MySQLCluster; change spec.config instead.\n[mysqld]\n")
 	render := func(prefix string, settings map[string]string) {
-		// In order: members must not restart for a different one.
+		// Sorted: members must not restart for another order.
 		for _, key := range slices.Sorted(maps.Keys(settings)) {
 			text.WriteString(line(prefix+key, settings[key]))
 		}
@@ -113,7 +113,7 @@ func renderConfig(cluster v1.MySQLCluster) string {
 	return text.String()
 }
 
-// line is a setting in a my.cnf.
+// line returns a setting as a line of a my.cnf.
 func line(name, value string) string { return name + " = " + value + "\n" }
 
 func hashOf(text string) string {
@@ -124,19 +124,19 @@ func hashOf(text string) string {
 // configKey is the ConfigMap's key for the settings that all members share.
 const configKey = "my.cnf"
 
-// configMap is for people to read: members take their settings from their Pod.
+// configMap is for users to read: members get their settings from their Pod.
 func configMap(n names, cluster v1.MySQLCluster) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(n.config(), n.namespace).WithLabels(n.labels()).
 		WithData(map[string]string{configKey: renderConfig(cluster)})
 }
 
-// trustMap is for clients: the CAs to trust, and no key.
+// trustMap is for clients: it has the CAs to trust, and no key.
 func trustMap(n names, bundle []byte) *corev1ac.ConfigMapApplyConfiguration {
 	return corev1ac.ConfigMap(n.trust(), n.namespace).WithLabels(n.labels()).
 		WithData(map[string]string{keyAuthorities: string(bundle)})
 }
 
-// quantityOr returns a quantity or, where the user gave none, another.
+// quantityOr returns a quantity or, if the user set none, another.
 func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity {
 	if quantity.IsZero() {
 		return resource.MustParse(otherwise)
@@ -144,8 +144,8 @@ func quantityOr(quantity resource.Quantity, otherwise string) resource.Quantity 
 	return quantity
 }
 
-// underscored are settings spelled with underscores. It goes through them in order, since an object of before the schema refused it may
-// give a setting in both spellings: what wins must be the same every time.
+// underscored returns settings spelled with underscores. It sorts them, because an object from before the schema refused that may have a
+// setting in both spellings: the same one must win every time.
 func underscored(config map[string]string) map[string]string {
 	spelled := make(map[string]string, len(config))
 	for _, key := range slices.Sorted(maps.Keys(config)) {

@@ -11,12 +11,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// Controller is the kind as the engine knows it.
+// Controller returns the kind for the engine.
 func Controller(kind schema.Kind, operator Operator) reconcile.Controller {
 	return ControllerAt(kind, operator, time.Now)
 }
 
-// ControllerAt is Controller by another clock.
+// ControllerAt is Controller with another clock.
 func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) reconcile.Controller {
 	return reconcile.Controller{
 		Kind: kind,
@@ -31,7 +31,7 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 			{Resource: pods(), Selector: managedSelector, Transform: reconcile.KeepPod, Owners: byInstance, Indices: byCluster()},
 		},
 		Rules: rules(),
-		// The CAs of clusters, and which of them there are.
+		// To keep the CAs of clusters, and to list them.
 		OwnRules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "create", "patch", "delete"}}},
 		New: func(api *reconcile.Client) reconcile.Reconciler {
 			return &reconciler{
@@ -42,7 +42,7 @@ func ControllerAt(kind schema.Kind, operator Operator, now func() time.Time) rec
 	}
 }
 
-// byInstance finds the cluster of a Pod or a volume, which a StatefulSet owns or nobody, by its label.
+// byInstance finds the cluster of a Pod or a volume by its label, because a StatefulSet owns it, or it has no owner.
 func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.NamespacedName {
 	name := child.GetLabels()[labelInstance]
 	if name == "" {
@@ -51,14 +51,14 @@ func byInstance(child *unstructured.Unstructured, _ reconcile.Lister) []types.Na
 	return []types.NamespacedName{{Namespace: child.GetNamespace(), Name: name}}
 }
 
-// indexCluster finds the Pods and volumes of one cluster without a look at those of others.
+// indexCluster finds the Pods and volumes of one cluster without reading those of others.
 const indexCluster = "cluster"
 
 func byCluster() map[string]reconcile.IndexFunc {
 	return map[string]reconcile.IndexFunc{indexCluster: clusterOf}
 }
 
-// clusterOf is the key of a Pod or a volume in indexCluster.
+// clusterOf returns the key of a Pod or a volume in indexCluster.
 func clusterOf(child *unstructured.Unstructured) []string {
 	name := child.GetLabels()[labelInstance]
 	if name == "" {
@@ -68,7 +68,8 @@ func clusterOf(child *unstructured.Unstructured) []string {
 	return []string{n.key()}
 }
 
-// rules are what the kind needs beyond its own resource and what it watches. Secrets are read and made by name, never listed.
+// rules are the permissions that the kind needs in addition to those for its own resource and what it watches. It reads and creates Secrets
+// by name, and never lists them.
 func rules() []rbacv1.PolicyRule {
 	rule := func(group string, resources []string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
@@ -79,11 +80,11 @@ func rules() []rbacv1.PolicyRule {
 		rule("policy", []string{"poddisruptionbudgets"}, "get", "create", "patch"),
 		rule("networking.k8s.io", []string{"networkpolicies"}, "get", "create", "patch"),
 		rule("", []string{"pods", "persistentvolumeclaims"}, "get", "patch"),
-		// A restore makes the first member's claim before there is a StatefulSet to make it.
+		// A restore creates the first member's claim before there is a StatefulSet that would create it.
 		rule("", []string{"persistentvolumeclaims"}, "create"),
 		rule("batch", []string{"jobs"}, "get", "create", "delete"),
 		rule("", []string{"secrets"}, "get", "create", "patch"),
-		// Why Kubernetes makes no Pod for a StatefulSet is told by its events only.
+		// Only events report why Kubernetes creates no Pod for a StatefulSet.
 		rule("", []string{"events"}, "list"),
 		rule("cr.mysqloperator.grtl.github.com", []string{"mysqlbackupinstances"}, "get"),
 	}

@@ -12,8 +12,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// diagnose finds what keeps the members' Pods from running, the most telling first; nil when nothing does. It reads what Kubernetes
-// reports, so that a user need not.
+// diagnose finds why the members' Pods do not run, the most useful reason first; nil if there is none. It reads what Kubernetes reports, so
+// that users need not.
 func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 	for _, volume := range seen.volumes {
 		if found := diagnoseVolume(volume); found != nil {
@@ -31,10 +31,10 @@ func diagnose(cluster v1.MySQLCluster, seen observation) *problem {
 	return lateVolume(seen)
 }
 
-// volumeLate is for how long a volume may be on its way before that is worth a word.
+// volumeLate is how long a volume may take before the operator reports it.
 const volumeLate = 30 * time.Second
 
-// lateVolume finds a claim whose provisioner does not deliver. Nothing else tells of it: the scheduler has chosen a node and waits.
+// lateVolume finds a claim whose provisioner does not deliver. Nothing else reports that: the scheduler has chosen a node and waits.
 func lateVolume(seen observation) *problem {
 	for _, volume := range seen.volumes {
 		if volume.Status.Phase == corev1.ClaimPending && seen.now.Sub(volume.CreationTimestamp.Time) > volumeLate {
@@ -92,7 +92,7 @@ func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting cor
 		if container == containerPrepare || container == containerAgent {
 			image = "the operator's image"
 		}
-		// kubelet's words alternate between the two reasons; the image is what a person needs to know.
+		// kubelet's message alternates between the two reasons. The user needs to know the image.
 		return &problem{reasonImagePull, fmt.Sprintf("%s cannot be pulled for %s; check its name and that the node may pull it (kubectl describe pod %s shows more)", image, pod, pod), true}
 	case "CreateContainerConfigError":
 		return &problem{reasonPrepareFailed, fmt.Sprintf("container %s of %s cannot be created: %s", container, pod, waiting.Message), true}
@@ -100,20 +100,20 @@ func diagnoseWaiting(cluster v1.MySQLCluster, pod, container string, waiting cor
 	return nil
 }
 
-// What mysqld says when the data directory is of a newer release (errmsg, ER_DD_UPGRADE… and ER_IB_MSG…).
+// downgradeMarks are parts of mysqld's messages about a data directory of a newer release (errmsg, ER_DD_UPGRADE… and ER_IB_MSG…).
 func downgradeMarks() []string {
 	return []string{"MY-013171", "MY-014060", "MY-014061", "Cannot boot server version", "Invalid MySQL server downgrade", "Invalid MySQL server upgrade"}
 }
 
-// asynchronousIOMarks are mysqld's words when its node has no asynchronous I/O requests left for it (MySQL source,
+// asynchronousIOMarks are parts of mysqld's messages when its node has no asynchronous I/O requests left for it (MySQL source,
 // AIO::linux_create_io_ctx).
 func asynchronousIOMarks() []string { return []string{"AIO sub-system", "io_setup"} }
 
-// asynchronousIORemedy says what to do about it. Each mysqld reserves 256 requests a thread, and all processes of a node share them.
+// asynchronousIORemedy says how to fix that. Each mysqld reserves 256 requests per thread, and all processes of a node share them.
 const asynchronousIORemedy = "the node has no asynchronous I/O requests left for another mysqld: raise fs.aio-max-nr there (sysctl -w fs.aio-max-nr=1048576, and a file in /etc/sysctl.d), " +
 	"or set innodb_use_native_aio: \"OFF\" in spec.config"
 
-// withRemedy adds to mysqld's words what can be done about them, where that is known.
+// withRemedy adds the fix to mysqld's message, if the fix is known.
 func withRemedy(says, log string) string {
 	if slices.ContainsFunc(asynchronousIOMarks(), func(mark string) bool { return strings.Contains(log, mark) }) {
 		return says + "; " + asynchronousIORemedy
@@ -146,7 +146,7 @@ func diagnoseEnd(cluster v1.MySQLCluster, pod, container string, ended corev1.Co
 	return nil
 }
 
-// diagnoseStart says why a program cannot be started in a container.
+// diagnoseStart explains why a container cannot start its program.
 func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *problem {
 	switch {
 	case container == containerPrepare || container == containerAgent:
@@ -160,10 +160,10 @@ func diagnoseStart(cluster v1.MySQLCluster, pod, container, says string) *proble
 		cluster.Spec.Image, pod, says), true}
 }
 
-// longestQuote bounds how much of a log a message repeats.
+// longestQuote limits how much of a log a message repeats.
 const longestQuote = 600
 
-// lastLines picks the errors out of a log's end, without their times, so that the same fault always reads the same.
+// lastLines returns the errors at the end of a log, without their times, so that the same fault always has the same text.
 func lastLines(log string) string {
 	var errors []string
 	for line := range strings.Lines(log) {
@@ -175,6 +175,6 @@ func lastLines(log string) string {
 	if text == "" {
 		text = strings.TrimSpace(log)
 	}
-	// The log itself may hold what is no text; the API server would keep something else than was written.
+	// The log may contain bytes that are not text; the API server would store something else than was written.
 	return brief(strings.ToValidUTF8(text, ""), longestQuote)
 }

@@ -13,13 +13,13 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// conditionDisk is there while a member's volume has little room.
+// conditionDisk is present while a member's volume has little room.
 const conditionDisk = "DiskPressure"
 
 // reasonVolumeFillsUp is its reason while no volume is full; reasonDiskFull is the other.
 const reasonVolumeFillsUp = "VolumeFillsUp"
 
-// diskRemedy is what a person can do.
+// diskRemedy is what a user can do.
 const diskRemedy = "raise spec.storage (its StorageClass must allow that), or delete what is not needed (docs/sizing.md#a-full-disk)"
 
 // membersAt names the members whose volumes are at a level.
@@ -33,7 +33,8 @@ func membersAt(members []replication.Member, level replication.DiskLevel) string
 	return strings.Join(names, ", ")
 }
 
-// diskFull says whose volume is full; nil where there is room. While nobody takes writes only the primary's volume may be why.
+// diskFull names the members whose volume is full; nil if there is room. While no member takes writes, only the primary's volume may be the
+// cause.
 func (r report) diskFull(writing bool) *problem {
 	members := r.seen.members
 	if !writing {
@@ -46,10 +47,10 @@ func (r report) diskFull(writing bool) *problem {
 	return &problem{reasonDiskFull, "the volume is full or nearly full, so commits hang: " + full + "; " + diskRemedy, true}
 }
 
-// hangAfter is for how long nothing may be committed while sessions wait, in seconds: as long as one large transaction takes to be written.
+// hangAfter is how long nothing may be committed while sessions wait, in seconds: as long as writing one large transaction takes.
 const hangAfter = 15
 
-// commitsHang says that nothing is committed although clients try; nil where commits come through, or the condition Durable says why not.
+// commitsHang reports that nothing is committed although clients try; nil if commits complete, or if the condition Durable reports why not.
 func (r report) commitsHang() *problem {
 	primary := r.primaryStatus()
 	if _, why, _ := r.durability(); primary == nil || !hangs(*primary) || why == reasonCommitsBlocked {
@@ -63,8 +64,8 @@ func hangs(status replication.Status) bool {
 	return status.State == replication.StateWriting && status.Transactions.CommitWaitSeconds >= hangAfter
 }
 
-// describeDisk sets the condition DiskPressure, or takes it away. What members said that do not answer now still holds, unless it is worse
-// than what others say.
+// describeDisk sets or removes the condition DiskPressure. While a member does not report, the condition stays, unless others now report
+// something as bad or worse.
 func (r report) describeDisk(status *v1.MySQLClusterStatus) {
 	members := r.seen.members
 	full, filling, before := membersAt(members, replication.DiskFull), membersAt(members, replication.DiskPressure), meta.FindStatusCondition(status.Conditions, conditionDisk)
@@ -83,7 +84,7 @@ func (r report) describeDisk(status *v1.MySQLClusterStatus) {
 	reconcile.SetCondition(&status.Conditions, said)
 }
 
-// allTellOfDisk says whether all members say how much room they have. One that is being made anew does not.
+// allTellOfDisk reports whether all members report how much room they have. One that is being created again does not.
 func (r report) allTellOfDisk() bool {
 	return !slices.ContainsFunc(r.seen.members, func(member replication.Member) bool {
 		isThere := member.Pod || member.Ordinal < wantedReplicas(r.cluster)
@@ -91,8 +92,8 @@ func (r report) allTellOfDisk() bool {
 	})
 }
 
-// tellWarnings turns the beginning of conditions that warn into events. Of those that follow from what people ask for, another message is
-// told as well.
+// tellWarnings sends an event when a condition that warns begins. For conditions that follow from what the user asked for, it also sends
+// one when the message changes.
 func tellWarnings(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	for _, kind := range []string{conditionOvercommitted, conditionDisk, conditionPrepared, conditionPrimaryFirst, conditionUpgrade} {

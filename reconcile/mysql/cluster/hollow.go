@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// eventHollow is the event of transactions that hold nothing.
+	// eventHollow is the event about transactions that change no row.
 	eventHollow = "HollowTransactionsMatched"
-	// hollowEvery is how often it is told of a cluster at most: a monitoring account may flush every minute.
+	// hollowEvery is how often the operator reports them for a cluster at most: a monitoring account may flush every minute.
 	hollowEvery = time.Hour
 )
 
-// matchHollow asks the primary to match hollow transactions of replicas, where the decision says so. Nothing rests on it: a primary that
-// refuses, or cannot be told, is asked again at the next look.
+// matchHollow asks the primary to match hollow transactions of replicas, if the decision says so. Nothing depends on it: if the primary
+// refuses, or cannot be reached, the operator asks it again at the next look.
 func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, report *report) {
 	wanted := report.decision.Matching
 	if wanted == nil {
@@ -39,7 +39,7 @@ func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, repo
 	}
 }
 
-// hollowEvent tells whose transactions the primary was asked to match.
+// hollowEvent names the members whose transactions the primary was asked to match.
 func hollowEvent(members []replication.Member, asked replication.Matching) reconcile.Event {
 	var names []string
 	for _, member := range members {

@@ -13,22 +13,23 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// agentTimeout bounds one question to one agent.
+// agentTimeout bounds one request to one agent.
 const agentTimeout = 2 * time.Second
 
-// memory is what a Reconciler remembers of the clusters between passes: only what it could find out again at any time.
+// memory is what a reconciler remembers of the clusters between passes: only what it could find out again at any time.
 type memory struct {
 	mu       sync.Mutex
 	clusters map[types.NamespacedName]remembered
 	sights   map[types.NamespacedName]sight
-	// calm are the clusters that have nothing to do, unchanged is what the children of each were made of when none had to be changed.
+	// calm are the clusters that have nothing to do. unchanged are the inputs of each cluster's children when none of them had to be
+	// changed.
 	calm      map[types.NamespacedName]*settled
 	unchanged map[types.NamespacedName]made
-	// hollow is when a cluster's event about hollow transactions was told last.
+	// hollow is when the operator last sent a cluster's event about hollow transactions.
 	hollow map[types.NamespacedName]telling
-	// held is why clusters' members do not get what the spec asks for, so that it need not be found out anew at every look.
+	// held is why clusters' members do not get what the spec asks for, so that not every look must find that out again.
 	held map[types.NamespacedName]heldFor
-	// failures are of restores that ended: since when this process has seen that.
+	// failures records since when this process has seen that a restore has ended.
 	failures *transfer.Sightings
 }
 
@@ -40,32 +41,32 @@ func newMemory() *memory {
 	}
 }
 
-// sight is what a cluster looked like when it was looked at last, to tell for how long nothing has changed.
+// sight is what a cluster looked like at the last look. It shows for how long nothing has changed.
 type sight struct {
 	uid    types.UID
 	digest uint64
-	// idle counts the looks since anything changed, and looks how often the Secrets were looked at since then.
+	// idle counts the looks since the last change, and looks how often the Secrets were read since then.
 	idle, looks int
-	// wanted says that a Pod may wait for the Secrets.
+	// wanted reports whether a Pod may wait for the Secrets.
 	wanted bool
-	// uses stands for the certificates that all members used.
+	// uses identifies the certificates that all members used.
 	uses string
 }
 
-// made is what a cluster's children follow from.
+// made identifies the inputs of a cluster's children.
 type made struct {
 	uid    types.UID
 	digest uint64
 }
 
-// heldFor is why settings or an image are held back, what that follows from, and until when it need not be found out again.
+// heldFor is why settings or an image are held back, the inputs of that, and until when it need not be found out again.
 type heldFor struct {
 	of    made
 	found problem
 	until time.Time
 }
 
-// telling is when something was told of a cluster.
+// telling is when the operator reported something about a cluster.
 type telling struct {
 	uid types.UID
 	at  time.Time
@@ -73,22 +74,22 @@ type telling struct {
 
 type remembered struct {
 	uid types.UID
-	// secret is the name of the user's Secret that was found good.
+	// secret is the name of the user's Secret that passed the check.
 	secret string
-	// papers are what was found out about the certificates; security is how agents and transfers are asked.
+	// papers are what was found out about the certificates; security is how the operator connects to agents and transfers.
 	papers
-	// asked is what people asked for about the CA when the Secrets were looked at.
+	// asked is what the user asked for about the CA when the Secrets were read.
 	asked  rotationRequest
 	agents *agent.Client
-	// transfers asks Pods that restore how far they are.
+	// transfers asks restoring Pods for their progress.
 	transfers *transfer.Client
-	// tidied says that nothing is left of the restore that the cluster began with.
+	// tidied reports whether nothing is left of the restore that the cluster started with.
 	tidied bool
-	// looked is when the Secrets were looked at.
+	// looked is when the Secrets were read.
 	looked time.Time
 }
 
-// reaching returns clients that show and trust what security says: those that are known, with the connections that they keep, as long as
+// reaching returns clients that show and trust what security says. It returns the known clients, with their open connections, as long as
 // they trust the same CA and show a certificate that lasts.
 func (known remembered) reaching(security *tls.Config, now time.Time) remembered {
 	if known.security != nil && known.security.RootCAs.Equal(security.RootCAs) && lasts(known.security, now) {
@@ -100,15 +101,15 @@ func (known remembered) reaching(security *tls.Config, now time.Time) remembered
 	return remembered{papers: papers{security: security}, agents: agent.NewClient(security, agentTimeout), transfers: transfer.NewClient(security, agentTimeout, agent.Port)}
 }
 
-// stillHolds says whether nothing asks for another look at the Secrets: neither the cluster, nor what its members use by now, nor that so
-// much time has passed.
+// stillHolds reports whether nothing requires another look at the Secrets: neither the cluster, nor the certificates that its members use
+// by now, nor the time since the last look.
 func (known remembered) stillHolds(cluster v1.MySQLCluster, last sight, now time.Time) bool {
 	every := secretsAfter(isAtRest(cluster.Status), last.wanted, last.looks)
 	return now.Before(known.lookAgain(every)) && known.secret == cluster.Spec.Secret && known.asked.same(rotationRequestOf(cluster.Annotations)) &&
 		!known.ripe(last.uses)
 }
 
-// lookAgain is when the Secrets are looked at again: after a while, or when the time has come before which people want no CA to be made.
+// lookAgain returns when to read the Secrets again: after a while, or at the time of AnnotationRotate, if that comes first.
 func (known remembered) lookAgain(every time.Duration) time.Time {
 	again := known.looked.Add(every)
 	if asked := known.asked.before; asked.After(known.looked) && asked.Before(again) {
@@ -117,7 +118,7 @@ func (known remembered) lookAgain(every time.Duration) time.Time {
 	return again
 }
 
-// lasts says whether the operator's certificate is good for more than half of its life.
+// lasts reports whether the operator's certificates are valid for at least half of their lifetime.
 func lasts(security *tls.Config, now time.Time) bool {
 	for _, own := range security.Certificates {
 		if own.Leaf == nil || !isFresh(own.Leaf, now) {
@@ -131,7 +132,7 @@ func isFresh(own *x509.Certificate, now time.Time) bool {
 	return own.NotAfter.Sub(now) >= agent.OperatorLife/2
 }
 
-// recall returns what is known of a cluster; nothing of one that only has the same name.
+// recall returns what is known of a cluster; nothing for one that only has the same name.
 func (m *memory) recall(key types.NamespacedName, uid types.UID) remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,7 +158,7 @@ func (m *memory) sight(key types.NamespacedName, uid types.UID) sight {
 	return sight{uid: uid}
 }
 
-// see notes how a cluster looks now, and returns for how many looks it has looked the same.
+// see records how a cluster looks now, and returns for how many looks it has looked the same.
 func (m *memory) see(key types.NamespacedName, now sight) (idle int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -168,7 +169,7 @@ func (m *memory) see(key types.NamespacedName, now sight) (idle int) {
 	return now.idle
 }
 
-// lookedAtSecrets notes that a cluster's Secrets were looked at.
+// lookedAtSecrets records that a cluster's Secrets were read.
 func (m *memory) lookedAtSecrets(key types.NamespacedName, uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,7 +181,7 @@ func (m *memory) lookedAtSecrets(key types.NamespacedName, uid types.UID) {
 	m.sights[key] = last
 }
 
-// settled returns a cluster that had nothing to do when it was looked at last; nil for any other.
+// settled returns a cluster that had nothing to do at the last look; nil for any other.
 func (m *memory) settled(key types.NamespacedName, uid types.UID) *settled {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +191,7 @@ func (m *memory) settled(key types.NamespacedName, uid types.UID) *settled {
 	return nil
 }
 
-// settle remembers a cluster that has nothing to do; nil says that it has.
+// settle remembers a cluster that has nothing to do; nil means that it has.
 func (m *memory) settle(key types.NamespacedName, what *settled) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,7 +202,7 @@ func (m *memory) settle(key types.NamespacedName, what *settled) {
 	m.calm[key] = what
 }
 
-// tellsHollow reports whether it is time to tell of hollow transactions, and notes that it is done.
+// tellsHollow reports whether it is time for an event about hollow transactions, and records that it is sent.
 func (m *memory) tellsHollow(key types.NamespacedName, uid types.UID, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,21 +213,21 @@ func (m *memory) tellsHollow(key types.NamespacedName, uid types.UID, now time.T
 	return true
 }
 
-// isMade says whether the children that follow from this were found to be as they have to be.
+// isMade reports whether the children that follow from these inputs were found to be as they should be.
 func (m *memory) isMade(key types.NamespacedName, of made) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unchanged[key] == of
 }
 
-// noteMade remembers what the children follow from that are all as they have to be.
+// noteMade records the inputs of children that are all as they should be.
 func (m *memory) noteMade(key types.NamespacedName, of made) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.unchanged[key] = of
 }
 
-// heldSettings returns why settings or an image are held back, if that was found out not long ago and nothing has changed; nil otherwise.
+// heldSettings returns why settings or an image are held back, if that was found out recently and nothing has changed; nil otherwise.
 func (m *memory) heldSettings(key types.NamespacedName, of made, now time.Time) *problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +245,7 @@ func (m *memory) holdSettings(key types.NamespacedName, what heldFor) {
 	m.held[key] = what
 }
 
-// hangUp ends the connections to the agents of a cluster that is not looked after at present.
+// hangUp closes the connections to the agents of a cluster that the operator does not look after at present.
 func (m *memory) hangUp(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

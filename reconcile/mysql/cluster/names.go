@@ -16,7 +16,7 @@ import (
 const (
 	prefix = "cr.mysqloperator.grtl.github.com/"
 
-	// roleLabel tells, on a Pod, what part its member plays; the read Service selects by it.
+	// roleLabel is the role of a Pod's member; the read Service selects by it.
 	roleLabel   = prefix + "role"
 	rolePrimary = "primary"
 	roleReplica = "replica"
@@ -31,11 +31,11 @@ const (
 	// labelUID, on the Secret with the CAs of a cluster, is the cluster's UID.
 	labelUID = prefix + "cluster-uid"
 
-	// managedSelector selects everything that the operator makes for clusters.
+	// managedSelector selects everything that the operator creates for clusters.
 	managedSelector = labelManagedBy + "=" + managedBy + "," + labelName + "=mysql"
 )
 
-// The resources that this kind makes or looks at.
+// The resources that this kind creates or reads.
 func statefulSets() apischema.GroupVersionResource {
 	return apischema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 }
@@ -66,7 +66,7 @@ type names struct{ namespace, cluster string }
 
 func namesOf(cluster v1.MySQLCluster) names { return names{cluster.Namespace, cluster.Name} }
 
-// key names the cluster among those of all namespaces.
+// key identifies the cluster among those of all namespaces.
 func (n names) key() string { return n.namespace + "/" + n.cluster }
 
 func (n names) member(ordinal int) string { return fmt.Sprintf("%s-%d", n.cluster, ordinal) }

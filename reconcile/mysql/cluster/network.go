@@ -12,21 +12,21 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// Operator is what a cluster's children have to know of the operator.
+// Operator is what a cluster's children need to know about the operator.
 type Operator struct {
-	// Image is the operator's own image, for what it puts into Pods.
+	// Image is the operator's own image, for the containers that it adds to Pods.
 	Image string
 	// Home is the operator's own namespace, where the CAs of clusters are kept.
 	Home string
-	// Namespace and Labels select the operator's Pods. The namespace is empty where they cannot be selected, since the operator runs in no
-	// Pod or in its node's network. No labels mean all Pods of the namespace.
+	// Namespace and Labels select the operator's Pods. The namespace is empty if they cannot be selected, because the operator runs outside
+	// of a Pod or in its node's network. No labels mean all Pods of the namespace.
 	Namespace string
 	Labels    map[string]string
 }
 
-// networkPolicy bounds who reaches the members. What a member needs itself is always allowed; kubelet's probes come from the Pod's own
-// node, which policies never shut out (Kubernetes documentation, "Network Policies"). Without spec.network the policy lets everybody in: it
-// is not deleted, since the operator has no right to delete policies.
+// networkPolicy limits which clients reach the members. It always allows what a member needs itself. kubelet's probes come from the Pod's
+// own node, which policies never block (Kubernetes documentation, "Network Policies"). Without spec.network the policy allows every client:
+// the operator does not delete it, because it has no permission to delete policies.
 func networkPolicy(n names, cluster v1.MySQLCluster, operator Operator) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	return networkingv1ac.NetworkPolicy(n.cluster, n.namespace).WithLabels(n.labels()).WithSpec(networkingv1ac.NetworkPolicySpec().
 		WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(n.labels())).
@@ -50,13 +50,13 @@ func ingress(n names, cluster v1.MySQLCluster, operator Operator) []*networkingv
 	return []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{clients, agents}
 }
 
-// portRule lets everybody reach a port, until it is given peers.
+// portRule lets every client reach a port, until peers are added.
 func portRule(port int32) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 	return networkingv1ac.NetworkPolicyIngressRule().WithPorts(
 		networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
 }
 
-// podPeer is Pods of the cluster's own namespace.
+// podPeer selects Pods of the cluster's own namespace.
 func podPeer(labels map[string]string) *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	return networkingv1ac.NetworkPolicyPeer().WithPodSelector(metav1ac.LabelSelector().WithMatchLabels(labels))
 }
@@ -65,7 +65,7 @@ func (o Operator) peer() *networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	return podPeer(o.Labels).WithNamespaceSelector(metav1ac.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: o.Namespace}))
 }
 
-// peers are what the user lists.
+// peers returns the peers that the user lists.
 func peers(wanted []v1.NetworkPeer) []*networkingv1ac.NetworkPolicyPeerApplyConfiguration {
 	made := make([]*networkingv1ac.NetworkPolicyPeerApplyConfiguration, 0, len(wanted))
 	for _, one := range wanted {

@@ -18,25 +18,26 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// observation is what a pass saw. Everything decided follows from it and from the cluster resource.
+// observation is what a pass saw. All decisions follow from it and from the cluster resource.
 type observation struct {
 	now time.Time
-	// versions are the resourceVersions of the children, as the caches have them.
+	// versions are the resourceVersions of the children in the caches.
 	versions string
 	// set is the StatefulSet; nil before it exists.
 	set     *appsv1.StatefulSet
 	pods    []corev1.Pod
 	volumes []corev1.PersistentVolumeClaim
 	members []replication.Member
-	// route is the member that clients are led to for writes: the primary on record or, until there is one, where they were led before.
+	// route is the member that clients reach for writes: the primary on record or, until there is one, the member that the Service selected
+	// before.
 	route string
-	// bundle are the CAs that clients are to trust.
+	// bundle are the CAs that clients should trust.
 	bundle []byte
-	// refused is what keeps Kubernetes from making a Pod; nil when nothing does, or nobody says.
+	// refused is why Kubernetes does not create a Pod; nil if nothing prevents it, or if Kubernetes does not report why.
 	refused *problem
 }
 
-// observe looks at the children in the caches and asks the agents.
+// observe reads the children from the caches and asks the agents.
 func (r *reconciler) observe(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, agents *agent.Client) (observation, error) {
 	n := names{cluster.Namespace, cluster.Name}
 	seen := observation{now: r.now(), route: cluster.Status.Primary}
@@ -63,7 +64,7 @@ func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Un
 	if object, found := r.api.Cached(statefulSets()).Get(n.namespace, n.cluster); found {
 		seen.set, err = ownSet(owner, object, n)
 	} else {
-		seen.set, err = r.liveSet(ctx, owner, n) // another operator may have made it, whose record this one reads
+		seen.set, err = r.liveSet(ctx, owner, n) // another operator, whose record this pass reads, may have created it
 	}
 	if err != nil {
 		return err
@@ -87,7 +88,7 @@ func (r *reconciler) observeChildren(ctx context.Context, owner *unstructured.Un
 	return nil
 }
 
-// versions tells whether any child has changed, without reading what it says. A child that is not there has no version.
+// versions returns a text that changes whenever a child changes, without reading the child. A child that does not exist has no version.
 func (r *reconciler) versions(n names) string {
 	all := []string{}
 	one := func(resource apischema.GroupVersionResource, names ...string) {
@@ -107,7 +108,7 @@ func (r *reconciler) versions(n names) string {
 	return strings.Join(all, " ")
 }
 
-// membersOf lists everything that is, was or shall be a member.
+// membersOf lists every member that exists, existed or should exist.
 func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication.Member {
 	found := map[int]replication.Member{}
 	note := func(ordinal int, change func(*replication.Member)) {
@@ -143,7 +144,7 @@ func membersOf(n names, cluster v1.MySQLCluster, seen observation) []replication
 	return sortedMembers(found)
 }
 
-// maxMembers is how many members a cluster may ever have had; the schema bounds spec.replicas far below.
+// maxMembers is the highest number of members that a cluster can ever have had; the schema limits spec.replicas to far fewer.
 const maxMembers = 100
 
 func sortedMembers(found map[int]replication.Member) []replication.Member {
@@ -162,7 +163,7 @@ func wantedReplicas(cluster v1.MySQLCluster) int {
 	return int(*cluster.Spec.Replicas)
 }
 
-// defaultReplicas is the schema's default, for objects that were made without it.
+// defaultReplicas is the schema's default, for objects that were created without it.
 const defaultReplicas = 2
 
 func scaleOf(seen observation) int {
@@ -172,8 +173,8 @@ func scaleOf(seen observation) int {
 	return int(*seen.set.Spec.Replicas)
 }
 
-// askAgents fills in what every member says of itself: first the primary, then the others side by side, so that what a replica holds
-// can be compared with what the primary had before. addresses are those of their Pods.
+// askAgents fills in each member's report of itself: first the primary's, then the others' in parallel, so that a replica's transactions
+// can be compared with what the primary had before. addresses are those of the members' Pods.
 func askAgents(ctx context.Context, agents *agent.Client, primary string, members []replication.Member, addresses []string) {
 	for i := range members {
 		if members[i].Name == primary {
@@ -205,7 +206,7 @@ func askAgent(ctx context.Context, agents *agent.Client, address string, member 
 	member.Unreachable, member.Status = "", &status
 }
 
-// addresses are where the members' agents are, in the order of the members; empty where none runs.
+// addresses returns the IP addresses of the members' agents, in the order of the members; empty where no agent runs.
 func (o observation) addresses() []string {
 	all := make([]string, 0, len(o.members))
 	for _, member := range o.members {
@@ -227,13 +228,13 @@ func (o observation) pod(name string) (corev1.Pod, bool) {
 	return corev1.Pod{}, false
 }
 
-// serves says whether clients reach a member through its Service: it plays its part, and kubelet has seen that it does.
+// serves reports whether clients reach a member through its Service: the member performs its role, and kubelet reports its Pod as ready.
 func (o observation) serves(member replication.Member) bool {
 	pod, found := o.pod(member.Name)
 	return found && isReady(pod) && member.Status != nil && member.Status.Serves()
 }
 
-// heard is what a member says of itself; nil while nobody hears it.
+// heard returns a member's report of itself; nil while the member does not answer.
 func (o observation) heard(name string) *replication.Status {
 	for _, member := range o.members {
 		if member.Name == name {

@@ -17,7 +17,7 @@ import (
 // eventRestored is the event of a restore that is complete.
 const eventRestored = "RestoreCompleted"
 
-// blocked is the status of a cluster that cannot go on: everything known stays, but for the reason.
+// blocked returns the status of a cluster that cannot continue: everything known stays, except for the reason.
 func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
 	status := carried(cluster)
 	status.Phase = v1.PhaseWaiting
@@ -28,7 +28,7 @@ func blocked(cluster v1.MySQLCluster, found problem) v1.MySQLClusterStatus {
 	return status
 }
 
-// paused is the status of a cluster that is left alone.
+// paused returns the status of a paused cluster.
 func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	status := carried(cluster)
 	status.Phase = v1.PhasePaused
@@ -37,23 +37,23 @@ func paused(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	return status
 }
 
-// clearProgress removes the conditions that say that something is under way or stuck; each is present only while it applies.
+// clearProgress removes the conditions that report progress or a stall; each is present only while it applies.
 func clearProgress(status *v1.MySQLClusterStatus) {
 	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionReconciling)
 	meta.RemoveStatusCondition(&status.Conditions, v1.ConditionStalled)
 }
 
-// outcome is what the engine shall write, tell and do next.
+// outcome returns what the engine should write, the events that it should send, and when it should look again.
 func outcome(cluster v1.MySQLCluster, status v1.MySQLClusterStatus, next time.Duration) reconcile.Outcome {
 	return reconcile.Outcome{Status: status, Events: tell(cluster.Status, status), Again: next}
 }
 
-// tell turns what changed into events: nothing changed, nothing told.
+// tell turns changes of the status into events. Without a change there is no event.
 func tell(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	was := meta.FindStatusCondition(before.Conditions, v1.ConditionReady)
 	is := meta.FindStatusCondition(after.Conditions, v1.ConditionReady)
-	// What its own condition tells from the beginning is not told again.
+	// These two reasons have conditions of their own, whose events report them from the beginning.
 	isNew := is != nil && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
 	if isNew && is.Reason != reasonPrimaryFirst && is.Reason != reasonUpgradeBlocked {
 		kind := reconcile.Normal

@@ -11,25 +11,25 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// A pass follows an event: every child of a cluster is watched. Looking again without one is the fallback, and the only way to hear of
-// what no watch tells: what the members' agents say, Secrets, objects of others, rights.
+// Passes follow events: the operator watches every child of a cluster. Looking without an event is the fallback, and the only way to notice
+// what no watch reports: the agents' reports, Secrets, objects of other owners, and permissions.
 const (
-	// stepEvery is how soon to look again at a cluster whose members answer and are on their way, calmEvery at one that is Ready, and
-	// helpEvery at one that waits for somebody's help.
+	// stepEvery is how soon to look again at a cluster whose members answer and make progress, calmEvery at one that is Ready, and
+	// helpEvery at one that waits for a user's help.
 	stepEvery = time.Second
 	calmEvery = 10 * time.Second
 	helpEvery = 5 * time.Second
-	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit where
-	// no watch tells of the end of the trouble, and grows fourfold up to watchedLimit where one does.
+	// As long as nothing changes and no member answers, the time between two looks grows up to a limit. It doubles up to unwatchedLimit if
+	// no watch reports the end of the problem, and grows fourfold up to watchedLimit if one does.
 	unwatchedLimit = 30 * time.Second
 	watchedLimit   = 5 * time.Minute
-	// startingLooks is how many looks an agent that runs gets to answer before the time doubles: no watch tells when it begins to.
+	// startingLooks is how many looks a running agent gets to answer before the time doubles: no watch reports when it begins to.
 	startingLooks = 30
 
-	// secretsEvery is how often the Secrets, which are never watched, are looked at while the cluster is Ready.
+	// secretsEvery is how often the operator reads the Secrets, which it never watches, while the cluster is Ready.
 	secretsEvery = 5 * time.Minute
-	// While it is not, they are looked at secretsSoon after a change, since a Pod may wait for one that somebody deleted. Then, as long as
-	// nothing changes, the time doubles up to secretsWanted while a Pod may need them; else they are looked at every secretsLimit.
+	// While it is not Ready, the operator reads them secretsSoon after a change, because a Pod may wait for one that a user deleted. Then,
+	// as long as nothing changes, the time doubles up to secretsWanted while a Pod may need them; otherwise it is secretsLimit.
 	secretsSoon   = 15 * time.Second
 	secretsWanted = time.Minute
 	secretsLimit  = 10 * time.Minute
@@ -37,19 +37,19 @@ const (
 
 // prospect is what the time until the next look depends on.
 type prospect struct {
-	// ready says that the cluster is at rest, stalled that it waits for somebody's help.
+	// ready reports whether the cluster is at rest, stalled whether it waits for a user's help.
 	ready, stalled bool
-	// heard says that a member's agent answered, asked that one runs and should have.
+	// heard reports whether a member's agent answered, asked whether one runs and should have answered.
 	heard, asked bool
-	// unwatched says that no watch tells when the trouble is over.
+	// unwatched reports whether no watch reports the end of the problem.
 	unwatched bool
-	// idle counts the looks since anything changed.
+	// idle counts the looks since the last change.
 	idle int
-	// due is when time alone changes what there is to do or to say; zero for never.
+	// due is the time after which there is something to do or to report without an event; zero for never.
 	due time.Duration
 }
 
-// next is how long to wait for the next look, if nothing happens before.
+// next returns how long to wait for the next look, if no event comes first.
 func (p prospect) next() time.Duration {
 	first := stepEvery
 	if p.stalled {
@@ -73,8 +73,8 @@ func (p prospect) next() time.Duration {
 	return after
 }
 
-// secretsAfter is how long after the last look the Secrets are looked at again. wanted says that a Pod may wait for them, looks counts how
-// often they were looked at since anything changed.
+// secretsAfter returns how long after the last look to read the Secrets again. wanted reports whether a Pod may wait for them, looks counts
+// how often they were read since the last change.
 func secretsAfter(ready, wanted bool, looks int) time.Duration {
 	switch {
 	case ready:
@@ -87,7 +87,7 @@ func secretsAfter(ready, wanted bool, looks int) time.Duration {
 	return secretsLimit
 }
 
-// doubled is a time that has doubled so many times, but for a limit.
+// doubled returns a time, doubled this many times, up to a limit.
 func doubled(first time.Duration, times int, limit time.Duration) time.Duration {
 	for after := first; after < limit; after *= 2 {
 		if times <= 0 {
@@ -98,7 +98,7 @@ func doubled(first time.Duration, times int, limit time.Duration) time.Duration 
 	return limit
 }
 
-// jittered makes longer times a little shorter, so that clusters that were made at once are not looked at at once for ever.
+// jittered shortens longer times a little, so that clusters that were created together are not looked at together indefinitely.
 func jittered(longest time.Duration) time.Duration {
 	if longest <= stepEvery {
 		return longest
@@ -107,7 +107,7 @@ func jittered(longest time.Duration) time.Duration {
 	return wait.Jitter(longest-longest/part, 1.0/(part-1))
 }
 
-// prospect is what a pass over a cluster's members leads to expect, but for how long nothing changed.
+// prospect returns what to expect after a pass over a cluster's members, except for how long nothing has changed.
 func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 	ahead := prospect{
 		ready:     isAtRest(status),
@@ -116,7 +116,7 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 		due:       untilLate(r.seen),
 	}
 	if r.matched {
-		ahead.due = stepEvery // to see whether it did
+		ahead.due = stepEvery // to see whether the primary did it
 	}
 	for _, member := range r.seen.members {
 		ahead.heard = ahead.heard || member.Status != nil
@@ -127,7 +127,7 @@ func (r report) prospect(status v1.MySQLClusterStatus) prospect {
 	return ahead
 }
 
-// sooner is the shorter of two times, of which zero and less mean never.
+// sooner returns the shorter of two times; zero and less mean never.
 func sooner(one, other time.Duration) time.Duration {
 	if one <= 0 || other > 0 && other < one {
 		return other
@@ -135,7 +135,7 @@ func sooner(one, other time.Duration) time.Duration {
 	return one
 }
 
-// untilLate is how long it takes until the next volume on its way is late; zero for none.
+// untilLate returns the time until the next pending volume is late; zero for none.
 func untilLate(seen observation) time.Duration {
 	soonest := time.Duration(0)
 	for _, volume := range seen.volumes {
@@ -147,8 +147,8 @@ func untilLate(seen observation) time.Duration {
 	return soonest
 }
 
-// wantsSecrets says whether a Pod may wait for a Secret, or show or trust an old one: it is on a node and its agent does not run, which is
-// not for want of an image, or does not answer.
+// wantsSecrets reports whether a Pod may wait for a Secret, or show or trust an old certificate. Such a Pod is on a node. Its agent does
+// not run, for another reason than a missing image, or does not answer.
 func wantsSecrets(cluster v1.MySQLCluster, seen observation) bool {
 	for _, pod := range seen.pods {
 		if found := diagnosePod(cluster, pod); found != nil && found.reason == reasonImagePull {
@@ -166,7 +166,7 @@ func wantsSecrets(cluster v1.MySQLCluster, seen observation) bool {
 	return false
 }
 
-// digest is a hash of texts, in their order.
+// digest returns a hash of texts, in their order.
 func digest(texts ...string) uint64 {
 	hash := fnv.New64a()
 	for _, text := range texts {

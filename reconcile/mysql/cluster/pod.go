@@ -20,8 +20,8 @@ const (
 	containerAgent      = "agent"
 )
 
-// prepareContainer leaves configuration files for the two that start mysqld. The settings are part of the Pod, so that a change of them
-// makes new Pods, and nobody who may write ConfigMaps only can change them. Kubernetes reads $$ as $.
+// prepareContainer writes configuration files for the two containers that start mysqld. The settings are part of the Pod. So a change of
+// them creates new Pods, and a client that may only write ConfigMaps cannot change them. Kubernetes reads $$ as $.
 func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.ContainerApplyConfiguration {
 	return ownContainer(n, containerPrepare, image).WithCommand(agent.ProgramPath, agent.CommandInit).
 		WithEnv(corev1ac.EnvVar().WithName(agent.EnvSettings).WithValue(strings.ReplaceAll(renderConfig(cluster), "$", "$$"))).
@@ -30,23 +30,23 @@ func prepareContainer(n names, cluster v1.MySQLCluster, image string) *corev1ac.
 			mount("program", agent.ProgramDir))
 }
 
-// initializeContainer is plain mysqld: its options, which prepare wrote, make it create a data directory, or only check the settings
-// where there is one.
+// initializeContainer runs plain mysqld. The options, which prepare wrote, make it create a data directory or, if there is one, only check
+// the settings.
 func initializeContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
 	return serverContainer(containerInitialize, cluster).WithCommand(mysqldCommand(agent.InitConfigPath)...)
 }
 
 func mysqldContainer(cluster v1.MySQLCluster) *corev1ac.ContainerApplyConfiguration {
 	return serverContainer(containerMysqld, cluster).
-		// mysqld as process 1 would lose a SIGTERM of its first second, and its Pod would stay until the grace period is over.
+		// As process 1, mysqld would lose a SIGTERM in its first second, and its Pod would stay until the grace period is over.
 		WithCommand(append([]string{agent.PID1Path}, mysqldCommand(agent.ServerConfigPath)...)...).
 		WithVolumeMounts(mount("program", agent.ProgramDir).WithReadOnly(true)).
 		WithPorts(corev1ac.ContainerPort().WithName(mysqlPortName).WithProtocol(corev1.ProtocolTCP).WithContainerPort(cluster.Spec.Port)).
-		// Crash recovery takes as long as it takes: a day passes before kubelet gives up.
+		// Crash recovery may take long: kubelet gives up only after a day.
 		WithStartupProbe(probe("/startupz", 2, 43200)).
 		WithReadinessProbe(probe("/readyz", 2, 2)).
-		// The agent itself decides when mysqld is hung. To kubelet an agent that is down looks the same: the threshold outlasts the
-		// longest pause before kubelet starts a container again, five minutes, so that an agent that crashes does not end its mysqld.
+		// The agent itself decides when mysqld hangs. To kubelet, an agent that is down looks the same. So the threshold is longer than
+		// kubelet's longest pause before it starts a container again, five minutes: an agent that crashes does not end its mysqld.
 		WithLivenessProbe(probe("/livez", 10, 36))
 }
 
@@ -60,7 +60,7 @@ func serverContainer(name string, cluster v1.MySQLCluster) *corev1ac.ContainerAp
 		WithVolumeMounts(mount("data", agent.VolumeDir), mount("run", agent.RunDir), mount("tmp", agent.TempDir), mount("tls", agent.TLSDir))
 }
 
-// rootEnv is empty for the default, so that clusters from before the field do not restart for it.
+// rootEnv is empty for the default, so that clusters from before this field do not restart.
 func rootEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	if cluster.Spec.Root != v1.RootAbsent {
 		return nil
@@ -115,11 +115,11 @@ func probe(path string, period, failures int32) *corev1ac.ProbeApplyConfiguratio
 }
 
 const (
-	// runSize bounds the memory for rendered settings and the socket.
+	// runSize limits the memory for rendered settings and the socket.
 	runSize = "16Mi"
-	// programSize bounds the disk for the program that starts mysqld.
+	// programSize limits the disk space for the program that starts mysqld.
 	programSize = "16Mi"
-	// secretMode lets the member's group, and nobody else, read.
+	// secretMode lets the member's user and group read, and no other user.
 	secretMode = 0o440
 )
 
@@ -129,7 +129,7 @@ func podVolumes(n names, cluster v1.MySQLCluster) []*corev1ac.VolumeApplyConfigu
 		return corev1ac.SecretVolumeSource().WithSecretName(name).WithDefaultMode(secretMode)
 	}
 	return []*corev1ac.VolumeApplyConfiguration{
-		// In memory, since it holds passwords.
+		// In memory, because it holds passwords.
 		volume("run").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).WithSizeLimit(resource.MustParse(runSize))),
 		volume("tmp").WithEmptyDir(corev1ac.EmptyDirVolumeSource()),
 		volume("program").WithEmptyDir(corev1ac.EmptyDirVolumeSource().WithSizeLimit(resource.MustParse(programSize))),

@@ -9,15 +9,15 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// conditionPrepared is there while the primary has prepared transactions that nobody ends. They came with a backup, or their coordinator is
-// gone.
+// conditionPrepared is present while the primary has prepared transactions that no client ends. They came with a backup, or their
+// coordinator is gone.
 const conditionPrepared = "PreparedTransactions"
 
 // reasonPrepared is its reason.
 const reasonPrepared = "TransactionsLeftPrepared"
 
-// describePrepared sets the condition, or takes it away. While the primary does not answer, or does not know yet, what it said last holds.
-// How many there are is a metric: the condition says that there are some.
+// describePrepared sets or removes the condition. While the primary does not answer, or does not know yet, its last report still holds. A
+// metric reports how many there are; the condition only reports that there are some.
 func describePrepared(status *v1.MySQLClusterStatus, primary *replication.Status) {
 	switch {
 	case primary == nil || primary.State != replication.StateWriting || primary.Transactions.Left == nil:

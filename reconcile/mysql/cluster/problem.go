@@ -1,7 +1,7 @@
 package cluster
 
-// The reasons of the Ready condition, beside those of restores (reconcile/mysql/transfer). Status, events, logs and docs/troubleshooting.md
-// use the same words.
+// The reasons of the Ready condition, in addition to those of restores (reconcile/mysql/transfer). Status, events, logs and
+// docs/troubleshooting.md use the same words.
 const (
 	reasonAllMembersReady    = "AllMembersReady"
 	reasonCreatingMembers    = "CreatingMembers"
@@ -41,17 +41,17 @@ const (
 	reasonUpgradeBlocked  = "UpgradeBlocked"
 )
 
-// conditionDurable says whether every acknowledged commit is on as many members as the cluster's size asks for.
+// conditionDurable reports whether every acknowledged commit is on as many members as the cluster's size requires.
 const conditionDurable = "Durable"
 
-// problem is something that keeps a cluster from being as its spec says.
+// problem is a reason why a cluster is not as its spec says.
 type problem struct {
 	reason, message string
-	// stalled says that it does not pass without somebody's help.
+	// stalled reports whether the problem stays until a user helps.
 	stalled bool
 }
 
-// problemError is a problem on its way through what returns errors.
+// problemError carries a problem through functions that return errors.
 type problemError struct{ problem problem }
 
 func (e *problemError) Error() string { return e.problem.message }

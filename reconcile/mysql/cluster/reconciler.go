@@ -1,7 +1,7 @@
-// Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and what every
-// member's agent says), decides (reconcile/mysql/replication: roles and the record; the pure builders here: what each child has to be),
-// acts (act.go) and reports (status.go). The record of truth is part of the status, so the one status write of a pass is what a
-// decision waits for before the next pass carries it out.
+// Package cluster reconciles MySQLCluster resources. A pass observes (observe.go: the children in the caches, and the report of each
+// member's agent), decides (reconcile/mysql/replication: roles and the record; the pure builders here: the children), acts (act.go) and
+// reports (status.go). The record of truth is part of the status: a pass writes its decision to the status, and the next pass carries it
+// out.
 package cluster
 
 import (
@@ -33,7 +33,7 @@ type reconciler struct {
 	memory   *memory
 }
 
-// Forget drops what is remembered of a cluster that is gone.
+// Forget drops what the reconciler remembers of a deleted cluster.
 func (r *reconciler) Forget(key types.NamespacedName) { r.memory.forget(key) }
 
 // Reconcile makes one pass over one cluster.
@@ -78,12 +78,12 @@ func (r *reconciler) pass(ctx context.Context, object *unstructured.Unstructured
 	}
 	next, err := r.lookAfter(ctx, object, cluster, known, found)
 	if unread != nil {
-		r.memory.settle(keyOf(cluster), nil) // the look at the Secrets has yet to be made
+		r.memory.settle(keyOf(cluster), nil) // the next pass must read the Secrets
 	}
 	return next, errors.Join(unread, err)
 }
 
-// lookAfter makes a pass over a cluster's members; found is what its Secrets lack.
+// lookAfter makes a pass over a cluster's members. found is a problem with its Secrets.
 func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered, found *problem) (reconcile.Outcome, error) {
 	seen, err := r.observe(ctx, object, cluster, known.agents)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	seen.bundle = known.bundle
 	decision := keepRestored(cluster, seen, replication.Decide(view(cluster, seen)))
 	report := report{cluster: cluster, seen: seen, decision: decision, problem: found, rotation: known.rotation}
-	// A child that cannot be made as it should be is reported; members that run are looked after all the same.
+	// If a child cannot be applied, the pass reports that, and still takes care of the running members.
 	report.children, err = r.applyChildren(ctx, object, cluster, seen, decision)
 	if refused := problemOf(err); refused != nil {
 		report.problem, err = refused, nil
@@ -122,7 +122,7 @@ func (r *reconciler) lookAfter(ctx context.Context, object *unstructured.Unstruc
 	return done, err
 }
 
-// carryOut does what rests on the record as it is written; told says that every member heard.
+// carryOut does what depends on the written record. told reports whether every member got its assignment.
 func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstructured, agents *agent.Client, report *report) (told bool, err error) {
 	refused, unexpanded := r.expandVolumes(ctx, report.cluster, report.seen)
 	if refused != nil {
@@ -132,13 +132,13 @@ func (r *reconciler) carryOut(ctx context.Context, object *unstructured.Unstruct
 	r.matchHollow(ctx, agents, report)
 	labelling := r.labelRoles(ctx, report.seen, report.decision.Record)
 	if refused := problemOf(labelling); refused != nil {
-		// Clients would not find the members by their roles, and nothing else would tell why.
+		// Without the labels, clients do not find the members by their roles, and nothing else reports why.
 		report.problem, labelling = refused, nil
 	}
 	return told, errors.Join(unexpanded, failed, labelling)
 }
 
-// nextLook notes how the cluster looks now, and returns how soon to look again if nothing happens.
+// nextLook records how the cluster looks now, and returns the time until the next pass if no event comes first.
 func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known remembered) time.Duration {
 	cluster, ahead := found.cluster, found.prospect(status)
 	now := sight{uid: cluster.UID, digest: digest(found.seen.versions, said(status)), wanted: wantsSecrets(cluster, found.seen), uses: usesOf(found.seen)}
@@ -152,7 +152,7 @@ func (r *reconciler) nextLook(found report, status v1.MySQLClusterStatus, known 
 	return jittered(ahead.next())
 }
 
-// said is what a status tells people, with the generation that it speaks of.
+// said returns the parts of a status that users read, with the generation that they are about.
 func said(status v1.MySQLClusterStatus) string {
 	ready := meta.FindStatusCondition(status.Conditions, v1.ConditionReady)
 	return fmt.Sprint(status.ObservedGeneration, status.Epoch, status.Revision, ready.Reason, ready.Message)
@@ -162,9 +162,9 @@ func keyOf(cluster v1.MySQLCluster) types.NamespacedName {
 	return types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 }
 
-// prerequisites are what a cluster needs before anything is made for it: the user's Secret, and the cluster's own Secrets. They are looked
-// at again from time to time (secretsAfter). A cluster that has begun is looked after even when the user's Secret is gone, or none can be
-// read at present: that is reported, and the members that run go on.
+// prerequisites returns what a cluster needs before the operator creates anything for it: the user's Secret, and the cluster's own Secrets.
+// The operator reads them again from time to time (secretsAfter). Once a cluster has started, its pass continues even if the user's Secret
+// is gone, or no Secret can be read at present. The operator reports that, and the members keep running.
 func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (remembered, *problem, error) {
 	key, now, last := keyOf(cluster), r.now(), r.memory.sight(keyOf(cluster), cluster.UID)
 	known := r.memory.recall(key, cluster.UID)
@@ -184,8 +184,8 @@ func (r *reconciler) prerequisites(ctx context.Context, object *unstructured.Uns
 	return known, lacking, err
 }
 
-// learn remembers what a look at the Secrets has found. If it is not whole, the next pass looks again, and asks the agents over the same
-// connections.
+// learn remembers the result of reading the Secrets. If the result is not complete, the next pass reads them again, and asks the agents
+// over the same connections.
 func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found papers, now time.Time, isWhole bool) remembered {
 	found.lost = found.lostSince(known.papers, now)
 	found.carry(known.security, now)
@@ -201,8 +201,8 @@ func (r *reconciler) learn(cluster v1.MySQLCluster, known remembered, found pape
 	return fresh
 }
 
-// lookAtSecrets returns how the operator connects to the cluster's Pods, with no security where a problem or an error comes first. uses
-// stands for the certificates that the members were seen to use.
+// lookAtSecrets returns how the operator connects to the cluster's Pods. security is nil if a problem or an error comes first. uses
+// identifies the certificates that the members were seen to use.
 func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, uses string) (papers, *problem, error) {
 	n := namesOf(cluster)
 	hasBegun := cluster.Status.Primary != ""
@@ -226,7 +226,7 @@ func (r *reconciler) lookAtSecrets(ctx context.Context, object *unstructured.Uns
 	return found, lacking, err
 }
 
-// view is what the decision about replication depends on.
+// view returns the input of the decision about replication.
 func view(cluster v1.MySQLCluster, seen observation) replication.Cluster {
 	return replication.Cluster{
 		Record: recordOf(cluster.Status), Replicas: wantedReplicas(cluster), Scale: scaleOf(seen),
@@ -246,7 +246,7 @@ func recordOf(status v1.MySQLClusterStatus) replication.Record {
 	return replication.Record{Epoch: status.Epoch, Revision: status.Revision, Primary: status.Primary, InSync: status.InSync, RequiredAcks: int(status.RequiredAcks)}
 }
 
-// waiting reports what a cluster cannot go on without. An error that names its own remedy becomes the problem.
+// waiting reports what a cluster needs before it can continue. An error that names its own fix becomes the problem.
 func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error) (reconcile.Outcome, error) {
 	if found == nil {
 		found = problemOf(err)
@@ -260,7 +260,7 @@ func (r *reconciler) waiting(cluster v1.MySQLCluster, found *problem, err error)
 	return outcome(cluster, status, jittered(next)), nil
 }
 
-// problemOf turns the errors that a person can do something about into problems.
+// problemOf turns the errors that a user can fix into problems.
 func problemOf(err error) *problem {
 	var foreign *reconcile.ForeignError
 	var own *problemError

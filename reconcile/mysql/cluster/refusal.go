@@ -15,12 +15,12 @@ import (
 	"github.com/mysql-operator/mysql-operator/schema"
 )
 
-// refusal is Kubernetes' refusal to make a Pod: a quota that is used up, a security policy, an admission webhook. The StatefulSet's
-// status does not tell of it; the events that its controller writes do.
+// refusal is Kubernetes' refusal to create a Pod: because of a quota that is used up, a security policy or an admission webhook. The
+// StatefulSet's status does not report it; the events of its controller do.
 type refusal struct{ pod, why string }
 
-// observeRefusal asks for the events of the StatefulSet while a Pod is missing that its controller must have tried to make. That the
-// events may not be listed is no problem of the cluster's: it then only says less.
+// observeRefusal reads the events of the StatefulSet while a Pod is missing that its controller must have tried to create. If the operator
+// may not list events, that is no problem of the cluster: the status then only says less.
 func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observation) error {
 	missing := missingPods(n, *seen)
 	if len(missing) == 0 {
@@ -49,7 +49,7 @@ func (r *reconciler) observeRefusal(ctx context.Context, n names, seen *observat
 	return r.observeForeignPod(ctx, n, missing[0], seen)
 }
 
-// observeForeignPod looks whether somebody else has a Pod under a member's name. The StatefulSet's controller tells nobody.
+// observeForeignPod checks whether another owner has a Pod with a member's name. The StatefulSet controller does not report that.
 func (r *reconciler) observeForeignPod(ctx context.Context, n names, member string, seen *observation) error {
 	pod, err := r.api.Get(ctx, pods(), n.namespace, member)
 	if apierrors.IsNotFound(err) {
@@ -75,7 +75,7 @@ func eventOf(object *unstructured.Unstructured) (corev1.Event, error) {
 	return event, err
 }
 
-// missingPods names the Pods that the StatefulSet's controller knows that it has to make, and that are not there.
+// missingPods names the Pods that do not exist although the StatefulSet controller knows that it must create them.
 func missingPods(n names, seen observation) []string {
 	if seen.set == nil || seen.set.Status.ObservedGeneration < seen.set.Generation {
 		return nil
@@ -89,7 +89,7 @@ func missingPods(n names, seen observation) []string {
 	return missing
 }
 
-// findRefusal finds the first missing Pod of which the controller last told that it could not make it.
+// findRefusal finds the first missing Pod whose latest event reports that the controller could not create it.
 func findRefusal(missing []string, told []corev1.Event) *refusal {
 	for _, pod := range missing {
 		var last corev1.Event
@@ -106,7 +106,7 @@ func findRefusal(missing []string, told []corev1.Event) *refusal {
 	return nil
 }
 
-// eventNotMade and eventMade are the reasons of what Kubernetes' controllers tell of Pods that they make.
+// eventNotMade and eventMade are the reasons of the events that Kubernetes' controllers write about Pods that they create.
 const (
 	eventNotMade = "FailedCreate"
 	eventMade    = "SuccessfulCreate"
@@ -116,7 +116,7 @@ func tellsOfPods(event corev1.Event) bool {
 	return event.Reason == eventNotMade || event.Reason == eventMade
 }
 
-// toldAt is when an event was told last, whichever of its fields says so.
+// toldAt returns when an event was reported last, in whichever of its fields that is.
 func toldAt(event corev1.Event) time.Time {
 	last := event.CreationTimestamp.Time
 	if event.Series != nil && event.Series.LastObservedTime.After(last) {
@@ -130,7 +130,7 @@ func toldAt(event corev1.Event) time.Time {
 	return last
 }
 
-// refusalCause cuts what every such message begins with ("create Pod NAME in StatefulSet NAME failed error: ").
+// refusalCause removes the text that every such message begins with ("create Pod NAME in StatefulSet NAME failed error: ").
 func refusalCause(message string) string {
 	if _, cause, found := strings.Cut(message, "failed error: "); found {
 		return cause

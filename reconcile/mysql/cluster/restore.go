@@ -19,22 +19,23 @@ import (
 )
 
 // A cluster that starts from a backup first gets the claim of its first member, and a Job whose Pod restores to that claim's volume. The
-// StatefulSet, which takes the claim over, is made only when status.restore is Completed. Before the claim or the Job is made,
-// status.restore says Running: from then on no empty database may be taken for the restored one. What is on the volume decides in
-// the end: the Pod looks there first, so whatever is done twice is done once.
+// operator creates the StatefulSet, which takes the claim over, only when status.restore is Completed. Before it creates the claim or the
+// Job, status.restore says Running: from then on, it must not take an empty database for the restored one. In the end, the content of the
+// volume decides. The Pod looks there first, so repeating a step does no harm.
 
 const (
-	// progressEvery is how often a Pod that restores is asked how far it is, progressLast how often once it is about to end: no watch tells
-	// when it has.
+	// progressEvery is how often the operator asks a restoring Pod for its progress, progressLast how often when the Pod is about to end:
+	// no watch reports when it has.
 	progressEvery = 2 * time.Second
 	progressLast  = time.Second
-	// A restore that failed is tried again after restoreFirst, twice that, and so on up to restoreLast; at once when something it depends on
-	// has changed.
+	// The operator retries a failed restore after restoreFirst, twice that, and so on up to restoreLast. It retries at once when one of the
+	// inputs has changed.
 	restoreFirst = time.Minute
 	restoreLast  = 30 * time.Minute
 )
 
-// restoreWanted says whether a cluster has yet to be restored: it shall start from a backup, has no primary yet, and the data is not there.
+// restoreWanted reports whether a cluster must still be restored: it should start from a backup, has no primary yet, and the data is not
+// there.
 func restoreWanted(cluster v1.MySQLCluster) bool {
 	return startsFromBackup(cluster) && cluster.Status.Primary == "" && !restoreCompleted(cluster.Status)
 }
@@ -47,12 +48,12 @@ func restoreCompleted(status v1.MySQLClusterStatus) bool {
 	return status.Restore != nil && status.Restore.Phase == v1.RestoreCompleted
 }
 
-// restoreBegun says whether something was made for a restore, so that there may be data, or a part of it.
+// restoreBegun reports whether the operator has created something for a restore, so that there may be data, or a part of it.
 func restoreBegun(status v1.MySQLClusterStatus) bool {
 	return status.Restore != nil && status.Restore.Phase != v1.RestorePending
 }
 
-// restore makes one pass over a cluster that has yet to be restored.
+// restore makes one pass over a cluster that must still be restored.
 func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster, known remembered) (reconcile.Outcome, error) {
 	seen, err := r.observeRestore(ctx, object, cluster, known.transfers)
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	step := decideRestore(cluster, seen)
 	err = r.actRestore(ctx, object, cluster, seen, step)
 	if errors.Is(err, errRecordMoved) {
-		return reconcile.Outcome{Again: stepEvery}, nil // what this pass would say is of the past as well
+		return reconcile.Outcome{Again: stepEvery}, nil // the result of this pass is outdated as well
 	}
 	if found := problemOf(err); found != nil {
 		step.found, err = *found, nil
@@ -69,8 +70,8 @@ func (r *reconciler) restore(ctx context.Context, object *unstructured.Unstructu
 	return r.restoreOutcome(cluster, step, seen.progress), err
 }
 
-// restoreOutcome is the end of a pass over a cluster that has yet to be restored. The longer it waits for a person, the less often it
-// looks.
+// restoreOutcome returns the outcome of a pass over a cluster that must still be restored. The longer the cluster waits for a user, the
+// less often the operator looks.
 func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, told *transfer.Progress) reconcile.Outcome {
 	status := restoreStatus(cluster, step)
 	idle := r.memory.see(keyOf(cluster), sight{uid: cluster.UID, digest: digest(said(status))})
@@ -84,7 +85,7 @@ func (r *reconciler) restoreOutcome(cluster v1.MySQLCluster, step restoreStep, t
 	return outcome(cluster, status, next)
 }
 
-// lookAtProgress is how soon to ask a Pod again that says how far it is.
+// lookAtProgress returns how soon to ask a Pod again that reports its progress.
 func lookAtProgress(told *transfer.Progress) time.Duration {
 	if told == nil || told.TotalBytes == 0 {
 		return progressEvery
@@ -96,7 +97,7 @@ func lookAtProgress(told *transfer.Progress) time.Duration {
 	return progressEvery
 }
 
-// actRestore carries one step out. Whoever else has made the same object a moment ago has made it the same.
+// actRestore carries out one step. If another operator has created the same object a moment ago, it has created it the same.
 func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen restoring, step restoreStep) error {
 	n := namesOf(cluster)
 	switch step.act {
@@ -133,7 +134,8 @@ func (r *reconciler) actRestore(ctx context.Context, owner *unstructured.Unstruc
 	return nil
 }
 
-// askVersion makes the Job that asks the cluster's image for its version, unless it is there. It works beside the Job that restores.
+// askVersion creates the Job that asks the cluster's image for its version, unless it exists. It runs in parallel with the Job that
+// restores.
 func (r *reconciler) askVersion(ctx context.Context, owner *unstructured.Unstructured, server asking) error {
 	if server.job != nil {
 		return nil
@@ -149,7 +151,7 @@ func unlessExists(err error) error {
 	return err
 }
 
-// confirmRestore reads the cluster live before something is made for its restore: another operator may have brought it to its end.
+// confirmRestore reads the cluster live before the operator creates something for its restore: another operator may have completed it.
 func (r *reconciler) confirmRestore(ctx context.Context, owner *unstructured.Unstructured) error {
 	live, err := r.api.Get(ctx, r.resource, owner.GetNamespace(), owner.GetName())
 	if err != nil {
@@ -165,13 +167,13 @@ func (r *reconciler) confirmRestore(ctx context.Context, owner *unstructured.Uns
 	return nil
 }
 
-// restoreAbandoned says whether a restore that is not complete is no longer wanted.
+// restoreAbandoned reports whether a restore that is not complete is no longer wanted.
 func restoreAbandoned(cluster v1.MySQLCluster) bool {
 	return cluster.Status.Restore != nil && !startsFromBackup(cluster) && cluster.Status.Primary == "" && !restoreCompleted(cluster.Status)
 }
 
-// abandonRestore ends a restore whose cluster is no longer to start from a backup: its Job goes first, and nothing else is done until its
-// Pods have ended. done says that they have.
+// abandonRestore ends a restore whose cluster no longer starts from a backup. It deletes the Jobs first, and nothing else happens until
+// their Pods have ended. done reports whether they have.
 func (r *reconciler) abandonRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) (done bool, err error) {
 	n := namesOf(cluster)
 	for _, name := range []string{n.restoreJob(), n.versionJob()} {
@@ -187,7 +189,7 @@ func (r *reconciler) abandonRestore(ctx context.Context, object *unstructured.Un
 	return countAlive(slices.DeleteFunc(left, transfer.IsVersionPod)) == 0, err
 }
 
-// withoutRestore is a cluster whose restore was given up: the record tells of it if it had begun.
+// withoutRestore returns a cluster whose restore was given up: the status reports it as failed if it had begun.
 func withoutRestore(cluster v1.MySQLCluster) v1.MySQLCluster {
 	if !restoreBegun(cluster.Status) {
 		cluster.Status.Restore = nil
@@ -199,8 +201,8 @@ func withoutRestore(cluster v1.MySQLCluster) v1.MySQLCluster {
 	return cluster
 }
 
-// keepRestored lets no member with a new data directory become the first primary of a cluster for which a restore was begun: it would be
-// taken for the restored data. The volume was swapped, or the restore never came to anything.
+// keepRestored prevents a member with a new data directory from becoming the first primary of a cluster for which a restore has begun: it
+// would be taken for the restored data. In this case the volume was exchanged, or the restore never wrote anything.
 func keepRestored(cluster v1.MySQLCluster, seen observation, decision replication.Decision) replication.Decision {
 	if cluster.Status.Primary != "" || !restoreBegun(cluster.Status) || decision.Record.Primary == "" {
 		return decision
@@ -220,8 +222,8 @@ func keepRestored(cluster v1.MySQLCluster, seen observation, decision replicatio
 	}}
 }
 
-// freeVolume deletes the Job of a completed restore where another container of its Pod runs on: the Pod would keep the volume from the
-// first member. It is done after the status has what the restore told, and repeated until the cluster has a primary.
+// freeVolume deletes the Job of a completed restore if another container of its Pod keeps running: otherwise the first member could not use
+// the volume. It runs after the status has the restore's report, and in each pass until the cluster has a primary.
 func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	seen := restoring{now: r.now()}
 	err := r.observeJob(ctx, object, namesOf(cluster), nil, &seen)
@@ -237,7 +239,8 @@ func (r *reconciler) freeVolume(ctx context.Context, object *unstructured.Unstru
 	return r.api.Delete(ctx, jobs(), seen.jobObject)
 }
 
-// tidyRestore deletes the Jobs of a restore when its cluster is Ready: until then their logs may be worth reading. It looks once in a term.
+// tidyRestore deletes the Jobs of a restore when its cluster is Ready: until then their logs may be useful. It looks once in a term of the
+// operator.
 func (r *reconciler) tidyRestore(ctx context.Context, object *unstructured.Unstructured, cluster v1.MySQLCluster) error {
 	key := types.NamespacedName{Namespace: cluster.Namespace, Name: cluster.Name}
 	known := r.memory.recall(key, cluster.UID)

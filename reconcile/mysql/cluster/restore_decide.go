@@ -16,30 +16,30 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restoreAct is one thing to do for a restore.
+// restoreAct is one action for a restore.
 type restoreAct string
 
 const (
-	// restoreWatch: nothing but looking again. restoreRecord: nothing before the status is written.
+	// restoreWatch: only look again. restoreRecord: do nothing before the status is written.
 	restoreWatch     restoreAct = "Watch"
 	restoreRecord    restoreAct = "Record"
 	restoreMakeClaim restoreAct = "MakeClaim"
 	restoreGrowClaim restoreAct = "GrowClaim"
 	restoreMakeJob   restoreAct = "MakeJob"
 	restoreDropJob   restoreAct = "DropJob"
-	// restoreAskVersion and restoreDropVersion: the Job that asks the cluster's image for its version.
+	// restoreAskVersion and restoreDropVersion: create and delete the Job that asks the cluster's image for its version.
 	restoreAskVersion  restoreAct = "AskVersion"
 	restoreDropVersion restoreAct = "DropVersion"
 )
 
-// restoreStep is what a pass decides: what to do, what the status says of the restore, and why the cluster is not Ready.
+// restoreStep is what a pass decides: what to do, what the status says about the restore, and why the cluster is not Ready.
 type restoreStep struct {
 	act    restoreAct
 	status v1.RestoreStatus
 	found  problem
 }
 
-// decideRestore says what to do next for a cluster that has yet to be restored.
+// decideRestore decides what to do next for a cluster that must still be restored.
 func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 	status := v1.RestoreStatus{Phase: v1.RestorePending}
 	if cluster.Status.Restore != nil {
@@ -65,7 +65,7 @@ func decideRestore(cluster v1.MySQLCluster, seen restoring) restoreStep {
 	return begin(cluster, seen, status)
 }
 
-// begin makes what a restore takes, one after the other, when the status has said so.
+// begin creates what a restore needs, one object after the other, once the status says that the restore runs.
 func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	found := underWay(fmt.Sprintf("restoring %s to %s", sourceOf(cluster), seen.order.DataClaim))
 	begun := restoreBegun(cluster.Status)
@@ -86,7 +86,7 @@ func begin(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) res
 	return restoreStep{restoreMakeJob, status, found}
 }
 
-// unfit finds what would make a restore fail, or do harm, before anything is made for it.
+// unfit finds what would make a restore fail, or do harm, before the operator creates anything for it.
 func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
 	room := wantedStorage(cluster)
 	if seen.claim != nil && seen.claim.Status.Capacity.Storage().Cmp(room) > 0 {
@@ -103,7 +103,7 @@ func unfit(cluster v1.MySQLCluster, seen restoring) *problem {
 	return nil
 }
 
-// decideJob says what becomes of a Job that exists.
+// decideJob decides what to do about a Job that exists.
 func decideJob(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	state := seen.state
 	status.Phase = v1.RestoreRunning
@@ -139,7 +139,8 @@ func underWayStep(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 	return restoreStep{act, status, going}
 }
 
-// decideUntold asks the volume, by another Pod, what was restored to it. That two of them have nothing to say is no accident.
+// decideUntold makes another Pod check what was restored to the volume. If two such Pods have nothing to report either, that is no
+// accident.
 func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	const accidents = 2
 	if status.Attempts > accidents && seen.ended < patienceAfter(status.Attempts-accidents) {
@@ -148,12 +149,12 @@ func decideUntold(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 	return restoreStep{restoreDropJob, status, underWay("checking what was restored to the volume, because the Pod that restored no longer reports it")}
 }
 
-// watched says how a Job is that has not ended.
+// watched describes a Job that has not ended.
 func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	state := seen.state
 	going := fmt.Sprintf("restoring %s to %s", sourceOf(cluster), namesOf(cluster).volume(0))
 	if state.Phase == transfer.Running {
-		// It only has something to say when it is told to end, and does not.
+		// There is a message only if the Pod should end, and does not.
 		return underWay(cmp.Or(state.Message, going+"; status.restore.progress shows the progress"))
 	}
 	if seen.claim != nil {
@@ -169,13 +170,13 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	case state.Waiting != "":
 		return problem{cmp.Or(state.Reason, transfer.ReasonRestoring), state.Message, false}
 	case state.Reason != "":
-		// Whether Kubernetes makes another Pod, or gives up, is its own to say.
+		// Only Kubernetes decides whether it creates another Pod, or gives up.
 		return underWay(fmt.Sprintf("%s; the last attempt ended with %s: %s", going, state.Reason, state.Message))
 	}
 	return underWay(going + "; status.restore.progress shows the progress")
 }
 
-// decideFailed waits after a failure, until something has changed or some time has passed.
+// decideFailed waits after a failure, until an input has changed or some time has passed.
 func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	status.Phase, status.Progress = v1.RestoreFailed, nil
 	changed := seen.order != nil && seen.job.Annotations[annotationInputs] != seen.inputs
@@ -193,7 +194,7 @@ func decideFailed(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStat
 	return stuck(status, problem{reason, message, true})
 }
 
-// remedy says what a person can do about a restore that failed.
+// remedy returns what a user can do about a restore that failed.
 func remedy(reason string, seen restoring) string {
 	switch reason {
 	case transfer.ReasonDataExists:
@@ -212,7 +213,7 @@ func remedy(reason string, seen restoring) string {
 	return fmt.Sprintf("the operator tries again within half an hour; kubectl logs job/%s shows more", seen.job.Name)
 }
 
-// complete is the end: the status says so before the members are made.
+// complete is the last step: the status says so before the operator creates the members.
 func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	told, at := *seen.state.Outcome, metav1.NewTime(seen.now.Truncate(time.Second))
 	status.Phase, status.Progress, status.CompletionTime = v1.RestoreCompleted, nil, &at
@@ -228,13 +229,13 @@ func complete(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	return restoreStep{restoreRecord, status, problem{reasonCreatingMembers, sourceOf(cluster) + " is restored; the operator is creating the members", false}}
 }
 
-// adoptedNote says that a restore has restored nothing, and how to have the backup.
+// adoptedNote says that nothing was restored, and how to get the backup.
 func adoptedNote(cluster v1.MySQLCluster, seen restoring) string {
 	return fmt.Sprintf("nothing was restored: %s holds data that came from %s and that a cluster has used since, and the operator never overwrites data; to get the backup itself, restore it under another name, or delete this MySQLCluster and the claims %s, which destroys that data, and apply it again",
 		namesOf(cluster).volume(0), sourceOf(cluster), strings.Join(claimsOf(seen), ", "))
 }
 
-// claimsOf are the names of all members' claims.
+// claimsOf returns the names of all members' claims.
 func claimsOf(seen restoring) []string {
 	claims := slices.Clone(seen.others)
 	if seen.claim != nil {
@@ -243,7 +244,7 @@ func claimsOf(seen restoring) []string {
 	return claims
 }
 
-// stuck waits for somebody, or for something else to happen, without a Job at work.
+// stuck waits for a user, or for another event, while no Job runs.
 func stuck(status v1.RestoreStatus, found problem) restoreStep {
 	status.Progress = nil
 	if status.Phase == v1.RestoreRunning && found.stalled {
@@ -261,7 +262,7 @@ func sourceOf(cluster v1.MySQLCluster) string {
 	return "the backup at " + cluster.Spec.FromBackupURL
 }
 
-// steadyProgress is brought up to date by the percent: a status that followed every byte would write to the API server for ever.
+// steadyProgress changes with each percent: a status that followed every byte would write to the API server continuously.
 func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.TransferProgress {
 	if told == nil {
 		return before
@@ -276,12 +277,12 @@ func steadyProgress(before *v1.TransferProgress, told *transfer.Progress) *v1.Tr
 func formerAttempts(job *batchv1.Job) int32 {
 	former, err := strconv.ParseInt(job.Annotations[annotationAttempts], 10, 32)
 	if err != nil {
-		return 0 // somebody took the annotation away
+		return 0 // another client removed the annotation
 	}
 	return int32(former)
 }
 
-// patienceAfter is how long to wait after so many Pods have failed.
+// patienceAfter returns how long to wait after this many Pods have failed.
 func patienceAfter(attempts int32) time.Duration {
 	patience := restoreFirst
 	for range max(attempts, 1) - 1 {
@@ -290,7 +291,7 @@ func patienceAfter(attempts int32) time.Duration {
 	return patience
 }
 
-// restoreStatus is the cluster's status while it is restored.
+// restoreStatus returns the cluster's status while it is restored.
 func restoreStatus(cluster v1.MySQLCluster, step restoreStep) v1.MySQLClusterStatus {
 	status := carried(cluster)
 	status.Restore = &step.status

@@ -20,48 +20,48 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// restoring is what a pass saw of a restore, all of it read live: restores are few, and what follows cannot be taken back.
+// restoring is what a pass observed of a restore. It reads all of that live: restores are rare, and what follows cannot be undone.
 type restoring struct {
 	now time.Time
-	// order is what is to be restored; nil while that is not known or lacks something, and then lacking says what.
+	// order is what to restore; nil while that is unknown or an input is missing, and then lacking says what.
 	order   *transfer.RestoreOrder
 	lacking *problem
-	// inputs stands for everything that the order only names: while it stays the same, a restore that failed fails again.
+	// inputs identifies everything that the order only names: while it stays the same, a restore that failed fails again.
 	inputs string
-	// dataSize is how many bytes are to be restored; 0 is not known. dataVersion is the MySQL that made them; empty is not known.
+	// dataSize is how many bytes to restore; 0 is unknown. dataVersion is the MySQL release that made them; empty is unknown.
 	dataSize    int64
 	dataVersion string
-	// server is what is known of the cluster's image.
+	// server is what is known about the cluster's image.
 	server asking
-	// members says that the StatefulSet exists already.
+	// members reports whether the StatefulSet already exists.
 	members bool
-	// claim is the first member's; nil while there is none. others are the claims of other members.
+	// claim is the first member's; nil if there is none. others are the claims of other members.
 	claim  *corev1.PersistentVolumeClaim
 	others []string
-	// job is the Job; nil while there is none. jobObject is the same as it was read.
+	// job is the Job; nil if there is none. jobObject is the same as it was read.
 	job       *batchv1.Job
 	jobObject *unstructured.Unstructured
 	state     transfer.State
-	// ended is for how long this process has known that the Job's latest Pod has ended, or that the Job has.
+	// ended is how long this process has known that the Job, or its latest Pod, has ended.
 	ended time.Duration
-	// alive is how many Pods of this or a former Job have not ended; refused is why Kubernetes makes none.
+	// alive is how many Pods of this or an earlier Job have not ended; refused is why Kubernetes creates none.
 	alive   int
 	refused string
-	// progress is what the Pod says; nil when it says nothing.
+	// progress is the Pod's report; nil if it reports nothing.
 	progress *transfer.Progress
 }
 
 // asking is how far the operator is with asking a MySQL image for its version.
 type asking struct {
-	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	// order is what to ask. job is the Job that asks, nil if there is none; jobObject is the same as it was read.
 	order     transfer.VersionOrder
 	job       *batchv1.Job
 	jobObject *unstructured.Unstructured
-	// version is the answer; empty while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	// version is the answer; empty if there is none. state is the Job's state, refused why Kubernetes creates no Pod for it.
 	version string
 	state   transfer.State
 	refused string
-	// ended is for how long this process has known that the Job has ended.
+	// ended is how long this process has known that the Job has ended.
 	ended time.Duration
 }
 
@@ -82,7 +82,7 @@ func (r *reconciler) observeRestore(ctx context.Context, owner *unstructured.Uns
 	return seen, err
 }
 
-// membersExist looks for the StatefulSet; somebody else's is an error.
+// membersExist reports whether the StatefulSet exists; one of another owner is an error.
 func (r *reconciler) membersExist(ctx context.Context, owner *unstructured.Unstructured, n names) (bool, error) {
 	found, err := r.api.Get(ctx, statefulSets(), n.namespace, n.cluster)
 	if apierrors.IsNotFound(err) {
@@ -122,7 +122,7 @@ func (r *reconciler) observeClaims(ctx context.Context, n names, seen *restoring
 	return nil
 }
 
-// observeJob reads the Job, how it goes, and what is left of Pods.
+// observeJob reads the Job, its state, and the Pods that are left.
 func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstructured, n names, transfers *transfer.Client, seen *restoring) error {
 	job, err := r.jobOf(ctx, owner, n, n.restoreJob())
 	if err != nil {
@@ -157,10 +157,10 @@ func (r *reconciler) observeJob(ctx context.Context, owner *unstructured.Unstruc
 	return nil
 }
 
-// observeProgress asks the Pod that restores how far it is.
+// observeProgress asks the restoring Pod for its progress.
 func observeProgress(ctx context.Context, n names, transfers *transfer.Client, seen *restoring) {
 	if seen.state.Phase == transfer.Running && transfers != nil && seen.state.PodIP != "" {
-		// That it does not answer says nothing: it may have just begun, or be about to end.
+		// If it does not answer, that means nothing: it may have just begun, or be about to end.
 		if progress, err := transfers.Progress(ctx, seen.state.PodIP, transfer.Host(n.namespace, n.cluster)); err == nil {
 			seen.progress = &progress
 		}
@@ -197,8 +197,8 @@ func isOf(pod corev1.Pod, job *batchv1.Job) bool {
 	return slices.ContainsFunc(pod.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == job.UID })
 }
 
-// refusalOf asks for the events of a Job that has no Pod: a quota, a policy or a missing ServiceAccount is told nowhere else. It is empty
-// where nothing is told.
+// refusalOf reads the events of a Job that has no Pod: nothing else reports a quota, a policy or a missing ServiceAccount. It returns an
+// empty text if there is no such event.
 func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructured) (string, error) {
 	items, err := r.api.Regarding(ctx, job)
 	if err != nil && !apierrors.IsForbidden(err) {
@@ -220,7 +220,7 @@ func (r *reconciler) refusalOf(ctx context.Context, job *unstructured.Unstructur
 	return strings.TrimPrefix(last.Message, "Error creating: "), nil
 }
 
-// jobOf reads a Job of a cluster's restore; nil when there is none, an error when it is somebody else's.
+// jobOf reads a Job of a cluster's restore; nil if there is none. A Job of another owner is an error.
 func (r *reconciler) jobOf(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
 	job, err := r.api.Get(ctx, jobs(), n.namespace, name)
 	if apierrors.IsNotFound(err) {

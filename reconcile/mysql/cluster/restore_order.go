@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// On the Job: how many Pods former Jobs of the restore had, and what inputs were when it was made.
+	// On the Job: how many Pods earlier Jobs of the restore had, and what inputs were when it was created.
 	annotationAttempts = prefix + "restore-attempts"
 	annotationInputs   = prefix + "restore-inputs"
 )
 
-// orderOf is the order of a cluster's restore, for a backup at a URL; one of an instance has its place from there.
+// orderOf returns the order of a cluster's restore from a URL. For the backup of an instance, the caller sets the location.
 func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.RestoreOrder {
 	order := transfer.RestoreOrder{
 		Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), DataClaim: namesOf(cluster).volume(0),
@@ -33,12 +33,12 @@ func orderOf(cluster v1.MySQLCluster, image string, adoptOnly bool) transfer.Res
 	return order
 }
 
-// versionOrderOf asks a cluster's image for its version.
+// versionOrderOf returns the order that asks a cluster's image for its version.
 func versionOrderOf(cluster v1.MySQLCluster, image string) transfer.VersionOrder {
 	return transfer.VersionOrder{Namespace: cluster.Namespace, Cluster: cluster.Name, ClusterUID: string(cluster.UID), Image: image, ServerImage: cluster.Spec.Image}
 }
 
-// overridden is a location with what the user says instead.
+// overridden returns a location with the fields that the user sets instead.
 func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.BackupLocation {
 	if settings == nil {
 		return location
@@ -57,7 +57,7 @@ func overridden(location v1.BackupLocation, settings *v1.RestoreSettings) v1.Bac
 	return location
 }
 
-// notRestorable says why an instance cannot be restored; nil when it can. It is nil itself when it does not exist.
+// notRestorable says why an instance cannot be restored; nil if it can. instance is nil if it does not exist.
 func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, seen restoring) *problem {
 	name := cluster.Spec.FromBackup
 	about := func(reason, format string, values ...any) *problem {
@@ -78,7 +78,7 @@ func notRestorable(cluster v1.MySQLCluster, instance *v1.MySQLBackupInstance, se
 	return nil
 }
 
-// otherWays tells what else can be done while there is no backup.
+// otherWays says what else the user can do while there is no backup.
 func otherWays(cluster v1.MySQLCluster, seen restoring) string {
 	claims := claimsOf(seen)
 	switch {
@@ -90,8 +90,8 @@ func otherWays(cluster v1.MySQLCluster, seen restoring) string {
 	return "; to start without a backup, remove the field"
 }
 
-// inputsOf stands for the content of everything an order names: another Secret, another volume, one that shall be larger. What the claim
-// has now is no part of it: it comes with the volume, after the Job was made.
+// inputsOf identifies the content of everything that an order names: it changes with another Secret, another volume, or a claim that asks
+// for more. The claim's capacity is no part of it, because the volume comes after the Job was created.
 func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
 	if claim != nil {
 		versions = append(versions, string(claim.UID), claim.Spec.Resources.Requests.Storage().String())
@@ -99,12 +99,12 @@ func inputsOf(versions []string, claim *corev1.PersistentVolumeClaim) string {
 	return hashOf(strings.Join(versions, "\n"))
 }
 
-// restoreJob is the Job with what has to be known of it later.
+// restoreJob returns the Job with the annotations that later passes need.
 func restoreJob(order transfer.RestoreOrder, attempts int32, inputs string) *batchv1ac.JobApplyConfiguration {
 	return transfer.RestoreJob(order).WithAnnotations(map[string]string{annotationAttempts: strconv.Itoa(int(attempts)), annotationInputs: inputs})
 }
 
-// firstClaim is the first member's claim as the StatefulSet's controller would make it. Nobody owns it: data outlives everything.
+// firstClaim returns the first member's claim as the StatefulSet controller would create it. It has no owner: data outlives everything.
 func firstClaim(n names, cluster v1.MySQLCluster) *corev1ac.PersistentVolumeClaimApplyConfiguration {
 	claim := volumeClaim(n, cluster, wantedStorage(cluster))
 	return claim.WithName(n.volume(0)).WithNamespace(n.namespace)

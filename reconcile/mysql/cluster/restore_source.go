@@ -16,7 +16,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// observeSource finds out what is to be restored, and whether everything is there that it takes.
+// observeSource finds out what to restore, and whether everything that this takes is there.
 func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster, seen *restoring) error {
 	order := orderOf(cluster, r.operator.Image, len(seen.others) > 0)
 	if cluster.Spec.FromBackup != "" {
@@ -41,7 +41,7 @@ func (r *reconciler) observeSource(ctx context.Context, cluster v1.MySQLCluster,
 	return nil
 }
 
-// instance reads the backup that spec.fromBackup names; nil when there is none.
+// instance reads the backup that spec.fromBackup names; nil if there is none.
 func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1.MySQLBackupInstance, error) {
 	object, err := r.api.Get(ctx, r.instances(), cluster.Namespace, cluster.Spec.FromBackup)
 	if apierrors.IsNotFound(err) {
@@ -54,7 +54,7 @@ func (r *reconciler) instance(ctx context.Context, cluster v1.MySQLCluster) (*v1
 	return found, schema.Decode(object, found)
 }
 
-// observeInputs looks at what a location names. What it finds is put into versions, by which a change is known.
+// observeInputs reads what a location names. versions identifies what it finds, so that a change is noticed.
 func (r *reconciler) observeInputs(ctx context.Context, namespace string, location v1.BackupLocation) (lacking *problem, versions []string, err error) {
 	credentials := map[string][]byte{}
 	for _, wanted := range needsOf(location) {
@@ -90,7 +90,7 @@ func (r *reconciler) observeInputs(ctx context.Context, namespace string, locati
 	return nil, append(versions, string(claim.GetUID())), nil
 }
 
-// need is a Secret that a restore takes, the field of spec.restore that names another one, and the key that it must have, if any.
+// need is a Secret that a restore needs, the field of spec.restore that names another one, and the key that it must have, if any.
 type need struct {
 	name, field, key, reason string
 }
@@ -102,8 +102,8 @@ func needsOf(location v1.BackupLocation) []need {
 	}, func(one need) bool { return one.name == "" })
 }
 
-// endpointRefused looks whether credentials may go where the URL says, so that no Pod is made that would have to refuse. The Pod looks
-// again, with what its Secret has by then; what else is wrong with a URL, it says.
+// endpointRefused checks whether credentials may be sent to the server in the URL, so that the operator creates no Pod that would have to
+// refuse. The Pod checks again, with the current content of its Secret, and reports other faults of the URL.
 func endpointRefused(location v1.BackupLocation, credentials map[string][]byte) *problem {
 	err := destination.CheckEndpoint(location.URL, credentials)
 	store, ok := errors.AsType[*destination.StoreError](err)

@@ -10,16 +10,16 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// A restore is complete when its data is on the volume and the cluster's image is known to start it. The image is asked by another Job
-// beside the one that restores (transfer.VersionJob). Another spec.image is asked anew, and what is restored stays.
+// A restore is complete when its data is on the volume, and the operator knows that the cluster's image can start it. Another Job asks the
+// image while the first one restores (transfer.VersionJob). If spec.image changes, the operator asks again, and the restored data stays.
 
-// versionAgain is how long an image that did not tell its version is left alone. Another image is asked at once.
+// versionAgain is how long the operator waits before it asks an image again that did not report its version. It asks another image at once.
 const versionAgain = 5 * time.Minute
 
-// restored is a Job that has put the backup on the volume.
+// restored decides about a Job that has restored the backup to the volume.
 func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) restoreStep {
 	if seen.state.Outcome.Used {
-		return complete(cluster, seen, status) // it may be of a later version than the backup by now, and the image may fit it
+		return complete(cluster, seen, status) // a cluster may have upgraded the data since, and the image may fit it
 	}
 	act, found := decideVersion(cluster, seen, cmp.Or(seen.state.Outcome.ServerVersion, seen.dataVersion))
 	switch {
@@ -31,8 +31,8 @@ func restored(cluster v1.MySQLCluster, seen restoring, status v1.RestoreStatus) 
 	return restoreStep{act, status, *found}
 }
 
-// decideVersion says what to do to learn the version of the cluster's image, and what is to be told of it; nothing where the image can
-// start the data. made is the MySQL that the data is of; empty where that is not known.
+// decideVersion decides how to learn the version of the cluster's image, and what to report meanwhile; nil if the image can start the data.
+// made is the MySQL release that the data is of; empty if unknown.
 func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restoreAct, *problem) {
 	server, image := seen.server, cluster.Spec.Image
 	asks := underWay(fmt.Sprintf("restoring %s; asking image %q for its version", sourceOf(cluster), image))
@@ -60,10 +60,10 @@ func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restor
 	return restoreWatch, &asks
 }
 
-// misfit says why an image cannot start the data; nil where it can.
+// misfit says why an image cannot start the data; nil if it can.
 func misfit(cluster v1.MySQLCluster, image, made string) *problem {
 	if made == "" {
-		return nil // restored by an operator that did not note it
+		return nil // restored by an operator that did not record it
 	}
 	if err := agent.CanStart(image, made); err != nil {
 		return &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("%s cannot be started: %v; change spec.image", sourceOf(cluster), err), true}

@@ -15,45 +15,46 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// AnnotationRestartPrimary, on a MySQLCluster, lets one update restart the primary, and the replicas below it after that. Its value is the
-// name of the update, the StatefulSet's status.updateRevision, so that it allows no later one.
+// AnnotationRestartPrimary, on a MySQLCluster, allows one update to restart the primary, and the replicas below it after that. Its value is
+// the name of the update, the StatefulSet's status.updateRevision, so that it allows no later one.
 const AnnotationRestartPrimary = prefix + "restart-primary-for"
 
-// conditionPrimaryFirst is there while an update of the members is held back because it would restart the primary before replicas.
+// conditionPrimaryFirst is present while an update of the members is held back because it would restart the primary before replicas.
 const conditionPrimaryFirst = reasonPrimaryFirst
 
-// roll is how far an update of the members is, and what bounds it. Kubernetes restarts members from the highest number down, each once the
-// one before it is ready. A primary that is not member 0 would be restarted before the replicas below it, and maybe before any has tried
-// what is new.
+// roll is the progress of an update of the members, and what limits it. Kubernetes restarts members from the highest number down, each once
+// the one before it is ready. It would restart a primary that is not member 0 before the replicas below it, and perhaps before any replica
+// has tried the update.
 type roll struct {
 	n names
-	// primary is the number of the member that takes writes; recorded says that the record names it. Without one, clients are led there.
+	// primary is the number of the member that takes writes; recorded reports whether the record names it. Without a record, it is the
+	// member that clients reach for writes.
 	primary  int
 	recorded bool
-	// scale is how many members the StatefulSet asks for, wanted how many the spec asks for, partition the number of the first that it
-	// restarts.
+	// scale is how many members the StatefulSet asks for, wanted how many the spec asks for, partition the number of the first member that
+	// Kubernetes restarts.
 	scale, wanted, partition int
-	// allowed is the update that people let restart the primary.
+	// allowed is the update that a user allowed to restart the primary.
 	allowed string
-	// known says that the StatefulSet's status is of its template as it is: update is the revision that it goes over to, current the last one
-	// that all members had, and late are the members that update has not reached.
+	// known reports whether the StatefulSet's status is about its current template. If so, update is the revision that Kubernetes changes
+	// to, current the last one that all members had, and late are the members that do not have update yet.
 	known           bool
 	current, update string
 	late            []int
-	// between are those of the late ones that are not as of current either: Kubernetes would make them anew as of that.
+	// between are those of the late ones that do not have current either: Kubernetes would create them again from current.
 	between []int
-	// missing is how many Pods there are fewer than the StatefulSet is to have.
+	// missing is how many Pods there are fewer than the StatefulSet asks for.
 	missing int
-	// upgrade is what members say of it whose turn comes before the primary's.
+	// upgrade is what is known from the members whose turn comes before the primary's.
 	upgrade upgrade
 }
 
-// allowedUpdate is the update that people let restart the primary. What is longer than a name can be is cut.
+// allowedUpdate returns the update that a user allowed to restart the primary. It shortens a value that is longer than a name can be.
 func allowedUpdate(cluster v1.MySQLCluster) string {
 	return brief(cluster.Annotations[AnnotationRestartPrimary], longestWord)
 }
 
-// rollOf reads from what was seen how an update stands.
+// rollOf returns the progress of an update from what was observed.
 func rollOf(cluster v1.MySQLCluster, seen observation) roll {
 	r := roll{n: namesOf(cluster), recorded: cluster.Status.Primary != "", scale: scaleOf(seen), wanted: wantedReplicas(cluster), allowed: allowedUpdate(cluster)}
 	r.primary, _ = r.n.ordinal(seen.route)
@@ -83,7 +84,7 @@ func rollOf(cluster v1.MySQLCluster, seen observation) roll {
 	return r
 }
 
-// partitionOf is the number of the first member that a StatefulSet restarts.
+// partitionOf returns the number of the first member that Kubernetes restarts for a StatefulSet.
 func partitionOf(set appsv1.StatefulSet) int {
 	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
 		return int(*rolling.Partition)
@@ -91,9 +92,9 @@ func partitionOf(set appsv1.StatefulSet) int {
 	return 0
 }
 
-// bound is the number of the first member that may be restarted unasked: the one above the primary. It is zero where the primary is member
-// 0, which comes last by itself, unless the others have to try an update before (upgrade.go). Without a record it is never less than it
-// was, since members that are adopted may be at work.
+// bound returns the number of the first member that may be restarted without permission: the one above the primary. It is zero if the
+// primary is member 0, which comes last anyway, unless the others must try an update first (upgrade.go). Without a record it is never less
+// than it was, because adopted members may be running.
 func (r roll) bound() int {
 	bound := 0
 	if r.primary > 0 || r.isBraked() {
@@ -105,17 +106,17 @@ func (r roll) bound() int {
 	return bound
 }
 
-// isAllowed says whether people let this very update restart the primary, and it is not over.
+// isAllowed reports whether a user allowed this very update to restart the primary, and it is not complete.
 func (r roll) isAllowed() bool {
 	return r.known && r.bound() > 0 && r.allowed != "" && r.allowed == r.update && (r.update != r.current || len(r.late) > 0)
 }
 
-// isUnderWay says whether Kubernetes is carrying an allowed update out: it restarts one member at a time. Where more are missing, something
-// else is the matter.
+// isUnderWay reports whether Kubernetes is carrying out an allowed update: it restarts one member at a time. If more are missing, there is
+// another cause.
 func (r roll) isUnderWay() bool { return r.isAllowed() && r.partition < r.bound() && r.missing <= 1 }
 
-// lowered is a partition below the bound, and whether there is leave for it as long as the template stays as it is. While the status does
-// not tell yet which update that is, what was lowered stays.
+// lowered returns a partition below the bound; may reports whether it is permitted as long as the template stays as it is. While the status
+// does not show yet which update that is, a lowered partition stays.
 func (r roll) lowered() (partition int, may bool) {
 	if !r.known {
 		return r.partition, r.allowed != "" && r.partition < r.bound()
@@ -123,14 +124,14 @@ func (r roll) lowered() (partition int, may bool) {
 	return 0, r.isAllowed() || r.passes() || r.primaryHas()
 }
 
-// primaryHas says that an update under way has reached a primary that is not member 0 already, as after a failover in the middle of it.
-// Below a partition above it Kubernetes would make its Pod anew as of before the update, older than its data; and nothing is to be said
-// against the members below.
+// primaryHas reports whether an update in progress has already reached a primary that is not member 0, as after a failover in the middle of
+// it. With a partition above the primary, Kubernetes would create its Pod again from before the update, older than its data. And there is
+// no reason to hold back the members below.
 func (r roll) primaryHas() bool {
 	return r.known && r.recorded && r.primary > 0 && r.update != r.current && !slices.Contains(r.late, r.primary)
 }
 
-// held are the members that an update does not reach, the first to be restarted first.
+// held returns the members that an update does not reach, in the order of their restarts.
 func (r roll) held() []int {
 	if !r.known || r.bound() == 0 || r.isAllowed() || r.primaryHas() || r.isBraked() && !r.isBlocked() {
 		return nil
@@ -140,13 +141,13 @@ func (r roll) held() []int {
 	return held
 }
 
-// isHeld says whether an update has reached all members but those that it is held back from.
+// isHeld reports whether an update has reached all members except those that it is held back from.
 func (r roll) isHeld() bool {
 	held := len(r.held())
 	return held > 0 && held == len(r.late)
 }
 
-// message says what is held back because the primary is not member 0, and which command lets it go on; empty where nothing is.
+// message says what is held back because the primary is not member 0, and which command lets it continue; empty if nothing is.
 func (r roll) message() string {
 	held := r.held()
 	if len(held) == 0 || r.isBraked() {
@@ -162,7 +163,7 @@ func (r roll) message() string {
 	return fmt.Sprintf("update %s is held back from %s: %s%s; to continue with %s: %s", r.update, r.members(held), r.danger(), other, r.n.member(held[0]), r.goOn())
 }
 
-// danger is why an update is held back.
+// danger says why an update is held back.
 func (r roll) danger() string {
 	if r.primary == 0 {
 		return "the operator does not know yet which of them takes writes"
@@ -186,14 +187,14 @@ func (r roll) members(ordinals []int) string {
 	return strings.Join(all, ", ")
 }
 
-// roll is how an update stands after the pass: a StatefulSet that the pass has written is not known yet.
+// roll returns the progress of an update after the pass. If the pass has written the StatefulSet, its status is not known yet.
 func (r report) roll() roll {
 	now := rollOf(r.cluster, r.seen)
 	now.known = now.known && !r.children.rolled
 	return now
 }
 
-// nextWaits says that the spec asks for another update while an allowed one is under way; empty where it does not.
+// nextWaits says that the spec asks for another update while an allowed one is in progress; empty if it does not.
 func (r report) nextWaits() string {
 	if !r.children.waits || r.upgradeWaits() != "" {
 		return ""
@@ -203,7 +204,7 @@ func (r report) nextWaits() string {
 		now.update, now.members(now.late), now.n.namespace, now.n.cluster, AnnotationRestartPrimary)
 }
 
-// heldBack is an update that waits for people, or for the cluster to be well; nil where none does.
+// heldBack returns an update that waits for a user, or for the cluster to be healthy; nil for none.
 func (r report) heldBack() *problem {
 	now := r.roll()
 	if message := now.message(); message != "" {
@@ -218,14 +219,14 @@ func (r report) heldBack() *problem {
 	return nil
 }
 
-// isOver says whether there is nothing to wait for but people: no note, or one that follows from an update that is held back, since agents
-// are of another release as long as their Pods are.
+// isOver reports whether there is nothing left to wait for but a user. Either there is no note, or it follows from an update that is held
+// back: agents have another release as long as their Pods have.
 func (r report) isOver(note *problem) bool {
 	return note == nil || note.reason == string(replication.ReasonAgentRelease) && r.roll().isHeld()
 }
 
-// leftToDo is what keeps a cluster from being as it should be whose members all serve; nil for nothing. With agents of before, commits may
-// not get more copies until the update goes on.
+// leftToDo returns what is not as it should be although all members serve; nil for nothing. With agents of an earlier release, commits may
+// not get more copies until the update continues.
 func (r report) leftToDo(note *problem) *problem {
 	if note != nil {
 		return cmp.Or(r.rootPassword(), r.children.held, r.heldBack())
@@ -233,8 +234,8 @@ func (r report) leftToDo(note *problem) *problem {
 	return cmp.Or(r.rootPassword(), r.notDurable(), r.children.held, r.heldBack())
 }
 
-// describeRoll sets the conditions PrimaryWouldRestartFirst and UpgradeBlocked, or takes them away. They stay as they are while nobody
-// knows.
+// describeRoll sets or removes the conditions PrimaryWouldRestartFirst and UpgradeBlocked. They stay as they are while the operator does
+// not know.
 func (r report) describeRoll(status *v1.MySQLClusterStatus) {
 	r.describeUpgrade(status)
 	now := r.roll()

@@ -11,16 +11,16 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/agent"
 )
 
-// A cluster's CA goes over to another in steps, each of which can be repeated:
+// A cluster's CA is replaced by another in steps, each of which can be repeated:
 //
-//	bring a new CA ──(clients had time to trust it, members do)──▶ sign with it ──(an hour, members show that)──▶ forget the old CA
+//	add a new CA ──(clients had time to trust it, members do)──▶ sign with it ──(an hour, members show that)──▶ remove the old CA
 //
-// Everybody trusts both in between, so that nothing has to happen at the same moment anywhere, and no mysqld starts anew.
+// Members and clients trust both in between, so that nothing has to happen at the same moment in two places, and no mysqld restarts.
 
 const (
-	// clientOverlap is for how long clients have both CAs before a server shows a certificate of the new one.
+	// clientOverlap is how long clients have both CAs before a server shows a certificate of the new one.
 	clientOverlap = 7 * 24 * time.Hour
-	// memberOverlap is for how long the old CA is trusted when members show nothing of it any more.
+	// memberOverlap is how long the old CA stays trusted after members no longer show certificates of it.
 	memberOverlap = time.Hour
 )
 
@@ -29,37 +29,38 @@ type step string
 
 const (
 	stepKeep step = "keep"
-	// stepStart makes a CA where there is none that can sign. The one that members are known by stays trusted.
+	// stepStart creates a CA if there is none that can sign. The one that signed the members' certificate stays trusted.
 	stepStart step = "create a CA"
-	// stepBring puts a new CA beside the old one, which goes on to be what members are known by.
+	// stepBring adds a new CA to the old one, which stays the one that signed the members' certificate.
 	stepBring step = "add a new CA"
-	// stepTrust tells members and clients which CAs to trust.
+	// stepTrust gives members the CAs to trust.
 	stepTrust step = "give members the CAs to trust"
-	// stepNote notes when members were told, stepNoteClients when clients were: from then on they have time.
+	// stepNote records when members got the new CA, stepNoteClients when clients got it: their time to trust it begins then.
 	stepNote        step = "note when members got the new CA"
 	stepNoteClients step = "note when clients got the new CA"
 	// stepSign gives the members a new certificate.
 	stepSign step = "sign the members' certificate"
-	// stepForget takes the old CA away.
+	// stepForget removes the old CA.
 	stepForget step = "remove the old CA"
 )
 
-// situation is all that the next step depends on.
+// situation is everything that the next step depends on.
 type situation struct {
-	// authorities are the CAs that the operator keeps; none where its Secret is lost or damaged.
+	// authorities are the CAs that the operator keeps; none if its Secret is lost or damaged.
 	authorities agent.Authorities
-	// told is when members were told of the newest, clientsTold when clients were; zero where that is not noted.
+	// told is when members got the newest CA, clientsTold when clients got it; zero if that is not recorded.
 	told, clientsTold time.Time
-	// bundle is what members are given to trust, leaf their certificate: nil where there is none that can be read.
+	// bundle are the CAs that members were given to trust, leaf is their certificate: nil if there is none that can be read.
 	bundle []byte
 	leaf   *x509.Certificate
-	// fits says that leaf names everything it has to.
+	// fits reports whether leaf has all the names that it must have.
 	fits bool
-	// known is the CA that members are known by where the operator's Secret is lost; nil where there are no members.
+	// known is the CA that signed the members' certificate if the operator's Secret is lost; nil if there are no members.
 	known *x509.Certificate
-	// inUse says that every member that runs uses what it is given. One that does not run reads it when it starts.
+	// inUse reports whether every running member uses the files that it was given. Others read them when they start.
 	inUse bool
-	// published says that ConfigMap NAME-ca-cert, from which clients learn whom to trust, has the bundle. It is looked at in a rotation.
+	// published reports whether ConfigMap NAME-ca-cert, from which clients learn which CAs to trust, has the bundle. It is read in a
+	// rotation.
 	published bool
 	asked     rotationRequest
 }
@@ -67,11 +68,11 @@ type situation struct {
 // move is the next step.
 type move struct {
 	step step
-	// issuer is who signs.
+	// issuer is the CA that signs.
 	issuer *tls.Certificate
-	// waits says for what a rotation waits; empty where none is under way.
+	// waits is what a rotation waits for; empty if none is in progress.
 	waits rotationWait
-	// until is when that ends, if time alone ends it.
+	// until is when that wait ends, if only time ends it.
 	until time.Time
 }
 
@@ -79,15 +80,15 @@ type move struct {
 type rotationWait string
 
 const (
-	// waitForMembers: not all members that run use the files that they are given.
+	// waitForMembers: not all running members use the files that they were given.
 	waitForMembers rotationWait = "WaitingForMembers"
-	// waitForClients: clients are given time to trust the new CA.
+	// waitForClients: clients get time to trust the new CA.
 	waitForClients rotationWait = "WaitingForClients"
-	// waitToForget: the old CA is about to be forgotten.
+	// waitToForget: the operator is about to remove the old CA.
 	waitToForget rotationWait = "ForgettingOldCA"
 )
 
-// next decides.
+// next decides about the next step.
 func (s situation) next(now time.Time) move {
 	switch {
 	case len(s.authorities) == 0 || !agent.Signs(s.authorities[0], now):
@@ -108,7 +109,7 @@ func (s situation) next(now time.Time) move {
 	return move{step: stepKeep}
 }
 
-// note is what has to be noted of a CA that no certificate is of yet; stepKeep for nothing.
+// note returns the step that records who has a CA that has signed no certificate yet; stepKeep for none.
 func (s situation) note() step {
 	switch {
 	case s.shown() == s.authorities[0]:
@@ -121,8 +122,8 @@ func (s situation) note() step {
 	return stepKeep
 }
 
-// rotating decides while two CAs are trusted. What time alone ends comes before what members have to do: an operator that has just started
-// has not heard them yet, and says what the one before it said.
+// rotating decides while two CAs are trusted. It looks at what only time ends before what members must do: an operator that has just
+// started has not heard the members yet, and reports the same as the one before it.
 func (s situation) rotating(now time.Time) move {
 	newest := s.authorities[0]
 	isSigned := s.shown() == newest
@@ -143,7 +144,7 @@ func (s situation) rotating(now time.Time) move {
 	return move{step: stepForget}
 }
 
-// shown is the CA that signed the members' certificate; nil if it is none of the cluster's.
+// shown returns the CA that signed the members' certificate; nil if it is none of the cluster's.
 func (s situation) shown() *tls.Certificate {
 	if s.leaf == nil {
 		return nil
@@ -151,13 +152,13 @@ func (s situation) shown() *tls.Certificate {
 	return s.authorities.Issuer(s.leaf)
 }
 
-// serves says whether the members' certificate is good for anything. One that has not begun yet was made while a clock was ahead.
+// serves reports whether the members' certificate can be used. One that is not valid yet was made while a clock was ahead.
 func (s situation) serves(now time.Time) bool {
 	issuer := s.shown()
 	return issuer != nil && s.fits && pki.Lasts(s.leaf, now) && pki.Lasts(issuer.Leaf, now)
 }
 
-// issuer is who signs a certificate in the place of one that is good for nothing: whom everybody has trusted for longest.
+// issuer returns the CA that signs in the place of a certificate that cannot be used: the one that was trusted for longest.
 func (s situation) issuer(now time.Time) *tls.Certificate {
 	if one := s.shown(); one != nil && agent.Signs(one, now) {
 		return one
@@ -171,12 +172,12 @@ func (s situation) issuer(now time.Time) *tls.Certificate {
 	return found
 }
 
-// extends says whether the members' certificate ends soon, and the authority can give them one that lasts longer.
+// extends reports whether the members' certificate expires soon, and the authority can give them one that lasts longer.
 func (s situation) extends(authority *tls.Certificate, now time.Time) bool {
 	return pki.Renewable(s.leaf, now) && agent.Signs(authority, now) && lifeUnder(authority, now).After(s.leaf.NotAfter)
 }
 
-// replace carries out a step that is about the CAs, and returns those that there are then.
+// replace carries out a step that changes the CAs, and returns the CAs that there are then.
 func (s situation) replace(next step, n names, now time.Time) (agent.Authorities, error) {
 	if next == stepForget {
 		return s.authorities[:1], nil
@@ -194,13 +195,13 @@ func (s situation) replace(next step, n names, now time.Time) (agent.Authorities
 		former = agent.Authorities{{Certificate: [][]byte{s.known.Raw}, Leaf: s.known}}
 	}
 	if len(former) > 2 {
-		former = former[1:] // nobody was told of that one, nor of the one before it
+		former = former[1:] // no member or client got this one, nor the one before it
 	}
-	// Also one that has ended stays until all use the new one: it may only seem to have ended, to a clock that is ahead.
+	// A CA that has expired also stays until all use the new one: it may only seem expired, to a clock that is ahead.
 	return append(agent.Authorities{newest}, former...), nil
 }
 
-// message says for people what a rotation waits for.
+// message explains to users what a rotation waits for.
 func (m move) message(n names) string {
 	switch m.waits {
 	case waitForMembers:

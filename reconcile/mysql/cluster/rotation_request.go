@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// AnnotationRotate, on a MySQLCluster, asks for a new CA: its value is a time (RFC 3339), and a CA that is older is replaced. One that is
-	// yet to come is waited for.
+	// AnnotationRotate, on a MySQLCluster, asks for a new CA: its value is a time (RFC 3339), and the operator replaces a CA that is older.
+	// It waits for a time in the future.
 	AnnotationRotate = prefix + "rotate-ca-before"
-	// AnnotationOverlap, on a MySQLCluster, is for how long clients have both CAs before members show certificates of the new one. Its value
-	// is a duration, such as 720h or 0s; without it, a week.
+	// AnnotationOverlap, on a MySQLCluster, is how long clients have both CAs before members show certificates of the new one. Its value is
+	// a duration, such as 720h or 0s. Default: a week.
 	AnnotationOverlap = prefix + "rotate-ca-overlap"
 
-	// longestOverlap bounds the overlap: a CA that is renewed has to last for so long, and longer.
+	// longestOverlap limits the overlap: a CA that is being replaced must last for longer than that.
 	longestOverlap = 90 * 24 * time.Hour
 )
 
-// rotationRequest is what people ask for about a cluster's CA.
+// rotationRequest is what a user asks for about a cluster's CA.
 type rotationRequest struct {
-	// before replaces a CA that was made before it; zero for none.
+	// before asks to replace a CA that was made before this time; zero for none.
 	before time.Time
-	// overlap is for clients; nil for the usual.
+	// overlap is for clients; nil for the default.
 	overlap *time.Duration
-	// fault says what cannot be understood of it; the rest counts.
+	// fault says which annotation cannot be parsed; the other one counts.
 	fault string
 }
 
@@ -51,7 +51,7 @@ func rotationRequestOf(annotations map[string]string) rotationRequest {
 	return asked
 }
 
-// wants says whether a CA was made before the time that was asked for. Certificates tell whole seconds.
+// wants reports whether a CA was made before the requested time. Certificates have times in whole seconds.
 func (r rotationRequest) wants(authority *x509.Certificate, now time.Time) bool {
 	return !r.before.IsZero() && !now.Before(r.before) && madeAt(authority).Before(r.before.Truncate(time.Second))
 }
@@ -63,7 +63,7 @@ func (r rotationRequest) clientOverlap() time.Duration {
 	return *r.overlap
 }
 
-// same says whether two requests ask for the same.
+// same reports whether two requests ask for the same.
 func (r rotationRequest) same(other rotationRequest) bool {
 	return r.before.Equal(other.before) && r.clientOverlap() == other.clientOverlap() && r.fault == other.fault
 }

@@ -11,23 +11,23 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// conditionRotation is there while a cluster goes over to another CA, or what is asked for cannot be understood.
+// conditionRotation is present while the operator replaces a cluster's CA, or while an annotation about that cannot be parsed.
 const conditionRotation = "CertificateRotation"
 
 const (
-	// requestInvalid is the reason of the condition where an annotation cannot be understood.
+	// requestInvalid is the reason of the condition if an annotation cannot be parsed.
 	requestInvalid = "InvalidRequest"
 	// eventRotated is the event of a rotation that is complete.
 	eventRotated = "CertificateRotationCompleted"
 )
 
-// rotation is what the condition says.
+// rotation is the content of the condition.
 type rotation struct {
 	is              metav1.ConditionStatus
 	reason, message string
 }
 
-// rotationOf says how a rotation stands, and what cannot be understood beside it; nil where there is nothing to say.
+// rotationOf returns the state of a rotation, and which annotation cannot be parsed; nil if there is nothing to report.
 func rotationOf(n names, last move, asked rotationRequest) *rotation {
 	switch {
 	case last.waits != "" && asked.fault != "":
@@ -40,7 +40,7 @@ func rotationOf(n names, last move, asked rotationRequest) *rotation {
 	return nil
 }
 
-// rotationIn is what the condition of a status says; nil where there is none.
+// rotationIn returns the content of the condition in a status; nil if there is none.
 func rotationIn(status v1.MySQLClusterStatus) *rotation {
 	told := meta.FindStatusCondition(status.Conditions, conditionRotation)
 	if told == nil {
@@ -49,7 +49,7 @@ func rotationIn(status v1.MySQLClusterStatus) *rotation {
 	return &rotation{told.Status, told.Reason, told.Message}
 }
 
-// describeRotation sets the condition CertificateRotation, or takes it away.
+// describeRotation sets or removes the condition CertificateRotation.
 func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
 	if now == nil {
 		meta.RemoveStatusCondition(&status.Conditions, conditionRotation)
@@ -60,7 +60,7 @@ func describeRotation(status *v1.MySQLClusterStatus, now *rotation) {
 	})
 }
 
-// tellRotation turns what changed of a rotation into events.
+// tellRotation turns changes of a rotation into events.
 func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	was, is := meta.FindStatusCondition(before.Conditions, conditionRotation), meta.FindStatusCondition(after.Conditions, conditionRotation)
 	event := reconcile.Event{Type: reconcile.Normal, Action: "Rotate"}
@@ -78,12 +78,12 @@ func tellRotation(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	return []reconcile.Event{event}
 }
 
-// lostPatience is how long members may take to read which CAs to trust, after the key of the one that they know was lost. kubelet brings a
-// Secret within about a minute.
+// lostPatience is how long members may take to read which CAs to trust, after the key of the one that they trust was lost. kubelet updates
+// a Secret within about a minute.
 const lostPatience = 3 * time.Minute
 
-// unknownTo says that members cannot know this operator yet: the key of the CA that they trust is lost, and not all that run have heard of
-// the new one. Their silence then says nothing about them, and nothing is decided on it; nil otherwise.
+// unknownTo returns a problem while members cannot trust this operator yet: the key of the CA that they trust is lost, and not all running
+// members have the new one. That they do not answer then means nothing, and the operator decides nothing on it; nil otherwise.
 func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
 	if p.lost.IsZero() || cluster.Status.Primary == "" || seen.now.Sub(p.lost) > lostPatience {
 		return nil
@@ -97,8 +97,8 @@ func (p papers) unknownTo(cluster v1.MySQLCluster, seen observation) *problem {
 	return nil
 }
 
-// usesOf stands for the certificates that all members that run use; empty where they differ, or one does not say. A mysqld whose agent has
-// crashed goes on with those of before, until the agent is back.
+// usesOf identifies the certificates that all running members use; empty if they differ, or one does not report them. A mysqld whose agent
+// has crashed continues with its earlier ones until the agent is back.
 func usesOf(seen observation) string {
 	uses := ""
 	for at := range seen.members {
@@ -114,6 +114,6 @@ func usesOf(seen observation) string {
 	return uses
 }
 
-// ripe says whether the next step of a rotation waited for nothing but what has been done by now: by the members, or by the pass itself,
-// which makes the ConfigMap.
+// ripe reports whether the next step of a rotation waited only for what has been done by now: by the members, or by the pass itself, which
+// applies the ConfigMap.
 func (p papers) ripe(uses string) bool { return p.unpublished || p.awaited && uses == p.digest }

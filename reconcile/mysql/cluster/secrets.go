@@ -17,7 +17,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/mysqld"
 )
 
-// userSecret checks the Secret that the user names for root's password; nil when it is good.
+// userSecret checks the Secret that the user names for root's password; nil if it is valid.
 func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*problem, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
@@ -36,10 +36,10 @@ func (r *reconciler) userSecret(ctx context.Context, n names, name string) (*pro
 	return nil, nil //nolint:nilnil // no problem, and no error in looking for one
 }
 
-// maxPassword is the longest password that caching_sha2_password takes, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
+// maxPassword is the longest password that caching_sha2_password accepts, in bytes (MySQL's MAX_PLAINTEXT_LENGTH).
 const maxPassword = 256
 
-// passwordFault says what is wrong with the Secret's content; empty when it will do.
+// passwordFault says what is wrong with the Secret's content; empty if nothing is.
 func passwordFault(content map[string][]byte) string {
 	value, present := content[agent.PasswordKey]
 	password := agent.RootPassword(value)
@@ -69,7 +69,7 @@ func secretData(object *unstructured.Unstructured) (map[string][]byte, error) {
 	return secret.Data, nil
 }
 
-// newAccounts makes the passwords of the operator's own MySQL accounts.
+// newAccounts generates the passwords of the operator's own MySQL accounts.
 func newAccounts() map[string][]byte {
 	return map[string][]byte{
 		mysqld.AgentUser:       newPassword(),
@@ -78,13 +78,13 @@ func newAccounts() map[string][]byte {
 	}
 }
 
-// newPassword has every kind of character that a password policy may ask for, and less than the 32 characters to which MySQL bounds the
-// password of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
+// newPassword has every kind of character that a password policy may require, and less than 32 characters, MySQL's limit for the password
+// of replication (manual, "CHANGE REPLICATION SOURCE TO Statement").
 func newPassword() []byte { return []byte("aA1!" + rand.Text()) }
 
-// refusePlanted refuses a Secret that nobody controls, unless the members that use it are there. Whoever may only write Secrets can copy
-// all marks of ours, and would know the key of the CA that the cluster takes for its own. To make a StatefulSet takes the right to run
-// Pods.
+// refusePlanted refuses a Secret that has no controller, unless the members that use it exist. A client that may only write Secrets can
+// copy all marks of the operator, and would know the key of the CA that the cluster takes for its own. Creating a StatefulSet takes the
+// permission to run Pods.
 func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unstructured, n names, secret *unstructured.Unstructured) error {
 	if metav1.IsControlledBy(secret, owner) {
 		return nil
@@ -99,7 +99,7 @@ func (r *reconciler) refusePlanted(ctx context.Context, owner *unstructured.Unst
 	return reconcile.Claim(owner, set, statefulSets(), n.labels())
 }
 
-// ownSecret reads one of the cluster's own Secrets, and adopts the one that a deleted namesake left; nil where there is none.
+// ownSecret reads one of the cluster's own Secrets, and adopts one that a deleted cluster of the same name left; nil if there is none.
 func (r *reconciler) ownSecret(ctx context.Context, owner *unstructured.Unstructured, n names, name string) (*unstructured.Unstructured, error) {
 	found, err := r.api.Get(ctx, secrets(), n.namespace, name)
 	if apierrors.IsNotFound(err) {
@@ -125,7 +125,7 @@ func (r *reconciler) createSecret(ctx context.Context, owner *unstructured.Unstr
 	})
 }
 
-// ownAccounts makes the passwords of the operator's own MySQL accounts where they are missing.
+// ownAccounts creates the passwords of the operator's own MySQL accounts if they are missing.
 func (r *reconciler) ownAccounts(ctx context.Context, owner *unstructured.Unstructured, n names) error {
 	found, err := r.ownSecret(ctx, owner, n, n.accounts())
 	if found != nil || err != nil {

@@ -10,13 +10,13 @@ import (
 
 const mysqlPortName = "mysql"
 
-// writeService leads to the primary alone. It selects the primary by its Pod's name, so that the route changes in one write and
-// clients can never reach two primaries through it.
+// writeService leads to the primary alone. It selects the primary by its Pod's name, so that one write changes the route, and clients can
+// never reach two primaries through it.
 func writeService(n names, cluster v1.MySQLCluster, primary string) *corev1ac.ServiceApplyConfiguration {
 	return service(n, n.cluster, cluster, map[string]string{labelPod: primary})
 }
 
-// readService leads to the replicas that serve, or to the primary when there is none.
+// readService leads to the replicas that serve, or to the primary if there is none.
 func readService(n names, cluster v1.MySQLCluster, primary string, fromPrimary bool) *corev1ac.ServiceApplyConfiguration {
 	if fromPrimary {
 		return service(n, n.read(), cluster, map[string]string{labelPod: primary})

@@ -19,25 +19,25 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// No member restarts for settings that its mysqld would not take, or for an image that is none. What the table of settings vouches for is
-// applied at once. About everything else the operator asks the image first, in a Pod of its own (transfer.VersionJob), and until it has
-// answered the StatefulSet stays as it is.
+// No member restarts for settings that its mysqld would not accept, or for an image that does not work. The operator applies at once what
+// the table of settings knows to be valid. About everything else it asks the image first, in a separate Pod (transfer.VersionJob). Until
+// the image has answered, the StatefulSet stays as it is.
 
-// question is what is known of settings or an image that the members do not have yet.
+// question is what is known about settings or an image that the members do not have yet.
 type question struct {
-	// judged is what the table says of the settings. other says that the members have another image, or lack a plugin, of which no table
-	// tells.
+	// judged is what the table says about the settings. other reports whether the members have another image, or are missing a plugin: no
+	// table knows about these.
 	judged settings.Judgement
 	other  bool
-	// order is what to ask. job is the Job that asks, nil while there is none; jobObject is the same as it was read.
+	// order is what to ask. job is the Job that asks, nil if there is none; jobObject is the same as it was read.
 	order     transfer.VersionOrder
 	job       *batchv1.Job
 	jobObject *unstructured.Unstructured
-	// answer is nil while there is none. state is how the Job goes, refused why Kubernetes makes no Pod for it.
+	// answer is nil if there is none. state is the Job's state, refused why Kubernetes creates no Pod for it.
 	answer  *agent.Answer
 	state   transfer.State
 	refused string
-	// known is for how long this process has known the Job, ended that it has ended, pending that its Pod has not begun.
+	// known is how long this process has known the Job, ended that it has ended, pending that its Pod has not begun.
 	known, ended, pending time.Duration
 }
 
@@ -45,14 +45,14 @@ type question struct {
 type settingsAct int
 
 const (
-	// settingsApply: the members may have them.
+	// settingsApply: the members may have the settings and the image.
 	settingsApply settingsAct = iota
 	settingsWait
 	settingsAsk
 	settingsDrop
 )
 
-// decideSettings says what to do about settings or an image that the members do not have yet, and what is to be told meanwhile.
+// decideSettings decides what to do about settings or an image that the members do not have yet, and what to report meanwhile.
 func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem) {
 	image := cluster.Spec.Image
 	asks := problem{reasonMembersNotReady, fmt.Sprintf("asking image %q whether its mysqld accepts the settings, before any member restarts", image), false}
@@ -73,7 +73,7 @@ func decideSettings(cluster v1.MySQLCluster, q question) (settingsAct, *problem)
 	return decideUnanswered(image, q, asks)
 }
 
-// decideUnanswered returns what to do while an image that was asked has given no answer, or will give none.
+// decideUnanswered decides what to do while an image that was asked has given no answer, or will give none.
 func decideUnanswered(image string, q question, asks problem) (settingsAct, *problem) {
 	switch ended := q.state.Phase == transfer.Succeeded || q.state.Phase == transfer.Failed; {
 	case ended && q.ended >= versionAgain:
@@ -81,7 +81,7 @@ func decideUnanswered(image string, q question, asks problem) (settingsAct, *pro
 	case ended:
 		return settingsWait, &problem{reasonImageUnusable, fmt.Sprintf("spec.image: image %q did not report whether its mysqld accepts the settings; it must have mysqld on its PATH; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, q.job.Name), true}
 	case q.pending >= versionAgain:
-		// What keeps the Pod may be mended by now: imagePullSecrets, for one, reach only Pods that are made after them.
+		// The cause may be fixed by now: imagePullSecrets, for example, reach only Pods that are created after them.
 		return settingsDrop, &asks
 	case q.refused != "":
 		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), true}
@@ -93,7 +93,7 @@ func decideUnanswered(image string, q question, asks problem) (settingsAct, *pro
 	return settingsWait, &asks
 }
 
-// decideAnswer says what follows from an image's answer.
+// decideAnswer decides what follows from an image's answer.
 func decideAnswer(cluster v1.MySQLCluster, answer agent.Answer) (settingsAct, *problem) {
 	image := cluster.Spec.Image
 	switch {
@@ -111,7 +111,7 @@ func notTaken(why string) *problem {
 	return &problem{reasonSettings, why + "; correct spec.config or spec.plugins; until then no member restarts", true}
 }
 
-// settingsProblem says what keeps the members from getting the StatefulSet that they are to have; nil where nothing does.
+// settingsProblem returns why the members do not get the StatefulSet that they should have; nil if nothing prevents it.
 func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*problem, error) {
 	key, of := keyOf(cluster), made{uid: cluster.UID, digest: digest(seen.versions, fmt.Sprint(cluster.Generation))}
 	if known := r.memory.heldSettings(key, of, r.now()); known != nil {
@@ -139,7 +139,7 @@ func (r *reconciler) settingsProblem(ctx context.Context, owner *unstructured.Un
 	return found, err
 }
 
-// questionOf looks whether the members are to get other settings, or another image; nil where they are not.
+// questionOf checks whether the members should get other settings, or another image; nil if they should not.
 func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, seen observation, spec setSpec) (*question, error) {
 	n := namesOf(cluster)
 	var live *appsv1.StatefulSet
@@ -157,7 +157,7 @@ func (r *reconciler) questionOf(ctx context.Context, owner *unstructured.Unstruc
 		return nil, err
 	}
 	if live == nil {
-		// There are no members yet that could be harmed: each asks its own mysqld when it starts.
+		// There are no members yet that could be harmed: each checks the settings with its own mysqld when it starts.
 		return &question{judged: settings.Judgement{Faults: table.Judge(cluster.Spec.Config, "").Faults}}, nil
 	}
 	asked := newQuestion(cluster, *live, table)
@@ -187,8 +187,8 @@ func newQuestion(cluster v1.MySQLCluster, set appsv1.StatefulSet, table settings
 	return asked
 }
 
-// loses notes what members would have no more. Without a plugin its settings are none, and the default of one setting may not go with the
-// value of another, as a collation with a character set. What stands alone, a number say, may go.
+// loses records what members would no longer have. Without a plugin, its settings are unknown. And the default of one setting may not fit
+// the value of another, as a collation and a character set. An independent setting, such as a number, may go.
 func (q *question) loses(has map[string]bool, wanted string, table settings.Table) {
 	stays := map[string]bool{}
 	for one := range strings.Lines(wanted) {
@@ -209,8 +209,8 @@ func (q *question) loses(has map[string]bool, wanted string, table settings.Tabl
 	}
 }
 
-// withoutMemory leaves out the settings that mysqld takes memory for even where it only checks them, or holds against the memory that it
-// has: the Pod that is asked has little (seen on 9.7.4). They are numbers, which the table judges.
+// withoutMemory leaves out the settings for which mysqld takes memory even if it only checks them, or which it compares with the memory
+// that it has: the Pod that is asked has little (seen on 9.7.4). They are numbers, which the table judges.
 func withoutMemory(text string) string {
 	var kept strings.Builder
 	for one := range strings.Lines(text) {
@@ -222,7 +222,8 @@ func withoutMemory(text string) string {
 	return kept.String()
 }
 
-// commonVersion is the MySQL that all members had when they were seen last; empty where they differ, as in the middle of an upgrade.
+// commonVersion returns the MySQL release that all members had when they were last seen; empty if they differ, as in the middle of an
+// upgrade.
 func commonVersion(status v1.MySQLClusterStatus) string {
 	for _, member := range status.Members {
 		if member.Version != "" && member.Version != status.Version {
@@ -232,8 +233,8 @@ func commonVersion(status v1.MySQLClusterStatus) string {
 	return status.Version
 }
 
-// again is for how long what was found holds if no child changes: where it is final, until the image itself may be another. No watch tells
-// how a Job goes, so the longer it takes the more seldom it is looked at.
+// again returns how long a result holds if no child changes: a final one holds until the image itself may be another. No watch reports a
+// Job's state, so the longer the Job takes, the less often the operator looks.
 func (q question) again() time.Duration {
 	if len(q.judged.Faults) > 0 || q.answer != nil {
 		return versionAgain
@@ -241,12 +242,12 @@ func (q question) again() time.Duration {
 	return min(max(stepEvery, q.known/8), unwatchedLimit)
 }
 
-// needsAnswer says whether only the image itself can tell.
+// needsAnswer reports whether only the image itself can answer.
 func (q question) needsAnswer() bool {
 	return len(q.judged.Faults) == 0 && (q.other || len(q.judged.Unsure) > 0)
 }
 
-// observeQuestion reads the Job that asks, and what it says.
+// observeQuestion reads the Job that asks, and its answer.
 func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Unstructured, cluster v1.MySQLCluster, asked *question) error {
 	n := namesOf(cluster)
 	job, err := r.jobOf(ctx, owner, n, transfer.VersionJobName(asked.order))
@@ -276,7 +277,7 @@ func (r *reconciler) observeQuestion(ctx context.Context, owner *unstructured.Un
 	return err
 }
 
-// linesIn are the settings that a StatefulSet's members have, line by line.
+// linesIn returns the settings of a StatefulSet's members, line by line.
 func linesIn(set appsv1.StatefulSet) map[string]bool {
 	has := map[string]bool{}
 	for _, container := range set.Spec.Template.Spec.InitContainers {

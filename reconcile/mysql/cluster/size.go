@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// conditionOvercommitted is there while a member could need more memory than it has.
+	// conditionOvercommitted is present while a member could need more memory than it has.
 	conditionOvercommitted = "MemoryOvercommitted"
-	// reasonConfig is its reason: what spec.config asks for.
+	// reasonConfig is its reason: spec.config asks for it.
 	reasonConfig = "ConfigExceedsMemory"
 
-	// leastRequest is the smallest request of memory, in bytes, that says something about how much there is; a smaller one only reserves
-	// something.
+	// leastRequest is the smallest memory request, in bytes, that shows how much memory there is; a smaller one only reserves some.
 	leastRequest = 512 << 20
-	// defaultCPU is how much CPU a member is taken to have that says nothing, in thousandths.
+	// defaultCPU is the assumed CPU of a member that sets none, in thousandths.
 	defaultCPU = 2000
 )
 
-// givenTo is what a member's mysqld has, apart from its volume. A limit counts, else a request.
+// givenTo returns what a member's mysqld has, apart from its volume: the limit or, without one, the request.
 func givenTo(cluster v1.MySQLCluster) sizing.Given {
 	resources := cluster.Spec.Resources
 	given := sizing.Given{Memory: resources.Limits.Memory().Value(), CPU: resources.Limits.Cpu().MilliValue()}
@@ -46,13 +45,13 @@ func givenTo(cluster v1.MySQLCluster) sizing.Given {
 	return given
 }
 
-// sizeEnv tells the init container.
+// sizeEnv passes that to the init container.
 func sizeEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	cpu := corev1ac.EnvVar().WithName(agent.EnvCPU).WithValue(fmt.Sprint(givenTo(cluster).CPU))
 	return append([]*corev1ac.EnvVarApplyConfiguration{cpu}, memoryEnv(cluster)...)
 }
 
-// memoryEnv is the same of memory alone, for the agent too, whose metrics tell it: a container sees its own limit only.
+// memoryEnv passes the memory alone, also to the agent, whose metrics report it: a container sees only its own limit.
 func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	memory := givenTo(cluster).Memory
 	if memory == 0 {
@@ -61,14 +60,14 @@ func memoryEnv(cluster v1.MySQLCluster) []*corev1ac.EnvVarApplyConfiguration {
 	return []*corev1ac.EnvVarApplyConfiguration{corev1ac.EnvVar().WithName(agent.EnvMemory).WithValue(fmt.Sprint(memory))}
 }
 
-// overcommitted says how members could need more memory than they may use; empty where they could not. What a request only reserves does
-// not bound them.
+// overcommitted says how members could need more memory than they may use; empty if they cannot. A request does not count, because it
+// limits nothing.
 func overcommitted(cluster v1.MySQLCluster) string {
 	return sizing.Overcommitted(cluster.Spec.Resources.Limits.Memory().Value(), plainSettings(cluster.Spec.Config))
 }
 
-// plainSettings are settings in the spelling of the manual. Of one given in two spellings, which an object of before the schema refused it
-// may have, the last counts, in the order of renderConfig.
+// plainSettings returns settings in the spelling of the manual. An object from before the schema refused that may have a setting in two
+// spellings: the last one counts, in the order of renderConfig.
 func plainSettings(config map[string]string) map[string]string {
 	plain := map[string]string{}
 	rendered := underscored(config)
@@ -78,7 +77,7 @@ func plainSettings(config map[string]string) map[string]string {
 	return plain
 }
 
-// describeMemory sets the condition MemoryOvercommitted, or takes it away.
+// describeMemory sets or removes the condition MemoryOvercommitted.
 func describeMemory(status *v1.MySQLClusterStatus, cluster v1.MySQLCluster) {
 	told := overcommitted(cluster)
 	if told == "" {

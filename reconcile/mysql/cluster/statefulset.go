@@ -12,7 +12,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// setSpec is what a StatefulSet depends on beside the cluster resource.
+// setSpec is what a StatefulSet depends on in addition to the cluster resource.
 type setSpec struct {
 	// agentImage is the operator's own image.
 	agentImage string
@@ -20,20 +20,20 @@ type setSpec struct {
 	scale int
 	// claimSize is the size that the StatefulSet's volume claims ask for: it cannot change once the StatefulSet exists.
 	claimSize resource.Quantity
-	// partition is the number of the first member that may be restarted; nil says nothing, and Kubernetes takes it as 0.
+	// partition is the number of the first member that may be restarted; nil sets none, and Kubernetes takes that as 0.
 	partition *int32
-	// innoDBOnly says that the cluster refuses tables that no copy has the rows of (isInnoDBOnly).
+	// innoDBOnly reports whether the cluster refuses tables whose rows copies do not contain (isInnoDBOnly).
 	innoDBOnly bool
-	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. Another one is
-	// not changed.
+	// version is the resourceVersion of the StatefulSet that scale and partition were decided from; empty before there is one. The operator
+	// does not change a StatefulSet with another one.
 	version string
 }
 
-// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may write another one into the Pods,
+// annotationImage, on the StatefulSet, is the spec.image that it was applied for. An admission webhook may set another image in the Pods,
 // such as that of a mirror.
 const annotationImage = prefix + "image"
 
-// imageOf returns the spec.image that a StatefulSet was applied for; empty where it runs no mysqld.
+// imageOf returns the spec.image that a StatefulSet was applied for; empty if it runs no mysqld.
 func imageOf(set appsv1.StatefulSet) string {
 	if image := set.Annotations[annotationImage]; image != "" {
 		return image
@@ -46,8 +46,8 @@ func imageOf(set appsv1.StatefulSet) string {
 	return ""
 }
 
-// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes what its buffer pool has changed, half of it at
-// 100 MiB a second.
+// terminationGrace returns how long mysqld may take to stop cleanly, in seconds: it writes the changed pages of its buffer pool, half of
+// the pool at 100 MiB a second.
 func terminationGrace(cluster v1.MySQLCluster) int64 {
 	pool := sizing.Size(plainSettings(cluster.Spec.Config)["innodb_buffer_pool_size"])
 	if pool == 0 {
@@ -56,8 +56,8 @@ func terminationGrace(cluster v1.MySQLCluster) int64 {
 	return min(max(300, 60+pool/(200<<20)), 1800)
 }
 
-// statefulSet keeps the members. They start side by side, since a replica waits for its primary by itself, and their volumes outlive
-// everything.
+// statefulSet returns the StatefulSet of the members. They start in parallel, because a replica itself waits for its primary, and their
+// volumes outlive everything.
 func statefulSet(n names, cluster v1.MySQLCluster, spec setSpec) *appsv1ac.StatefulSetApplyConfiguration {
 	set := appsv1ac.StatefulSet(n.cluster, n.namespace).WithLabels(n.labels()).WithAnnotations(map[string]string{annotationImage: cluster.Spec.Image}).WithSpec(appsv1ac.StatefulSetSpec().
 		WithReplicas(int32(spec.scale)). //nolint:gosec // the schema bounds it far below
@@ -113,10 +113,10 @@ func podTemplate(n names, cluster v1.MySQLCluster, agentImage string) *corev1ac.
 			WithVolumes(podVolumes(n, cluster)...))
 }
 
-// memberUser runs all containers of a member: a number, since an image need not know it by name.
+// memberUser runs all containers of a member. It is a number, because an image may have no name for it.
 const memberUser = 10001
 
-// firstUnprivilegedPort is where Linux lets everybody listen, unless told otherwise.
+// firstUnprivilegedPort is the first port on which Linux lets every user listen, unless configured otherwise.
 const firstUnprivilegedPort = 1024
 
 func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfiguration {
@@ -126,15 +126,15 @@ func podSecurity(cluster v1.MySQLCluster) *corev1ac.PodSecurityContextApplyConfi
 		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)).
 		WithSysctls(keepAlive()...)
 	if cluster.Spec.Port < firstUnprivilegedPort {
-		// A safe sysctl, of the Pod's own network alone, that the restricted Pod Security Standard allows.
+		// A safe sysctl, of the Pod's own network alone, which the restricted Pod Security Standard allows.
 		security.WithSysctls(corev1ac.Sysctl().WithName("net.ipv4.ip_unprivileged_port_start").WithValue("0"))
 	}
 	return security
 }
 
-// keepAlive ends connections of clients that are gone without a word after two minutes, and with them the locks that they hold: Linux takes
-// two hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster";
-// since 1.29).
+// keepAlive ends connections of clients that have disappeared after two minutes, and releases the locks that they hold: Linux takes two
+// hours. These are safe sysctls, of the Pod's own network alone (Kubernetes documentation, "Using sysctls in a Kubernetes Cluster"; since
+// 1.29).
 func keepAlive() []*corev1ac.SysctlApplyConfiguration {
 	set := func(name, value string) *corev1ac.SysctlApplyConfiguration {
 		return corev1ac.Sysctl().WithName("net.ipv4.tcp_keepalive_" + name).WithValue(value)
@@ -148,7 +148,7 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
 }
 
-// spread asks for different nodes, where there are enough.
+// spread asks for different nodes, if there are enough.
 func spread(n names) *corev1ac.AffinityApplyConfiguration {
 	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
 		WithPreferredDuringSchedulingIgnoredDuringExecution(corev1ac.WeightedPodAffinityTerm().WithWeight(100).

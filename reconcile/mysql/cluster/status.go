@@ -14,23 +14,23 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// report is what a pass came to, from which the status follows.
+// report is the result of a pass. The status follows from it.
 type report struct {
 	cluster  v1.MySQLCluster
 	seen     observation
 	decision replication.Decision
-	// children is what became of the children. Where the StatefulSet was written, what was seen of its Pods is of before.
+	// children is the result of applying the children. If the pass wrote the StatefulSet, the observed Pods are from before that.
 	children applied
-	// problem is what acting came upon; nil when nothing.
+	// problem is what the pass encountered while it acted; nil for none.
 	problem *problem
-	// matched says that the primary was asked to match hollow transactions, hollow what to tell of it.
+	// matched reports whether the operator asked the primary to match hollow transactions; hollow are the events about that.
 	matched bool
 	hollow  []reconcile.Event
-	// rotation is what there is to say about the CA; nil when nothing.
+	// rotation is what there is to report about the CA; nil for nothing.
 	rotation *rotation
 }
 
-// status is the whole status after a pass.
+// status returns the whole status after a pass.
 func (r report) status() v1.MySQLClusterStatus {
 	status := carried(r.cluster)
 	record := r.decision.Record
@@ -49,7 +49,7 @@ func (r report) status() v1.MySQLClusterStatus {
 	return status
 }
 
-// carried is the part of the status that stays as it is until something is known to be otherwise.
+// carried returns the status with everything that stays the same until the operator observes otherwise.
 func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	n := names{cluster.Namespace, cluster.Name}
 	status := cluster.Status
@@ -67,8 +67,8 @@ func carried(cluster v1.MySQLCluster) v1.MySQLClusterStatus {
 	return status
 }
 
-// describeMembers says of every member what it is and how it does. What moves all the time, transactions and lag, is brought up to date
-// only together with something that people wait for: a status that followed every transaction would write to the API server for ever.
+// describeMembers sets the role and the state of every member. Transactions and lag change all the time, so they are updated only together
+// with something that users wait for: a status that followed every transaction would write to the API server continuously.
 func (r report) describeMembers(status *v1.MySQLClusterStatus) {
 	before := map[string]v1.Member{}
 	for _, member := range r.cluster.Status.Members {
@@ -121,15 +121,15 @@ func describe(member replication.Member, record replication.Record) v1.Member {
 }
 
 const (
-	// longestMessage and longestGTIDs bound, in bytes, what a status repeats of others' words. The API server takes neither a message of more
-	// than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
+	// longestMessage and longestGTIDs limit, in bytes, how much a status repeats of other programs' texts. The API server accepts neither a
+	// message of more than 32768 characters nor an object of more than 1.5 MiB, and the record of truth is written with them.
 	longestMessage = 4096
 	longestGTIDs   = 16384
-	// longestWord bounds what is one word, such as a version.
+	// longestWord limits a single word, such as a version.
 	longestWord = 128
 )
 
-// brief cuts a text that is too long.
+// brief shortens a text that is too long.
 func brief(text string, longest int) string {
 	if len(text) <= longest {
 		return text
@@ -137,7 +137,7 @@ func brief(text string, longest int) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// steadyMessage leaves out what an agent says of connections that come and go; the state tells it.
+// steadyMessage leaves out what an agent says about connections that come and go; the state shows that.
 func steadyMessage(status replication.Status) string {
 	switch status.State {
 	case replication.StateStarting:
@@ -153,7 +153,7 @@ func steadyMessage(status replication.Status) string {
 	return status.Message
 }
 
-// describeServing sets the Ready condition with everything that says the same in other words.
+// describeServing sets the Ready condition, and the fields that say the same in other words.
 func (r report) describeServing(status *v1.MySQLClusterStatus) {
 	wanted := wantedReplicas(r.cluster)
 	serving := 0
@@ -199,7 +199,7 @@ func (r report) primaryStatus() *replication.Status {
 	return nil
 }
 
-// wasCreated says whether a cluster has been Ready once, as far as its phase remembers.
+// wasCreated reports whether a cluster has been Ready once, as far as its phase shows.
 func wasCreated(status v1.MySQLClusterStatus) bool {
 	if status.Phase == v1.PhasePaused {
 		return len(status.InSync) > 0
@@ -207,7 +207,7 @@ func wasCreated(status v1.MySQLClusterStatus) bool {
 	return slices.Contains([]v1.Phase{v1.PhaseReady, v1.PhaseDegraded, v1.PhaseUpdating, v1.PhaseFailed}, status.Phase)
 }
 
-// phase is the state in one word. A cluster is being created until it has been Ready once.
+// phase returns the state in one word. A cluster is being created until it has been Ready once.
 func phase(cluster v1.MySQLCluster, writing bool, found *problem) v1.Phase {
 	created := wasCreated(cluster.Status)
 	if found == nil {
@@ -235,7 +235,7 @@ func (r report) describeDurability(status *v1.MySQLClusterStatus) {
 	})
 }
 
-// durability says how many members hold what is acknowledged, and whether that is as many as the cluster's size asks for.
+// durability returns how many members hold the acknowledged commits, and whether that is as many as the cluster's size requires.
 func (r report) durability() (is metav1.ConditionStatus, reason, message string) {
 	full, acks := replication.FullAcks(wantedReplicas(r.cluster)), r.decision.Record.RequiredAcks
 	primary := r.primaryStatus()
@@ -253,8 +253,8 @@ func (r report) durability() (is metav1.ConditionStatus, reason, message string)
 	return metav1.ConditionFalse, reasonDegraded, fmt.Sprintf("acknowledged commits are certain to be on only %d of %d members in addition to the primary", acks, full)
 }
 
-// notDurable keeps a cluster from being Ready until acknowledged commits are on as many members as its size asks for: who waits for Ready
-// writes at once, and counts on it.
+// notDurable returns a problem until acknowledged commits are on as many members as the cluster's size requires: users who wait for Ready
+// write at once, and rely on that.
 func (r report) notDurable() *problem {
 	is, reason, message := r.durability()
 	if is == metav1.ConditionTrue {
@@ -269,14 +269,14 @@ func setReady(status *v1.MySQLClusterStatus, is metav1.ConditionStatus, reason, 
 	})
 }
 
-// setProblem says in the conditions that the cluster is not as it should be, and whether that passes by itself.
+// setProblem sets the conditions of a cluster that is not as it should be. They report whether the problem passes without help.
 func setProblem(status *v1.MySQLClusterStatus, found problem) {
 	setReady(status, metav1.ConditionFalse, found.reason, found.message)
 	kind, other := v1.ConditionReconciling, v1.ConditionStalled
 	if found.stalled {
 		kind, other = other, kind
 	}
-	// What stays keeps the time since when it is so: removed and set again, it would be written with every pass.
+	// A condition that stays keeps its transition time: if it were removed and set again, every pass would write it.
 	meta.RemoveStatusCondition(&status.Conditions, other)
 	reconcile.SetCondition(&status.Conditions, metav1.Condition{
 		Type: kind, Status: metav1.ConditionTrue, Reason: found.reason, Message: brief(found.message, longestMessage), ObservedGeneration: status.ObservedGeneration,

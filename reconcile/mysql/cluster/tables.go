@@ -21,8 +21,8 @@ const (
 	reasonRowsMissing  = "TablesWithoutRows"
 )
 
-// describeTables sets what there is to say of tables of other engines than InnoDB. As long as a primary has not looked, or nobody hears it,
-// what was said last still holds.
+// describeTables sets the conditions about tables with other engines than InnoDB. As long as a primary has not looked, or does not answer,
+// its last report still holds.
 func (r report) describeTables(status *v1.MySQLClusterStatus) {
 	if primary := r.primaryStatus(); primary != nil && primary.OtherEngines != nil {
 		setTables(status, v1.ConditionNonTransactionalTables, reasonOtherEngines, otherEngines(*primary.OtherEngines))
@@ -40,7 +40,8 @@ func otherEngines(tables replication.Tables) string {
 	return fmt.Sprintf("tables of other engines than InnoDB: %s; backups and new replicas contain these tables without their rows, and a crash can damage them. On the primary, run ALTER TABLE … ENGINE=InnoDB", tables)
 }
 
-// incompleteMembers names the members that lack rows of tables; isWhole says that all that there are have been heard, and know.
+// incompleteMembers names the members that are missing rows of tables; isWhole reports whether all existing members have answered, and
+// know.
 func (r report) incompleteMembers() (told string, isWhole bool) {
 	var each []string
 	isWhole = true
@@ -61,7 +62,7 @@ func (r report) incompleteMembers() (told string, isWhole bool) {
 		"on the primary, then rebuild these members; a dropped table no longer counts: " + strings.Join(each, "; "), isWhole
 }
 
-// setTables sets a condition, or takes it away where there is nothing to say.
+// setTables sets a condition, or removes it if there is nothing to report.
 func setTables(status *v1.MySQLClusterStatus, kind, reason, message string) {
 	if message == "" {
 		meta.RemoveStatusCondition(&status.Conditions, kind)
@@ -72,8 +73,8 @@ func setTables(status *v1.MySQLClusterStatus, kind, reason, message string) {
 	})
 }
 
-// tellTables turns the beginning of these conditions into events. What changes of them later does not: an application may make and drop
-// such tables all the time.
+// tellTables sends an event when one of these conditions begins. Later changes of it cause none: an application may create and drop such
+// tables all the time.
 func tellTables(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	var events []reconcile.Event
 	for _, kind := range []string{v1.ConditionNonTransactionalTables, v1.ConditionIncompleteMembers} {
@@ -85,8 +86,8 @@ func tellTables(before, after v1.MySQLClusterStatus) []reconcile.Event {
 	return events
 }
 
-// tablesOf is what a status repeats of a member's words about tables, in short; that they were looked for and none was found is something
-// else than that nobody has looked.
+// tablesOf returns what a status repeats of a member's report about tables, in short. That a member found none is not the same as that it
+// has not looked.
 func tablesOf(status replication.Status) string {
 	said := ""
 	if status.OtherEngines != nil {
@@ -101,24 +102,24 @@ func tablesOf(status replication.Status) string {
 	return said
 }
 
-// labelEngines, on the StatefulSet, says with which defaults about tables it was made; status.innoDBOnly says the same, also when the
-// StatefulSet is gone. The cluster keeps them for as long as it lives: an application that makes tables of other engines, or without keys,
+// labelEngines, on the StatefulSet, says with which defaults about tables it was created; status.innoDBOnly says the same, also when the
+// StatefulSet is gone. The cluster keeps them for its whole life: an application that creates tables with other engines, or without keys,
 // must not fail because the operator was upgraded.
 const (
 	labelEngines    = prefix + "engines"
 	enginesInnoDB   = "innodb"
 	settingDisabled = "disabled_storage_engines"
-	// settingGenerate gives InnoDB's new tables that have no primary key an invisible one (manual, "Generated Invisible Primary Keys"; since
-	// 8.0.30). The binary log has it in the statement, so that replicas, whose appliers go by no such setting, get the same column: channels
-	// need no REQUIRE_TABLE_PRIMARY_KEY_CHECK, with which a replica would give keys to tables that have none on the primary.
+	// settingGenerate gives InnoDB's new tables that have no primary key an invisible one (manual, "Generated Invisible Primary Keys";
+	// since 8.0.30). The statement in the binary log contains it, so that replicas, whose appliers ignore this setting, get the same
+	// column. Channels need no REQUIRE_TABLE_PRIMARY_KEY_CHECK: with it, a replica would give keys to tables that have none on the primary.
 	settingGenerate = "sql_generate_invisible_primary_key"
-	// settingRequire has such tables refused.
+	// settingRequire makes mysqld refuse such tables.
 	settingRequire = "sql_require_primary_key"
 )
 
-// isInnoDBOnly says whether a cluster refuses tables that no copy has the rows of, and gives tables without a primary key one. That is
-// decided when its StatefulSet is made: for a cluster that begins empty. Data that comes from somewhere, volumes of an earlier life or a
-// backup, belongs to an application that may make such tables.
+// isInnoDBOnly reports whether a cluster refuses tables whose rows copies do not contain, and gives tables without a primary key one. The
+// operator decides that when it creates the StatefulSet: for a cluster that starts empty. Existing data, of an earlier cluster's volumes or
+// a backup, belongs to an application that may create such tables.
 func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
 	if cluster.Status.InnoDBOnly {
 		return true
@@ -129,8 +130,8 @@ func isInnoDBOnly(cluster v1.MySQLCluster, seen observation) bool {
 	return len(cluster.Status.InSync) == 0 && !restoreBegun(cluster.Status) && len(seen.volumes) == 0
 }
 
-// withTableDefaults adds the defaults for clusters that are InnoDB only to the settings, where the user has not chosen. Who has tables
-// without keys refused must not get keys made instead.
+// withTableDefaults adds the defaults of InnoDB-only clusters to the settings, where the user has not chosen. A user who has tables without
+// keys refused must not get generated keys instead.
 func withTableDefaults(cluster v1.MySQLCluster) v1.MySQLCluster {
 	chosen := plainSettings(cluster.Spec.Config)
 	config := map[string]string{}

@@ -16,36 +16,38 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// conditionUpgrade is there while another image is held back: from all members, or from the primary.
+// conditionUpgrade is present while another image is held back: from all members, or from the primary.
 const conditionUpgrade = reasonUpgradeBlocked
 
-// brake is the partition that keeps a primary that is member 0 as it is. No other one has it: that of another primary is higher.
+// brake is the partition that holds an update back from a primary that is member 0. It is used for no other primary, whose partition is
+// higher.
 const brake = 1
 
-// upgrade is what is known of another image on its way to the primary, from those whose turn comes before.
+// upgrade is what is known about another image on its way to the primary, from the members whose turn comes before.
 type upgrade struct {
-	// image is what the spec asks for, where the StatefulSet has another one; empty where it has the same.
+	// image is what the spec asks for, if the StatefulSet has another one; empty if it has the same.
 	image string
-	// behind are the members that do not serve, or are not in sync. A primary alone is none.
+	// behind are the members that do not serve, or are not in sync. A primary always counts as in sync.
 	behind []string
-	// mends says that another image may be what a member needs that is behind.
+	// mends reports whether another image may be what a member in behind needs.
 	mends bool
-	// stuck says that the primary cannot come up with what it has now, crashes that its mysqld ends again and again, writes that it takes
-	// writes, isCurrent that its Pod is of the revision that Kubernetes would make it anew of, and stays for now.
+	// stuck reports whether the primary cannot start with what it has now, crashes whether its mysqld ends again and again, writes whether
+	// it takes writes, isCurrent whether its Pod is of the revision from which Kubernetes would create it again, and is not being deleted.
 	stuck, crashes, writes, isCurrent bool
-	// tried says that there are members whose turn comes before the primary's, waits are those of them that do not serve with the update yet,
-	// and turned that one has another release series, and the primary's turn has not come.
+	// tried reports whether there are members whose turn comes before the primary's. waits are those of them that do not serve with the
+	// update yet. turned reports whether one of them has another release series while the primary's turn has not come.
 	tried, turned bool
 	waits         []string
-	// from is the primary's release series, to another one that a member of the update has; empty where none has.
+	// from is the primary's release series, to another one that a member with the update has; empty if none has.
 	from, to string
-	// unheard are members of another series that have yet to say which accounts nobody could log in to, barred what upgraded said of that.
+	// unheard are members of another series that have not reported yet which accounts no client can log in to, barred is what upgraded
+	// reported about that.
 	unheard  []string
 	barred   replication.Accounts
 	upgraded string
 }
 
-// upgradeOf reads from what was seen how an update goes on its way to the primary.
+// upgradeOf returns how far an update is on its way to the primary, from what was observed.
 func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
 	u := upgrade{}
 	u.stuck, u.crashes = primaryFails(r, cluster, seen)
@@ -68,7 +70,7 @@ func upgradeOf(r roll, cluster v1.MySQLCluster, seen observation) upgrade {
 	return u
 }
 
-// hear notes what the members say whose turn comes before the primary's.
+// hear records the reports of the members whose turn comes before the primary's.
 func (u *upgrade) hear(r roll, seen observation) {
 	var before replication.Accounts
 	if primary := seen.heard(r.n.member(r.primary)); primary != nil {
@@ -91,8 +93,8 @@ func (u *upgrade) hear(r roll, seen observation) {
 	u.turned = len(u.waits) > 0 && u.from != "" && slices.ContainsFunc(seen.members, func(member replication.Member) bool { return u.turns(r, member, seen) })
 }
 
-// turns says whether a member that comes before the primary has another release series. Its Pod says that it is of an update, also before
-// Kubernetes' word does.
+// turns reports whether a member that comes before the primary has another release series. Its Pod shows that it has an update, even before
+// the StatefulSet's status does.
 func (u *upgrade) turns(r roll, member replication.Member, seen observation) bool {
 	pod, found := seen.pod(member.Name)
 	if !found || member.Ordinal <= r.primary || revisionOf(pod) == r.current || member.Status == nil {
@@ -102,11 +104,11 @@ func (u *upgrade) turns(r roll, member replication.Member, seen observation) boo
 	return series != "" && series != u.from
 }
 
-// revisionOf is the revision of a StatefulSet that a Pod is of.
+// revisionOf returns the revision of a StatefulSet that a Pod is of.
 func revisionOf(pod corev1.Pod) string { return pod.Labels[appsv1.ControllerRevisionHashLabelKey] }
 
-// compare notes what a member of the update says that is of another release series than the primary. Accounts that nobody can log in to
-// before are none that the update is to blame for.
+// compare records the report of a member with the update if its release series is not the primary's. Accounts that no client could log in
+// to before do not count against the update.
 func (u *upgrade) compare(name string, status replication.Status, before replication.Accounts) {
 	series := replication.Series(status.Version)
 	if series == u.from {
@@ -123,11 +125,11 @@ func (u *upgrade) compare(name string, status replication.Status, before replica
 	}
 }
 
-// isHeard says whether all that an update depends on is known.
+// isHeard reports whether everything that an update depends on is known.
 func (u upgrade) isHeard() bool { return u.writes && len(u.waits) == 0 && len(u.unheard) == 0 }
 
-// primaryFails says whether the primary cannot come up with the image and the settings that it has, since Kubernetes says so or mysqld
-// does, and whether its mysqld ends again and again for a reason that only people find out.
+// primaryFails reports whether the primary cannot start with its image and settings, as Kubernetes or mysqld reports (stuck), and whether
+// its mysqld ends again and again for a reason that only users can find (crashes).
 func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, crashes bool) {
 	pod, found := seen.pod(r.n.member(r.primary))
 	if !found {
@@ -140,8 +142,8 @@ func primaryFails(r roll, cluster v1.MySQLCluster, seen observation) (stuck, cra
 	return slices.Contains([]string{reasonImagePull, reasonImageUnusable, reasonDowngrade, reasonSettings}, problem.reason), problem.reason == reasonServerFailed
 }
 
-// mayNeedAnother says whether another image may be what a member that does not serve needs: its mysqld does not run, or its agent, which
-// comes with the same update, is of a release whose word the operator does not rely on.
+// mayNeedAnother reports whether a member that does not serve may need another image: its mysqld does not run, or its agent, which comes
+// with the same update, is of a release whose report the operator does not rely on.
 func mayNeedAnother(member replication.Member, seen observation) bool {
 	if member.Status != nil && member.Status.Protocol != replication.Protocol {
 		return true
@@ -156,11 +158,12 @@ func mayNeedAnother(member replication.Member, seen observation) bool {
 	})
 }
 
-// isBraked says whether an update is kept from a primary that is member 0.
+// isBraked reports whether an update is held back from a primary that is member 0.
 func (r roll) isBraked() bool { return r.recorded && r.primary == 0 && r.partition == brake }
 
-// passes says that nothing keeps an update from the primary any more: it is over, or whoever comes before the primary serves with it, and
-// is of the primary's release series or lets the same accounts in. One that goes back to what the primary has is over when all have it.
+// passes reports whether nothing holds an update back from the primary any more. Either the update is complete, or the members before the
+// primary serve with it, and have the primary's release series or let the same accounts in. An update that goes back to what the primary
+// has is complete when all have it.
 func (r roll) passes() bool {
 	if !r.isBraked() || !r.known {
 		return false
@@ -170,7 +173,7 @@ func (r roll) passes() bool {
 	return isTried && slices.Contains(r.late, r.primary) || len(r.late) == 0
 }
 
-// isBlocked says that an update is kept from a primary that is member 0 until people help.
+// isBlocked reports whether an update is held back from a primary that is member 0 until a user helps.
 func (r roll) isBlocked() bool {
 	if !r.isBraked() || !r.known || r.isAllowed() || !slices.Contains(r.late, r.primary) {
 		return false
@@ -179,17 +182,17 @@ func (r roll) isBlocked() bool {
 	return u.stuck || u.crashes || !u.tried || len(u.waits) == 0 && !u.barred.Empty()
 }
 
-// opening is how what the spec asks for may come to the members.
+// opening is how a change of the spec may reach the members.
 type opening struct {
 	// bound is the number of the first member that may be restarted.
 	bound int
-	// waits says what has to come before that; empty where it may begin.
+	// waits says what must come before that; empty if the change may begin.
 	waits string
 }
 
-// opening decides how an update begins. Another image may have another series, whatever it said when it was asked. So it begins where all
-// is well, since a member that has to be copied gets no copy from another series (manual, "Cloning Remote Data"). An image may also be what
-// mends a cluster: then nothing waits for it to be well.
+// opening decides how an update begins. Another image may have another series, whatever it reported when it was asked. So it begins only
+// when all members are healthy: a member that must be copied gets no copy from another series (manual, "Cloning Remote Data"). But another
+// image may also be what fixes a cluster; then it does not wait for the cluster to be healthy.
 func (r roll) opening() opening {
 	u := r.upgrade
 	switch {
@@ -208,8 +211,8 @@ func (r roll) opening() opening {
 	return r.braking()
 }
 
-// braking keeps another image from a primary that is member 0 until the others have tried it, unless the primary may have something newer
-// already than Kubernetes would make it anew of: then it would come back older than its data.
+// braking holds another image back from a primary that is member 0 until the others have tried it. The exception is a primary that may
+// already have something newer than the revision from which Kubernetes would create it again: it would come back older than its data.
 func (r roll) braking() opening {
 	u := r.upgrade
 	switch {
@@ -223,19 +226,19 @@ func (r roll) braking() opening {
 	return opening{}
 }
 
-// isAtRest says that no update is under way.
+// isAtRest reports whether no update is in progress.
 func (r roll) isAtRest() bool { return r.known && r.update == r.current && len(r.late) == 0 }
 
-// turnsOut says that an update brings another release series although the image has the name it had, and has yet to reach a primary that is
-// member 0. A member gets its part, without which it is not ready, in the pass that sees this. So also the last one before the primary is
-// seen in time, even if Kubernetes' word about the update comes late.
+// turnsOut reports whether an update brings another release series although the image has the same name, and has not reached a primary that
+// is member 0 yet. A member gets its assignment, without which it is not ready, in the pass that sees this. So the operator also sees the
+// last member before the primary in time, even if the StatefulSet's status is late.
 func (r roll) turnsOut() bool {
 	u := r.upgrade
 	isOnItsWay := r.primary == 0 && r.partition == 0 && (!r.known || slices.Contains(r.late, r.primary))
 	return isOnItsWay && u.turned && u.writes && u.isCurrent && (r.allowed == "" || r.allowed != r.update)
 }
 
-// asked stands for what members say that an update depends on; empty where none does.
+// asked identifies the members' reports that an update depends on; empty if it depends on none.
 func (r roll) asked() string {
 	if !r.isBraked() && r.upgrade.to == "" && !r.upgrade.turned {
 		return ""
@@ -243,13 +246,13 @@ func (r roll) asked() string {
 	return fmt.Sprint(r.upgrade)
 }
 
-// goOn is the command that lets an update restart the primary.
+// goOn returns the command that lets an update restart the primary.
 func (r roll) goOn() string {
 	return fmt.Sprintf("kubectl -n %s annotate mysqlcluster %s %s=%s --overwrite", r.n.namespace, r.n.cluster, AnnotationRestartPrimary, r.update)
 }
 
-// blocked says what keeps an update from the primary, which people may mend or overrule; empty where nothing does. For a primary that is
-// not member 0 it says what they should know before they let the update go on.
+// blocked says what holds an update back from the primary, which users may fix or overrule; empty if nothing does. For a primary that is
+// not member 0, it says what users should know before they let the update continue.
 func (r roll) blocked() string {
 	u, primary := r.upgrade, r.n.member(r.primary)
 	isWarned := r.primary > 0 && slices.Contains(r.held(), r.primary) && !u.barred.Empty()
@@ -269,7 +272,7 @@ func (r roll) blocked() string {
 	return fmt.Sprintf("update %s is held back from the primary %s: %s; to continue anyway: %s", r.update, primary, why, r.goOn())
 }
 
-// asks says which members have yet to answer before an update may reach the primary; empty where that is not all it waits for.
+// asks says which members must still answer before an update may reach the primary; empty if the update waits for something else.
 func (r roll) asks() string {
 	u := r.upgrade
 	if !r.isBraked() || !r.known || r.isAllowed() || len(u.waits) > 0 || len(u.unheard) == 0 {
@@ -279,11 +282,10 @@ func (r roll) asks() string {
 		r.update, r.n.member(r.primary), strings.Join(u.unheard, ", "), u.to, r.goOn())
 }
 
-// upgradeWaits says what another image waits for before it begins; empty where it does not.
+// upgradeWaits says what another image waits for before it begins; empty if it does not wait.
 func (r report) upgradeWaits() string { return rollOf(r.cluster, r.seen).opening().waits }
 
-// describeUpgrade sets the condition UpgradeBlocked, or takes it away. What was said of this very update stays while members cannot be
-// heard.
+// describeUpgrade sets or removes the condition UpgradeBlocked. What it says about this very update stays while members do not answer.
 func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 	now, message := r.roll(), r.upgradeWaits()
 	if message == "" {
@@ -302,8 +304,8 @@ func (r report) describeUpgrade(status *v1.MySQLClusterStatus) {
 	}
 }
 
-// barredOf is what a status repeats of a member's accounts that nobody can log in to; that it has looked and found none is something else
-// than that it has not.
+// barredOf returns what a status repeats of a member's accounts that no client can log in to. That a member found none is not the same as
+// that it has not looked.
 func barredOf(status replication.Status) string {
 	if status.Barred == nil {
 		return ""

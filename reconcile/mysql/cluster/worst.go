@@ -8,7 +8,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// worst is what most keeps the cluster from being as it should be; nil when it is so. The first that is found is told.
+// worst returns the worst problem of the cluster; nil for none. It reports the first one that it finds.
 func (r report) worst(writing, complete bool) *problem {
 	note, rolling := r.note(), r.rolling()
 	stalled := note
@@ -22,8 +22,8 @@ func (r report) worst(writing, complete bool) *problem {
 		return r.leftToDo(note)
 	}
 	for _, look := range []func() *problem{
-		r.worstPod,    // what Kubernetes says of the Pods
-		r.worstMember, // a member that does not come right by itself
+		r.worstPod,    // what Kubernetes reports about the Pods
+		r.worstMember, // a member that does not recover by itself
 		func() *problem { return r.heldSettings(writing) },
 		r.note, // what the decision waits for
 	} {
@@ -37,7 +37,8 @@ func (r report) worst(writing, complete bool) *problem {
 	return r.progress(writing)
 }
 
-// heldSettings is what keeps the members from what the spec asks for until somebody helps. That nobody can write comes first.
+// heldSettings returns why the members do not get what the spec asks for until a user helps. If no client can write, that is reported
+// first.
 func (r report) heldSettings(writing bool) *problem {
 	held := r.children.held
 	isDown := !writing && len(r.decision.Record.InSync) > 0
@@ -47,7 +48,7 @@ func (r report) heldSettings(writing bool) *problem {
 	return held
 }
 
-// note is what the decision about replication waits for.
+// note returns what the decision about replication waits for.
 func (r report) note() *problem {
 	if r.decision.Note == nil {
 		return nil
@@ -55,8 +56,8 @@ func (r report) note() *problem {
 	return &problem{string(r.decision.Note.Reason), r.decision.Note.Message, r.decision.Note.Blocked}
 }
 
-// rolling says that Pods are being replaced by ones that the settings ask for, or that members are coming or going. What is held back does
-// not.
+// rolling returns a problem while Kubernetes replaces Pods for new settings, or while members are added or removed. An update that is held
+// back does not count.
 func (r report) rolling() *problem {
 	set := r.seen.set
 	if set == nil {
@@ -77,7 +78,8 @@ func (r report) rootPassword() *problem {
 	return nil
 }
 
-// worstPod is what Kubernetes says of the Pods. One that an update is held back from may show what is mended by now.
+// worstPod returns what Kubernetes reports about the Pods. A Pod that an update is held back from may show a fault that the spec has fixed
+// since.
 func (r report) worstPod() *problem {
 	found := diagnose(r.cluster, r.seen)
 	if found == nil {
@@ -93,7 +95,7 @@ func (r report) worstPod() *problem {
 	return found
 }
 
-// worstMember finds a member that does not come right by itself.
+// worstMember finds a member that does not recover by itself.
 func (r report) worstMember() *problem {
 	for _, member := range r.seen.members {
 		if member.Status == nil {
@@ -111,7 +113,7 @@ func (r report) worstMember() *problem {
 	return nil
 }
 
-// progress explains a cluster that is on its way.
+// progress explains what a cluster that makes progress waits for.
 func (r report) progress(writing bool) *problem {
 	var waits []string
 	for _, member := range r.seen.members {
