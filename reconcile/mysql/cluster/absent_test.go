@@ -10,7 +10,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// liveSetOf is the StatefulSet of db0 as the API server has it.
+// liveSetOf returns the StatefulSet of db0 as the API server has it.
 func liveSetOf(replicas int32) appsv1.StatefulSet {
 	yes := true
 	return appsv1.StatefulSet{
@@ -34,12 +34,12 @@ func livePodOf(owner string) corev1.Pod {
 	return pod
 }
 
-// The caches show three members, and the record counts on a fourth. An operator that has just taken over may see the past.
+// The caches show three members, and the record counts on a fourth. The caches of an operator that has just taken over may be outdated.
 func TestAMemberOfTheRecordIsNotGoneBecauseACacheSaysSo(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		set       int32
-		pod       string // whose StatefulSet's it is; empty without one
+		pod       string // the StatefulSet that controls the Pod; empty if there is no Pod
 		wantPod   bool
 		wantScale int
 	}{
@@ -93,7 +93,7 @@ func TestAStatefulSetThatTheCacheLacksIsReadLive(t *testing.T) {
 	}
 }
 
-// The number of members is decided from the StatefulSet that was seen: another one is not changed.
+// The operator decides the number of members from the StatefulSet that it has seen. It does not change another one.
 func TestOnlyTheStatefulSetThatWasSeenIsChanged(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)

@@ -21,8 +21,8 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// TestStatusTellsWhichAgentsAreOfAnotherRelease decides anew on what was seen: a member whose agent may be misunderstood is named in a
-// condition, and the cluster goes on.
+// TestStatusTellsWhichAgentsAreOfAnotherRelease decides again on what was seen: a condition names a member whose agent may be
+// misunderstood, and the cluster continues.
 func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 	t.Parallel()
 	speaking := func(second int) *scene {
@@ -57,8 +57,7 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 	}
 }
 
-// TestAClusterThatIsNotLookedAfterKeepsNoConnections: its agents end connections on which they are asked nothing, and nobody here would
-// notice.
+// TestAClusterThatIsNotLookedAfterKeepsNoConnections: the agents close idle connections, and the operator would not notice that.
 func TestAClusterThatIsNotLookedAfterKeepsNoConnections(t *testing.T) {
 	t.Parallel()
 	now := metav1.Now()
@@ -94,7 +93,7 @@ func TestAClusterThatIsNotLookedAfterKeepsNoConnections(t *testing.T) {
 	}
 }
 
-// connected has asked an agent at an address something; ended is closed with the connection that was kept.
+// connected returns a client that has asked an agent at an address something; ended is closed when the connection that it kept is closed.
 func connected(t *testing.T, address string) (agents *agent.Client, ended chan struct{}) {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(address, strconv.Itoa(agent.Port)))

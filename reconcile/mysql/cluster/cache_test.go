@@ -61,7 +61,7 @@ func document(t *testing.T, text string) map[string]any {
 	return read
 }
 
-// content is what a cached object says of what it is to be and of how it is.
+// content returns the spec and the status of a cached object.
 func content(t *testing.T, cached any) map[string]any {
 	t.Helper()
 	object, ok := cached.(*unstructured.Unstructured)

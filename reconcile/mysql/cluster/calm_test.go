@@ -15,7 +15,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// atRest is a cluster that a full pass has found to be as it should be, after it had written its status.
+// atRest returns a cluster that a full pass has found to be as it should be, after it had written its status.
 func atRest(t *testing.T) (*scene, report) {
 	t.Helper()
 	s := healthy(t, 3)
@@ -61,7 +61,7 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		"its status is not written":  {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
 		"not Ready":                  {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
 		"the record is to change":    {func(r *report) { r.decision.Record.Revision++ }, false},
-		"reads are to go elsewhere":  {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // routed already: the children have this version
+		"reads are to go elsewhere":  {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // the Service has changed already: the children have this version
 		"members are to come":        {func(r *report) { r.decision.Scale++ }, false},
 		"a member is to be assigned": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
 		"the primary is to match":    {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
@@ -167,7 +167,7 @@ func TestChildrenAreComparedAgainOnlyAfterAChange(t *testing.T) {
 	}
 }
 
-// A member whose node is gone must not be found out later for the look that comes before the full pass.
+// The look before the full pass must not delay the detection of a member whose node is gone.
 func TestALookIsShortWhereAMemberHangs(t *testing.T) {
 	t.Parallel()
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort("127.0.77.1", strconv.Itoa(agent.Port)))

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// inForce reads settings as mysqld does: of those given twice the last one counts, and loose_ is no part of a name.
+// inForce reads settings as mysqld does: if one is given twice, the last one counts, and loose_ is no part of a name.
 func inForce(text string) map[string]string {
 	settings := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -46,7 +46,7 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 	t.Parallel()
 	asked := aCluster(2, func(c *v1.MySQLCluster) {
 		c.Spec.TLS.Required = true
-		c.Spec.Config = map[string]string{"require_secure_transport": "OFF"} // of an object that the schema did not see
+		c.Spec.Config = map[string]string{"require_secure_transport": "OFF"} // from an object that the schema did not check
 	})
 	if got := inForce(renderConfig(asked))["require_secure_transport"]; got != "ON" {
 		t.Errorf("require_secure_transport is %q, want ON", got)
@@ -56,7 +56,7 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 	}
 }
 
-// The schema refuses these in spec.config; if one got through all the same, ours still counts.
+// The schema refuses these in spec.config. If one passes the schema nevertheless, the operator's setting still counts.
 func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	t.Parallel()
 	own := inForce(renderConfig(aCluster(2)))
@@ -84,7 +84,7 @@ func TestConfigKeepsWhatSafetyRestsOn(t *testing.T) {
 	}
 }
 
-// refusedSettings are the rules of the definition about names in spec.config, as expressions of the names that they refuse.
+// refusedSettings returns the definition's rules about names in spec.config, as expressions of the names that they refuse.
 func refusedSettings(t *testing.T) []*regexp.Regexp {
 	t.Helper()
 	document, err := schema.Definition(schema.Kinds()[0])
@@ -110,7 +110,7 @@ func refusedSettings(t *testing.T) []*regexp.Regexp {
 	return refused
 }
 
-// What the operator sets, for all members or for each, is refused in spec.config: nobody's choice is dropped without a word.
+// The schema refuses what the operator sets, for all members or for each of them: the operator never drops a user's choice silently.
 func TestSettingsOfTheOperatorAreRefused(t *testing.T) {
 	t.Parallel()
 	refused := refusedSettings(t)
@@ -135,7 +135,7 @@ func TestSettingsOfTheOperatorAreRefused(t *testing.T) {
 	}
 }
 
-// memberSettings are the names of what a member's init container adds to the settings that all share.
+// memberSettings returns the names of the settings that a member's init container adds to those that all share.
 func memberSettings(t *testing.T) []string {
 	t.Helper()
 	folder := t.TempDir()
@@ -181,7 +181,7 @@ func TestConfigIsTheSameEveryTime(t *testing.T) {
 	}
 }
 
-// What is chosen by what a member has, and every default, is the user's to choose otherwise, in whatever spelling.
+// Users may override every default, and every setting that depends on a member's resources, in any spelling.
 func TestTheUsersChoiceComesLast(t *testing.T) {
 	t.Parallel()
 	chosen := map[string]string{"innodb-buffer-pool-size": "1G", "loose_innodb_redo_log_capacity": "200M", "loose-session_track_gtids": "OFF"}

@@ -20,7 +20,7 @@ func ended(container, reason, message string, code int32) corev1.ContainerStatus
 	return corev1.ContainerStatus{Name: container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: reason, Message: message, ExitCode: code}}}
 }
 
-// looping is a container that kubelet starts again and again.
+// looping returns a container that kubelet starts again and again.
 func looping(container, reason, message string, code int32) corev1.ContainerStatus {
 	status := waiting(container, "CrashLoopBackOff", "back-off 40s restarting failed container="+container)
 	status.LastTerminationState = ended(container, reason, message, code).State
@@ -40,7 +40,7 @@ func claim(phase corev1.PersistentVolumeClaimPhase, class *string) observation {
 	}}}
 }
 
-// at is a scene so long after its claims were made.
+// at returns a scene this long after its claims were created.
 func at(after time.Duration, seen observation) observation {
 	made := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	seen.now = made.Add(after)
@@ -163,7 +163,7 @@ func TestTheSameFaultAlwaysReadsTheSame(t *testing.T) {
 	}
 }
 
-// A status that is not valid text comes back from the API server as something else, and would be written again for ever.
+// The API server returns a status that is not valid text as something else, so the operator would write it again and again.
 func TestQuotesStayValidText(t *testing.T) {
 	t.Parallel()
 	for shift := range 4 {

@@ -10,12 +10,12 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// disk is a volume of 1 GiB.
+// disk sets a volume of 1 GiB.
 func disk(level replication.DiskLevel) func(*replication.Status) {
 	return func(s *replication.Status) { s.Disk = replication.Disk{Size: 1 << 30, Free: 1 << 29, Level: level} }
 }
 
-// TestTooLittleRoomIsToldOnce: a volume fills up, is full, its member does not answer, its Pod is made anew, and it has room again.
+// TestTooLittleRoomIsToldOnce: a volume fills up, is full, its member does not answer, its Pod is created again, and it has room again.
 func TestTooLittleRoomIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2).member(0, true, disk(replication.DiskRoomy)).member(1, true, disk(replication.DiskRoomy))
@@ -59,7 +59,7 @@ func TestTooLittleRoomIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAFullVolumeHidesNothingWorse: without a primary that takes writes, the full volume of a replica is not what matters.
+// TestAFullVolumeHidesNothingWorse: without a primary that takes writes, the full volume of a replica is not the problem to report.
 func TestAFullVolumeHidesNothingWorse(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -82,7 +82,7 @@ func TestAFullVolumeHidesNothingWorse(t *testing.T) {
 	}
 }
 
-// TestCommitsThatHangAreTold: also where every member serves. What Durable says of replicas that are away is told there.
+// TestCommitsThatHangAreTold: also if every member serves. The condition Durable reports replicas that are away.
 func TestCommitsThatHangAreTold(t *testing.T) {
 	t.Parallel()
 	waits := func(seconds int64) func(*replication.Status) {

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// aCluster is db in namespace shop, as the API server defaults it.
+// aCluster returns db in namespace shop, as the API server defaults it.
 func aCluster(replicas int32, change ...func(*v1.MySQLCluster)) v1.MySQLCluster {
 	cluster := v1.MySQLCluster{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "db-uid", Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(1000, 0))},
@@ -30,7 +30,7 @@ func aCluster(replicas int32, change ...func(*v1.MySQLCluster)) v1.MySQLCluster 
 	return cluster
 }
 
-// as reads an apply configuration, or anything else that JSON knows, as another type.
+// as converts an apply configuration, or anything else that JSON can encode, to another type.
 func as[T any](t *testing.T, from any) T {
 	t.Helper()
 	content, err := json.Marshal(from)
@@ -93,7 +93,7 @@ func readyPod(name string) corev1.Pod {
 	}
 }
 
-// member changes what a member says; kubelet sees it ready or not.
+// member changes a member's report; kubelet sees the member as ready or not.
 func (s *scene) member(ordinal int, ready bool, change func(*replication.Status)) *scene {
 	change(s.seen.members[ordinal].Status)
 	if !ready {
@@ -113,7 +113,7 @@ func (s *scene) before(status v1.MySQLClusterStatus) *scene {
 	return s
 }
 
-// promising makes a scene's record promise fewer acknowledgements than the cluster's size asks for.
+// promising makes a scene's record require fewer acknowledgements than the cluster's size asks for.
 func promising(s *scene, acks int) *scene {
 	s.record.RequiredAcks = acks
 	return s

@@ -8,7 +8,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestHollowTransactionsAreToldOnceAnHour: a monitoring account may flush every minute, for ever.
+// TestHollowTransactionsAreToldOnceAnHour: a monitoring account may flush every minute, indefinitely.
 func TestHollowTransactionsAreToldOnceAnHour(t *testing.T) {
 	t.Parallel()
 	s, memory, began := healthy(t, 2), newMemory(), time.Unix(5000, 0)
@@ -46,7 +46,7 @@ func TestTheHollowEventNamesMembersAndRemedy(t *testing.T) {
 	}
 }
 
-// TestAMatchIsLookedAtSoon: a cluster whose primary was asked is not left alone for ten seconds.
+// TestAMatchIsLookedAtSoon: after the operator has asked the primary, it does not wait ten seconds until it looks again.
 func TestAMatchIsLookedAtSoon(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)

@@ -28,20 +28,20 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// shopOf is an API server with so many clusters of three in one namespace, and a reconciler whose caches hold all of it.
+// shopOf is an API server with this many clusters of three in one namespace, and a reconciler whose caches hold all of it.
 type shopOf struct {
 	*reconciler
 	lists map[string][]any // by the last part of the path
 	// live are single objects that the API server has, by the last two parts of their path.
 	live sync.Map
-	// secrets are those that the reconciler has made, by path.
+	// secrets are those that the reconciler has created, by path.
 	secrets sync.Map
-	// applied are the paths of what was applied, patched counts the changes of Secrets. refused is part of the paths of Secrets that cannot be
-	// changed.
+	// applied are the paths of what was applied, patched counts the changes of Secrets. refused is a part of the paths of Secrets that
+	// cannot be changed.
 	applied sync.Map
 	patched atomic.Int64
 	refused atomic.Value
-	// passed counts the engine's own passes: the first over each cluster reads it live, and is told that it is gone.
+	// passed counts the engine's own passes: the first one over each cluster reads it live, and gets the answer that it is gone.
 	passed atomic.Int64
 }
 
@@ -94,14 +94,14 @@ func newShop(tb testing.TB, clusters int) *shopOf {
 	return s
 }
 
-// idle makes no pass: the tests ask the reconciler themselves.
+// idle makes no pass: the tests call the reconciler themselves.
 type idle struct{}
 
 func (idle) Reconcile(context.Context, *unstructured.Unstructured) (reconcile.Outcome, error) {
 	return reconcile.Outcome{}, nil
 }
 
-// add makes what one cluster consists of, as Kubernetes has it.
+// add creates the objects of one cluster, as Kubernetes has them.
 func (s *shopOf) add(cluster v1.MySQLCluster) {
 	n, yes, scale := namesOf(cluster), true, int32(3)
 	owned := func(kind, name, owner string, uid types.UID) metav1.ObjectMeta {
@@ -126,7 +126,7 @@ func (s *shopOf) add(cluster v1.MySQLCluster) {
 	}
 }
 
-// ServeHTTP answers lists, and holds watches in which nothing happens.
+// ServeHTTP answers lists, and holds watches open in which nothing happens.
 func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	answer.Header().Set("Content-Type", "application/json")
 	if request.URL.Query().Get("sendInitialEvents") != "" {
@@ -172,7 +172,7 @@ func (s *shopOf) ServeHTTP(answer http.ResponseWriter, request *http.Request) {
 	_ = json.NewEncoder(answer).Encode(map[string]any{"apiVersion": "v1", "kind": "List", "metadata": version, "items": items})
 }
 
-// answerSecret keeps what is made, and has nothing else.
+// answerSecret keeps the Secrets that are created, and has no others.
 func (s *shopOf) answerSecret(answer http.ResponseWriter, request *http.Request) {
 	if request.Method == http.MethodPost {
 		var made map[string]any
@@ -195,7 +195,7 @@ func (s *shopOf) answerSecret(answer http.ResponseWriter, request *http.Request)
 	notFound(answer)
 }
 
-// changeSecret merges a change into a Secret; nil where it is refused.
+// changeSecret merges a change into a Secret; nil if the change is refused.
 func (s *shopOf) changeSecret(answer http.ResponseWriter, request *http.Request, made any) any {
 	if part, _ := s.refused.Load().(string); part != "" && strings.Contains(request.URL.Path, part) {
 		answer.WriteHeader(http.StatusUnprocessableEntity)
@@ -215,7 +215,7 @@ func (s *shopOf) changeSecret(answer http.ResponseWriter, request *http.Request,
 	return after
 }
 
-// answerApply takes whatever is applied, unless it asks for another version than there is.
+// answerApply accepts every apply, unless it asks for another version than there is.
 func (s *shopOf) answerApply(answer http.ResponseWriter, request *http.Request) {
 	var made map[string]any
 	_ = json.NewDecoder(request.Body).Decode(&made)
@@ -242,7 +242,7 @@ func fail(answer http.ResponseWriter, code int, reason metav1.StatusReason) {
 	})
 }
 
-// owner is one of the clusters as the cache has it.
+// owner returns one of the clusters as the cache has it.
 func (s *shopOf) owner(tb testing.TB, name string) *unstructured.Unstructured {
 	tb.Helper()
 	object, found := s.api.Cached(s.resource).Get("shop", name)
@@ -264,14 +264,14 @@ func (s *shopOf) look(tb testing.TB, owner *unstructured.Unstructured) {
 	}
 }
 
-// TestAPassSeesNoOtherClusters counts what observing one cluster allocates, which is the same on every machine: it must not grow with the
-// number of clusters in the namespace.
+// TestAPassSeesNoOtherClusters counts what observing one cluster allocates, which is the same on every machine. The count must not grow
+// with the number of clusters in the namespace.
 func TestAPassSeesNoOtherClusters(t *testing.T) { //nolint:paralleltest // it counts what all allocate
 	cost := func(clusters int) float64 {
 		s := newShop(t, clusters)
 		owner := s.owner(t, "db7")
 		least := math.Inf(1)
-		for range 5 { // the caches may still work through what they were filled with
+		for range 5 { // the caches may still process what they were filled with
 			least = min(least, testing.AllocsPerRun(50, func() { s.look(t, owner) }))
 		}
 		return least
@@ -283,7 +283,7 @@ func TestAPassSeesNoOtherClusters(t *testing.T) { //nolint:paralleltest // it co
 	}
 }
 
-// A new client for every pass would leave connections to all members behind each time.
+// A new client for every pass would leave behind open connections to all members each time.
 func TestAgentsAreAskedOverTheSameConnectionsWithoutTheUsersSecret(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -303,7 +303,7 @@ func TestAgentsAreAskedOverTheSameConnectionsWithoutTheUsersSecret(t *testing.T)
 	}
 }
 
-// BenchmarkObserve is what a pass sees of its children, among other clusters of the same namespace.
+// BenchmarkObserve measures how a pass observes its children, among other clusters of the same namespace.
 func BenchmarkObserve(b *testing.B) {
 	for _, clusters := range []int{20, 1000} {
 		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {

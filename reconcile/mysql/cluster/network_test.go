@@ -21,7 +21,7 @@ func selector(name, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}
 }
 
-// port is a rule for one port.
+// portFrom returns a rule for one port.
 func portFrom(port int32, from ...networkingv1.NetworkPolicyPeer) networkingv1.NetworkPolicyIngressRule {
 	protocol, number := corev1.ProtocolTCP, intstr.FromInt32(port)
 	return networkingv1.NetworkPolicyIngressRule{Ports: []networkingv1.NetworkPolicyPort{{Protocol: &protocol, Port: &number}}, From: from}
@@ -88,7 +88,7 @@ func TestNetworkPolicy(t *testing.T) {
 	}
 }
 
-// The Pods of backups and restores are recognised by these labels.
+// These labels identify the Pods of backups and restores.
 func TestMembersAndBackupsAreToldApart(t *testing.T) {
 	t.Parallel()
 	members, backups := namesOf(aCluster(2)).labels(), transfer.Labels("db")

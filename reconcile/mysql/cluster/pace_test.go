@@ -141,7 +141,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 	}
 }
 
-// No watch tells of Secrets: the look at them that is due brings a pass, however long everything else could wait.
+// No watch reports Secrets: when reading them is due, a pass is due, even if everything else could wait.
 func TestSecretsThatAreDueBringAPass(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(50_000, 0)
@@ -152,7 +152,7 @@ func TestSecretsThatAreDueBringAPass(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		known remembered
-		// least and most bound when the next look is, after many in which nothing changed.
+		// least and most bound when the next look is, after many looks in which nothing changed.
 		least, most time.Duration
 	}{
 		"looked at just now, and a Pod may wait for one": {remembered{looked: now}, secretsWanted * 7 / 8, secretsWanted},

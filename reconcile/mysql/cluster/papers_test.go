@@ -15,7 +15,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// office is a cluster at work whose Secrets are looked at again and again.
+// office is a running cluster whose Secrets the operator reads again and again.
 type office struct {
 	*shopOf
 	t       *testing.T
@@ -50,13 +50,13 @@ func (o *office) rotate() {
 	o.at = o.at.Add(2 * time.Minute)
 }
 
-// publish makes the ConfigMap for clients.
+// publish creates the ConfigMap for clients.
 func (o *office) publish(known remembered) {
 	o.live.Store("configmaps/db0-ca-cert", trustMap(names{"shop", "db0"}, known.bundle))
 }
 
-// TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers: what the members have is good, something refuses to have it renewed, and the
-// operator starts anew.
+// TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers: the members' certificates are valid, something refuses their renewal, and
+// the operator restarts.
 func TestCertificatesThatCannotBeWrittenKeepNobodyFromTheMembers(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -104,7 +104,7 @@ func TestACAThatNobodyCanBeToldOfIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestAStartInARotationTellsNothingNew: the operator starts anew while clients are given time, and has not heard the members yet.
+// TestAStartInARotationTellsNothingNew: the operator restarts while clients get time, and has not heard the members yet.
 func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -133,8 +133,7 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	}
 }
 
-// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: people made NAME-ca-cert by hand when the operator did not make it, and the primary fails
-// over.
+// TestAConfigMapOfSomebodyElseHoldsNothingElseUp: a user created NAME-ca-cert when the operator did not, and the primary fails over.
 func TestAConfigMapOfSomebodyElseHoldsNothingElseUp(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -142,7 +141,7 @@ func TestAConfigMapOfSomebodyElseHoldsNothingElseUp(t *testing.T) {
 	s.failsOver(t, "/api/v1/namespaces/shop/services/db0", "/apis/apps/v1/namespaces/shop/statefulsets/db0")
 }
 
-// TestClientsLearnOfACAWhateverElseIsHeldUp: a Service of that name is somebody else's.
+// TestClientsLearnOfACAWhateverElseIsHeldUp: a Service of that name belongs to another owner.
 func TestClientsLearnOfACAWhateverElseIsHeldUp(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, 1)
@@ -150,7 +149,7 @@ func TestClientsLearnOfACAWhateverElseIsHeldUp(t *testing.T) {
 	s.failsOver(t, "/api/v1/namespaces/shop/configmaps/db0-ca-cert")
 }
 
-// TestAProblemHidesNoErrorThatPasses: what passes by itself is tried again at once.
+// TestAProblemHidesNoErrorThatPasses: the engine retries a transient error at once.
 func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
 	t.Parallel()
 	problem, passes := error(&reconcile.ForeignError{Resource: configs(), Namespace: "shop", Name: "db-ca-cert"}), errors.New("timed out")
@@ -167,13 +166,13 @@ func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
 	}
 }
 
-// theirs is an object of somebody else's.
+// theirs returns the metadata of an object of another owner.
 func theirs(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "theirs", ResourceVersion: "3"}
 }
 
-// failsOver applies the children of a cluster that has another primary now. One of them is somebody else's, and these are made all the
-// same.
+// failsOver applies the children of a cluster that has another primary now. One of them belongs to another owner, and these are applied
+// nevertheless.
 func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	t.Helper()
 	cluster := aCluster(3, func(cluster *v1.MySQLCluster) {
@@ -196,7 +195,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	}
 }
 
-// TestACAIsReplacedWhenTheTimeComes: people ask for it by a clock that is ahead of the operator's.
+// TestACAIsReplacedWhenTheTimeComes: a user asks for it by a clock that is ahead of the operator's.
 func TestACAIsReplacedWhenTheTimeComes(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/reconcile/mysql/replication"
 )
 
-// TestPreparedTransactionsAreTold: the primary has some, starts anew, and they are gone. Another number of them is not told again.
+// TestPreparedTransactionsAreTold: the primary has some, restarts, and they are gone. Another number of them causes no other event.
 func TestPreparedTransactionsAreTold(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2)

@@ -11,7 +11,7 @@ import (
 	"github.com/mysql-operator/mysql-operator/test/reasons"
 )
 
-// Every reason that a cluster can give is explained to people, and nothing is explained that no cluster says.
+// The documentation explains every reason that a cluster can give, and no other reason.
 func TestReasonsAreExplained(t *testing.T) {
 	t.Parallel()
 	own, decided := reasons.Constants(t, ".", "reason"), reasons.Constants(t, "../replication", "Reason")
@@ -24,7 +24,7 @@ func TestReasonsAreExplained(t *testing.T) {
 		}
 	}
 	said := append(slices.Concat(slices.Collect(maps.Values(own)), slices.Collect(maps.Values(decided))), reconcile.ReasonAccepted)
-	// What Pods of restores say is said by the cluster as well; the steps are in one document only.
+	// A cluster also reports the reasons of restore Pods; only one document has the steps.
 	restores := restoreReasons(t)
 	explained := headings(t)
 	for _, reason := range said {
@@ -44,7 +44,7 @@ func TestReasonsAreExplained(t *testing.T) {
 	}
 }
 
-// restoreReasons are those of reconcile/mysql/transfer that this package speaks of.
+// restoreReasons returns those of reconcile/mysql/transfer that this package uses.
 func restoreReasons(t *testing.T) []string {
 	t.Helper()
 	var spoken []string
@@ -59,7 +59,7 @@ func restoreReasons(t *testing.T) []string {
 	return spoken
 }
 
-// headings are the reasons that docs/troubleshooting.md has steps for.
+// headings returns the reasons that docs/troubleshooting.md has steps for.
 func headings(t *testing.T) []string {
 	t.Helper()
 	section := reasons.Section(t, "../../../docs/troubleshooting.md", "## Reasons of Ready")

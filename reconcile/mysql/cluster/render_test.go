@@ -67,7 +67,7 @@ func TestMembersPassPodSecurityRestricted(t *testing.T) {
 	}
 }
 
-// TestMembersNoticeDeadClients: after two minutes, and not after Linux' two hours, during which these would hold their locks.
+// TestMembersNoticeDeadClients: after two minutes. Linux needs two hours, during which dead clients would hold their locks.
 func TestMembersNoticeDeadClients(t *testing.T) {
 	t.Parallel()
 	keepAlive := map[string]string{"net.ipv4.tcp_keepalive_time": "60", "net.ipv4.tcp_keepalive_intvl": "10", "net.ipv4.tcp_keepalive_probes": "6"}
@@ -110,7 +110,7 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 			}
 		}
 	}
-	// Of the user's Secret only the password: the rest of it is none of our business.
+	// Of the user's Secret only the password: the members do not need the rest.
 	want := map[string][]string{"db-secret": {agent.PasswordKey}, "db-accounts": nil, "db-tls": nil}
 	if diff := cmp.Diff(want, mounted); diff != "" {
 		t.Errorf("the Secrets mounted (-want +got):\n%s", diff)
@@ -125,7 +125,7 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 	}
 }
 
-// Settings decide who may log in, skip_grant_tables for example. Only who may change the StatefulSet may change them.
+// Settings decide who may log in, skip_grant_tables for example. Only a client that may change the StatefulSet may change them.
 func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Spec.Config = map[string]string{"init_connect": "$(POD_NAME) $$ $"} })
@@ -141,7 +141,7 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 			given = variable.Value
 		}
 	}
-	// Kubernetes reads $$ as $, and expands what a single $ begins.
+	// Kubernetes reads $$ as $, and expands what follows a single $.
 	halves := strings.Split(given, "$$")
 	if got := strings.Join(halves, "$"); got != renderConfig(cluster) || strings.Contains(strings.Join(halves, ""), "$") {
 		t.Errorf("the member is given\n%s\nwant, with every $ twice,\n%s", given, renderConfig(cluster))
@@ -152,7 +152,7 @@ func TestMembersTakeTheirSettingsFromTheirPod(t *testing.T) {
 	}
 }
 
-// TestMysqldIsNotProcessOne: it would lose a SIGTERM of its first second (docs/adr/0015).
+// TestMysqldIsNotProcessOne: it would lose a SIGTERM in its first second (docs/adr/0015).
 func TestMysqldIsNotProcessOne(t *testing.T) {
 	t.Parallel()
 	spec := renderSet(t, aCluster(2)).Spec.Template.Spec
@@ -250,7 +250,7 @@ func TestPodsRollOnlyWhenSomethingInThemChanges(t *testing.T) {
 	}
 }
 
-// The longest name that the schema lets through, and members of two digits.
+// The longest name that the schema accepts, and members of two digits.
 func TestNamesFitAtTheEdge(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(2, func(c *v1.MySQLCluster) { c.Name, c.Namespace = strings.Repeat("n", 40), strings.Repeat("s", 63) })
@@ -269,7 +269,7 @@ func TestNamesFitAtTheEdge(t *testing.T) {
 	if problems := validation.IsDNS1123Subdomain(n.host(n.member(99))); len(problems) > 0 {
 		t.Errorf("host of a member: %v", problems)
 	}
-	if len(n.host(n.member(99))) > 255 { // SOURCE_HOST takes 255 (manual, "CHANGE REPLICATION SOURCE TO Statement")
+	if len(n.host(n.member(99))) > 255 { // SOURCE_HOST accepts 255 (manual, "CHANGE REPLICATION SOURCE TO Statement")
 		t.Error("MySQL cannot name its source")
 	}
 	set := renderSet(t, cluster)

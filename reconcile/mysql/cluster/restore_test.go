@@ -19,7 +19,7 @@ import (
 
 func restoreTime() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
-// fromNightly is db, to start from the backup nightly.
+// fromNightly returns db, which should start from the backup nightly.
 func fromNightly(change ...func(*v1.MySQLCluster)) v1.MySQLCluster {
 	return aCluster(2, append([]func(*v1.MySQLCluster){func(c *v1.MySQLCluster) { c.Spec.FromBackup = "nightly" }}, change...)...)
 }
@@ -45,7 +45,7 @@ func nightly(change ...func(*v1.MySQLBackupInstance)) *v1.MySQLBackupInstance {
 	return made
 }
 
-// tale is what a pass sees of a restore; by default there is the backup, and nothing was made yet.
+// tale returns what a pass sees of a restore; by default there is the backup, and the operator has created nothing yet.
 func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
 	order := orderOf(cluster, "operator:1", false)
 	order.Location, order.BackupUID, order.Checksum = *nightly().Status.Location, "nightly-uid", "sha256:1"
@@ -59,7 +59,7 @@ func tale(cluster v1.MySQLCluster, change ...func(*restoring)) restoring {
 	return seen
 }
 
-// server is what asking the cluster's image came to.
+// server sets the result of asking the cluster's image.
 func server(version string, state transfer.State) func(*restoring) {
 	return func(seen *restoring) {
 		if seen.server.job == nil {
@@ -79,7 +79,7 @@ func withClaim(phase corev1.PersistentVolumeClaimPhase, size string) func(*resto
 	}
 }
 
-// withJob puts the Job there that the order asks for, and what it came to.
+// withJob sets the Job that the order asks for, and its state.
 func withJob(state transfer.State, change ...func(*batchv1.Job)) func(*restoring) {
 	return func(seen *restoring) {
 		hash := ""
@@ -94,12 +94,12 @@ func withJob(state transfer.State, change ...func(*batchv1.Job)) func(*restoring
 			apply(seen.job)
 		}
 		for _, condition := range seen.job.Status.Conditions {
-			seen.ended = seen.now.Sub(condition.LastTransitionTime.Time) // in a test there is one clock
+			seen.ended = seen.now.Sub(condition.LastTransitionTime.Time) // a test has one clock
 		}
 	}
 }
 
-// failedBefore is a Job that this process has seen to have failed for so long.
+// failedBefore sets a Job that this process has known to have failed for this long.
 func failedBefore(ago time.Duration) func(*batchv1.Job) {
 	return func(job *batchv1.Job) {
 		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(restoreTime().Add(-ago))}}
@@ -193,8 +193,7 @@ func TestDecideRestore(t *testing.T) {
 	}
 }
 
-// A setting that data files rest on is a part of the order, so that a restore that was refused for it is tried again at once; others are
-// not.
+// A setting that data files depend on is a part of the order, so that a restore that was refused for it is retried at once; others are not.
 func TestSettingsOfDataFilesAreOrdered(t *testing.T) {
 	t.Parallel()
 	with := func(name, value string) string {
@@ -226,7 +225,7 @@ func TestACompletedRestoreTellsWhatWasRestored(t *testing.T) {
 	}
 }
 
-// Data that began as the backup and that a cluster has used since is not told as the backup.
+// If the data came from the backup and a cluster has used it since, the operator does not report it as the backup.
 func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreRunning, 0))
@@ -241,7 +240,7 @@ func TestARestoreThatRestoredNothingSaysSo(t *testing.T) {
 		t.Errorf("told: %+v", events)
 	}
 
-	adopted.Used = false // an earlier Pod of this restore did it, and could not tell
+	adopted.Used = false // an earlier Pod of this restore did it, and could not report it
 	status = restoreStatus(cluster, decideRestore(cluster, seen))
 	if is := status.Restore; is.Phase != v1.RestoreCompleted || is.Adopted || is.Checksum != "sha256:1" {
 		t.Errorf("the status says %+v", is)
@@ -321,7 +320,7 @@ func TestWhatTheUserSaysAboutReadingABackupHolds(t *testing.T) {
 	}
 }
 
-// TestARestoreByURLTakesNoOtherBackup: whoever may write to the bucket can put another one there.
+// TestARestoreByURLTakesNoOtherBackup: a client that may write to the bucket can put another backup there.
 func TestARestoreByURLTakesNoOtherBackup(t *testing.T) {
 	t.Parallel()
 	const url = "s3://bucket/shop/old/nightly"
@@ -338,7 +337,8 @@ func TestARestoreByURLTakesNoOtherBackup(t *testing.T) {
 	}
 }
 
-// What the StatefulSet's controller would make is taken over by it; anything else it would leave alone, or make another one beside.
+// The StatefulSet controller takes over a claim that is the same as its own would be. With any other, it would ignore it or create another
+// one.
 func TestTheFirstClaimIsAsTheStatefulSetWouldMakeIt(t *testing.T) {
 	t.Parallel()
 	class := "fast"
@@ -413,7 +413,8 @@ func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
 	}
 }
 
-// The first member is waited for where its volume was made for a restore, however young it is: another one's data is not the restored one.
+// The operator waits for the first member if its volume was created for a restore, even if the volume is new: another member's data is not
+// the restored data.
 func TestTheFirstMemberOfARestoreIsHeardFirst(t *testing.T) {
 	t.Parallel()
 	cluster := fromNightly(begun(v1.RestoreCompleted, 1))
@@ -443,7 +444,7 @@ func TestARestoreThatIsGivenUpIsRemembered(t *testing.T) {
 	}
 }
 
-// TestARestoreSendsCredentialsNowhereElse: whoever writes a URL need not be who owns the credentials.
+// TestARestoreSendsCredentialsNowhereElse: the user who writes a URL need not own the credentials.
 func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "s3://bucket/shop/old/nightly?endpoint=https%3A%2F%2Fs3.example.com"
@@ -476,7 +477,7 @@ func TestARestoreSendsCredentialsNowhereElse(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARestoreIsSeenSoon: a Pod that is about to end is asked more often.
+// TestTheEndOfARestoreIsSeenSoon: the operator asks a Pod that is about to end more often.
 func TestTheEndOfARestoreIsSeenSoon(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

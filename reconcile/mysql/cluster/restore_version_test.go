@@ -15,7 +15,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// A restore is complete when its data is there and the image can start it. The image is asked beside it.
+// A restore is complete when its data is there and the image can start it. The operator asks the image in parallel.
 func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 	t.Parallel()
 	done := func(version string) func(*restoring) {
@@ -68,8 +68,8 @@ func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 	}
 }
 
-// From the order of a cluster to what everybody reads who may get it: its image is nowhere near what its restore may read, and what it says
-// is repeated nowhere.
+// This test follows a cluster's image from the order to the messages that every reader of the cluster sees. The image has no access to what
+// its restore may read, and nothing repeats what it prints.
 func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	const secret = "S3cr3t-of-another-team"

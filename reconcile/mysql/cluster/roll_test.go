@@ -14,14 +14,15 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// rolling is a StatefulSet on its way from one revision to another.
+// rolling is a StatefulSet that changes from one revision to another.
 type rolling struct {
-	// record is the primary on record, route where clients are led without one.
+	// record is the primary on record, route the member that clients reach without one.
 	record, route string
-	// pods are the revisions of members 0, 1 and so on; "-" has no Pod, and "x" is of the update revision and does not come up.
+	// pods are the revisions of members 0, 1 and so on; "-" has no Pod, and "x" has the update revision and does not start.
 	pods      string
 	partition int
-	// revisions are the current and the update revision; unseen says that the controller has not seen the last change of the StatefulSet.
+	// revisions are the current and the update revision; unseen reports that the controller has not seen the last change of the
+	// StatefulSet.
 	revisions string
 	unseen    bool
 	allows    string
@@ -62,7 +63,7 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 	type outcome struct {
 		// bound is the partition, lowered what it may be instead as long as the template stays as it is; -1 for nothing else.
 		bound, lowered int
-		// held are the members that wait for people, who are told these words.
+		// held are the members that wait for a user, told are words of the message.
 		held, told string
 	}
 	for name, test := range map[string]struct {
@@ -145,7 +146,7 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 	}
 }
 
-// held is a cluster of three whose second member is the primary, with an update that has reached these.
+// held returns a cluster of three whose second member is the primary, with an update that has reached these Pods.
 func held(t *testing.T, pods string) *scene {
 	t.Helper()
 	s := healthy(t, 3)
@@ -199,7 +200,8 @@ func TestStatusTellsWhatIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldBackIsToldOnce: when it begins, and not again when nothing else is left to wait for, nor while the StatefulSet is written.
+// TestWhatIsHeldBackIsToldOnce: when it begins. It is not reported again when nothing else is left to wait for, nor while the StatefulSet
+// is written.
 func TestWhatIsHeldBackIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a a a")
@@ -266,7 +268,7 @@ func TestAnUpdateThatIsHeldBackIsNoWork(t *testing.T) {
 	}
 }
 
-// TestThePartitionIsSentOnlyWhereItMatters: clusters whose primary is member 0 keep the StatefulSet that they have.
+// TestThePartitionIsSentOnlyWhereItMatters: clusters whose primary is member 0 keep their StatefulSet.
 func TestThePartitionIsSentOnlyWhereItMatters(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(3)
@@ -284,18 +286,18 @@ func TestThePartitionIsSentOnlyWhereItMatters(t *testing.T) {
 	}
 }
 
-// TestThePartitionIsLoweredOnlyOnALiveLook: what a cache says of the primary, or of what people allow, may be of the past.
+// TestThePartitionIsLoweredOnlyOnALiveLook: what a cache says about the primary, or about what a user allowed, may be outdated.
 func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		// is is what the pass has seen, live the primary that the API server knows, and allows what it says is allowed.
+		// is is what the pass has seen, live the primary that the API server has, and allows the update that it has as allowed.
 		is           rolling
 		live, allows string
 		want         int
 		doubtful     bool
-		// waits says that the StatefulSet, which differs from what is wanted, stays as it is.
+		// waits reports that the StatefulSet stays as it is, although another one is wanted.
 		waits bool
-		// stays says that no other template comes with it.
+		// stays reports that no other template is applied with it.
 		stays bool
 	}{
 		"what is allowed, as another template has to wait":  {is: rolling{record: "db-1", pods: "a b b", partition: 2, revisions: "a b", allows: "b"}, live: "db-1", allows: "b", want: 0, stays: true},
@@ -348,7 +350,7 @@ func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 	}
 }
 
-// TestAMemberThatIsHeldBackShowsTheMistakeOfBefore: the spec is right by now, and the command is what is left to do.
+// TestAMemberThatIsHeldBackShowsTheMistakeOfBefore: the spec is correct by now, and only the command is left to run.
 func TestAMemberThatIsHeldBackShowsTheMistakeOfBefore(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a b b")
@@ -368,7 +370,7 @@ func TestAMemberThatIsHeldBackShowsTheMistakeOfBefore(t *testing.T) {
 	}
 }
 
-// TestTheNextUpdateWaitsForOneThatIsUnderWay, and says how not to.
+// TestTheNextUpdateWaitsForOneThatIsUnderWay, and the message has the command that ends the wait.
 func TestTheNextUpdateWaitsForOneThatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	s := held(t, "a b b")

@@ -13,8 +13,7 @@ import (
 
 const day = 24 * time.Hour
 
-// rotating is a cluster whose certificates are looked after: what the operator keeps, what it gives to the members, and what they have read
-// of it.
+// rotating is a cluster with its certificates: what the operator keeps, what it gives to the members, and what they have read of it.
 type rotating struct {
 	t                 *testing.T
 	n                 names
@@ -25,21 +24,21 @@ type rotating struct {
 	pair              pki.Pair
 	asked             rotationRequest
 	members           map[string]*readingMember
-	// unpublished says that the ConfigMap for clients cannot be written.
+	// unpublished reports that the ConfigMap for clients cannot be written.
 	unpublished bool
-	// steps are all that were taken.
+	// steps are all steps that were taken.
 	steps []step
 	last  move
 }
 
-// readingMember is a member with the files that it has read; none of them while it is down.
+// readingMember is a member with the files that it has read; it reads none while it is down.
 type readingMember struct {
 	down   bool
 	bundle []byte
 	pair   pki.Pair
 }
 
-// newRotating is a cluster of three, just made.
+// newRotating returns a new cluster of three.
 func newRotating(t *testing.T) *rotating {
 	t.Helper()
 	r := &rotating{t: t, n: names{"shop", "db"}, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), members: map[string]*readingMember{}}
@@ -52,7 +51,7 @@ func newRotating(t *testing.T) *rotating {
 	return r
 }
 
-// look is what the operator does in one pass.
+// look does what the operator does in one pass.
 func (r *rotating) look() {
 	r.t.Helper()
 	for range maxSteps {
@@ -89,7 +88,7 @@ func (r *rotating) look() {
 	r.t.Fatalf("the operator does not come to an end: %v", r.steps)
 }
 
-// dies is an operator that dies right after it has written the CAs of a step.
+// dies simulates an operator that crashes right after it has written the CAs of a step.
 func (r *rotating) dies(after step) {
 	r.t.Helper()
 	held, err := r.situation().replace(after, r.n, r.now)
@@ -116,7 +115,7 @@ func (r *rotating) situation() situation {
 	return s
 }
 
-// inUse says whether every member that runs has read what it is given.
+// inUse reports whether every running member has read what it was given.
 func (r *rotating) inUse() bool {
 	running := 0
 	for _, member := range r.members {
@@ -131,7 +130,7 @@ func (r *rotating) inUse() bool {
 	return running > 0
 }
 
-// read has members read what they are given, all of them that run if none is named.
+// read makes members read what they were given: all running ones if none is named.
 func (r *rotating) read(names ...string) {
 	for name, member := range r.members {
 		if !member.down && (len(names) == 0 || slices.Contains(names, name)) {
@@ -140,7 +139,7 @@ func (r *rotating) read(names ...string) {
 	}
 }
 
-// pass lets time go by, in which the operator looks, and members read, every hour.
+// pass lets time pass. Every hour, the operator looks and members read.
 func (r *rotating) pass(length time.Duration) {
 	r.t.Helper()
 	for end := r.now.Add(length); r.now.Before(end); {
@@ -149,7 +148,7 @@ func (r *rotating) pass(length time.Duration) {
 	}
 }
 
-// turn is one look and, later, one reading.
+// turn makes the operator look once and, later, members read once.
 func (r *rotating) turn() {
 	r.t.Helper()
 	before := len(r.steps)
@@ -163,7 +162,7 @@ func (r *rotating) turn() {
 	}
 }
 
-// want fails the test unless these steps were taken since the last time.
+// want fails the test unless these steps were taken since the last call.
 func (r *rotating) want(steps ...step) {
 	r.t.Helper()
 	if !slices.Equal(r.steps, steps) {
@@ -172,7 +171,7 @@ func (r *rotating) want(steps ...step) {
 	r.steps = nil
 }
 
-// works fails the test unless members that run reach each other, and the operator reaches them.
+// works fails the test unless running members reach each other, and the operator reaches them.
 func (r *rotating) works() {
 	r.t.Helper()
 	for name, member := range r.members {
@@ -199,7 +198,7 @@ func verifies(bundle []byte, leaf *x509.Certificate, at time.Time, usage x509.Ex
 	return err == nil
 }
 
-// operatorReaches says whether operator and member accept each other.
+// operatorReaches reports whether operator and member accept each other.
 func (r *rotating) operatorReaches(member *readingMember) bool {
 	security, err := agent.OperatorTLS(r.kept, r.now)
 	if err != nil {

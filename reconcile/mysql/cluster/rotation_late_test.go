@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestCAIsTooLateForClients: the operator died right after it made a CA, and nobody looked for a week. Clients get their time all the same.
+// TestCAIsTooLateForClients: the operator crashed right after it created a CA, and none ran for a week. Clients still get their time.
 func TestCAIsTooLateForClients(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)

@@ -16,7 +16,7 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// reachable is a healthy cluster whose agents have addresses, and use these certificates.
+// reachable returns a healthy cluster whose agents have addresses, and use these certificates.
 func reachable(t *testing.T, uses ...string) *scene {
 	t.Helper()
 	s := healthy(t, len(uses))
@@ -65,7 +65,7 @@ func TestWhatAllMembersUse(t *testing.T) {
 }
 
 // TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow: after the CA's key was lost, members refuse the operator until kubelet has
-// brought them the new one.
+// updated their Secret.
 func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -91,7 +91,8 @@ func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 	}
 }
 
-// TestLossIsCountedByOneClock: an operator whose clock is an hour ahead made the new CA. The next one waits for members no longer for that.
+// TestLossIsCountedByOneClock: an operator whose clock is an hour ahead created the new CA. The next operator does not wait longer for
+// members because of that.
 func TestLossIsCountedByOneClock(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -122,7 +123,8 @@ func TestLossIsCountedByOneClock(t *testing.T) {
 	}
 }
 
-// TestOperatorGoesOnWithACertificateOfBefore: the operator that runs while the key is lost still has what it signed with it.
+// TestOperatorGoesOnWithACertificateOfBefore: an operator that runs while the key is lost still has the certificates that it signed with
+// it.
 func TestOperatorGoesOnWithACertificateOfBefore(t *testing.T) {
 	t.Parallel()
 	n, at := names{"shop", "db"}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -198,7 +200,7 @@ func TestRotationIsTold(t *testing.T) {
 	}
 }
 
-// TestTrustMapHasNoKey: everybody may read ConfigMaps.
+// TestTrustMapHasNoKey: many users may read ConfigMaps.
 func TestTrustMapHasNoKey(t *testing.T) {
 	t.Parallel()
 	authority, _ := signed(t, names{"shop", "db"}, time.Now())

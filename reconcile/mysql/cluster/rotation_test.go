@@ -10,8 +10,8 @@ import (
 	"github.com/mysql-operator/mysql-operator/pki"
 )
 
-// TestCAIsReplacedWhileEverybodyWorks: two years pass, and the CA goes over to another. Whoever reads the bundle once a week always trusts
-// the members.
+// TestCAIsReplacedWhileEverybodyWorks: two years pass, and the operator replaces the CA. A client that reads the bundle once a week always
+// trusts the members.
 func TestCAIsReplacedWhileEverybodyWorks(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -27,7 +27,7 @@ func TestCAIsReplacedWhileEverybodyWorks(t *testing.T) {
 			client, learned = r.bundle, r.now
 		}
 	}
-	// Certificates are renewed in between, as usual.
+	// The operator renews certificates in between, as usual.
 	r.steps = slices.DeleteFunc(r.steps, func(one step) bool { return one == stepSign })
 	r.want(stepBring, stepTrust, stepNote, stepNoteClients, stepForget, stepTrust)
 	if len(r.kept) != 1 || r.kept[0].Leaf.Equal(first.Leaf) || r.trusts(pki.Encode(first.Leaf.Raw), r.pair) {
@@ -80,8 +80,8 @@ func TestCARotationStepByStep(t *testing.T) {
 	}
 }
 
-// TestCARotationAndMembersThatAreAway: one that is down holds nothing up, because it reads what is current when it starts; one that runs
-// and does not read is waited for.
+// TestCARotationAndMembersThatAreAway: a member that is down delays nothing, because it reads the current files when it starts. The
+// operator waits for a running member that does not read.
 func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -121,7 +121,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	}
 }
 
-// TestCAIsLost: the operator's Secret is gone. Who is trusted by members and clients goes on to be, and nothing starts anew.
+// TestCAIsLost: the operator's Secret is gone. Members and clients continue to trust the same CA, and nothing restarts.
 func TestCAIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -165,8 +165,7 @@ func TestCAIsLost(t *testing.T) {
 	r.works()
 }
 
-// TestCAIsReplacedInTheMembersSecret: somebody who may write Secrets there puts a CA of his own in. The operator trusts it not for a
-// moment.
+// TestCAIsReplacedInTheMembersSecret: a client that may write Secrets there writes its own CA into it. The operator never trusts that CA.
 func TestCAIsReplacedInTheMembersSecret(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -181,7 +180,7 @@ func TestCAIsReplacedInTheMembersSecret(t *testing.T) {
 	}
 }
 
-// TestCertificateIsDamagedInARotation: the new one is signed by the CA that everybody knows already.
+// TestCertificateIsDamagedInARotation: the CA that members and clients already trust signs the new certificate.
 func TestCertificateIsDamagedInARotation(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -228,7 +227,7 @@ func TestCAHasEnded(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfAClockThatIsPutRight: the operator's clock was ahead, and what it signed then is good for nobody yet.
+// TestCertificatesOfAClockThatIsPutRight: the operator's clock was ahead, and what it signed then is not valid yet.
 func TestCertificatesOfAClockThatIsPutRight(t *testing.T) {
 	t.Parallel()
 	for name, story := range map[string]struct {
@@ -267,7 +266,7 @@ func TestCertificatesOfAClockThatIsPutRight(t *testing.T) {
 	}
 }
 
-// TestTwoOperatorsRotateOneCA: their clocks are an hour apart, each takes every other look, and a request comes once.
+// TestTwoOperatorsRotateOneCA: their clocks are an hour apart, they take turns, and there is one request.
 func TestTwoOperatorsRotateOneCA(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []time.Duration{time.Hour, -time.Hour} {
@@ -285,7 +284,7 @@ func TestTwoOperatorsRotateOneCA(t *testing.T) {
 	}
 }
 
-// TestCAWasLeaked: whoever has its key shall not be trusted for another week. Nobody but clients has to be quick.
+// TestCAWasLeaked: a client that has its key must not be trusted for another week. Only clients must react quickly.
 func TestCAWasLeaked(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)
@@ -307,7 +306,7 @@ func TestCAWasLeaked(t *testing.T) {
 	}
 }
 
-// TestCARotationWaitsForItsConfigMap: what clients read cannot be written, and members go on to show what clients trust.
+// TestCARotationWaitsForItsConfigMap: the ConfigMap for clients cannot be written, and members continue to show what clients trust.
 func TestCARotationWaitsForItsConfigMap(t *testing.T) {
 	t.Parallel()
 	r := newRotating(t)

@@ -58,7 +58,7 @@ func TestAccountsHavePasswordsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// signed makes a CA and a member certificate at a time.
+// signed creates a CA and a member certificate at a time.
 func signed(t *testing.T, n names, at time.Time) (*tls.Certificate, pki.Pair) {
 	t.Helper()
 	made, err := newAuthority(n, at)
@@ -166,8 +166,8 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 	}
 }
 
-// TestConnectionsOutliveALookAtTheSecrets: each look makes another certificate, and only another CA or the end of the certificate another
-// client.
+// TestConnectionsOutliveALookAtTheSecrets: each look makes another certificate. Only another CA, or the end of the certificate, makes
+// another client.
 func TestConnectionsOutliveALookAtTheSecrets(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

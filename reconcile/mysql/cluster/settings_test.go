@@ -70,7 +70,7 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 	}
 }
 
-// TestWhatMembersWouldGet reads the StatefulSet that the operator itself makes.
+// TestWhatMembersWouldGet reads the StatefulSet that the operator itself applies.
 func TestWhatMembersWouldGet(t *testing.T) {
 	t.Parallel()
 	table, err := settings.Read()
@@ -118,7 +118,7 @@ func TestWhatMembersWouldGet(t *testing.T) {
 	}
 }
 
-// TestAnImageThatAWebhookWrote is none that anybody asks for: the operator compares what it applied.
+// TestAnImageThatAWebhookWrote: no user asked for that image. The operator compares what it applied.
 func TestAnImageThatAWebhookWrote(t *testing.T) {
 	t.Parallel()
 	cluster := v1.MySQLCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
@@ -133,13 +133,13 @@ func TestAnImageThatAWebhookWrote(t *testing.T) {
 	if u := upgradeOf(roll{}, cluster, observation{set: &set}); u.image != "" {
 		t.Errorf("image %s is to come", u.image)
 	}
-	set.Annotations = nil // as an operator of a former release left it
+	set.Annotations = nil // as an operator of an earlier release left it
 	if asked := newQuestion(cluster, set, nil); !asked.other {
 		t.Error("nobody knows for which image it was applied, and it is not asked")
 	}
 }
 
-// TestAQuestionThatTakesLongIsLookedAtSeldom: no watch tells how its Job goes.
+// TestAQuestionThatTakesLongIsLookedAtSeldom: no watch reports the state of its Job.
 func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
 	t.Parallel()
 	for known, want := range map[time.Duration]time.Duration{0: time.Second, 8 * time.Second: time.Second, 80 * time.Second: 10 * time.Second, time.Hour: 30 * time.Second} {
@@ -152,7 +152,7 @@ func TestAQuestionThatTakesLongIsLookedAtSeldom(t *testing.T) {
 	}
 }
 
-// TestOwnPluginsAreCounted: a member's first start tells the user's plugins from the operator's by their number.
+// TestOwnPluginsAreCounted: at its first start, a member distinguishes the user's plugins from the operator's by their number.
 func TestOwnPluginsAreCounted(t *testing.T) {
 	t.Parallel()
 	if got := strings.Count(renderConfig(v1.MySQLCluster{}), "\n"+loadPlugin+" = "); got != agent.OwnPlugins {

@@ -69,7 +69,8 @@ func TestLargePoolsHaveTimeToStop(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldOfMemory: the init container, which sizes mysqld, and the agent, whose metrics tell it. The CPU is the first one's alone.
+// TestWhoIsToldOfMemory: the init container, which sizes mysqld, and the agent, whose metrics report it. Only the init container gets the
+// CPU.
 func TestWhoIsToldOfMemory(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string]map[string]string{
@@ -92,7 +93,7 @@ func TestWhoIsToldOfMemory(t *testing.T) {
 	}
 }
 
-// TestASettingInTwoSpellingsMeansOneThing, whatever the order of a map: Pods would restart for another template.
+// TestASettingInTwoSpellingsMeansOneThing, in every order of a map: another template would restart Pods.
 func TestASettingInTwoSpellingsMeansOneThing(t *testing.T) {
 	t.Parallel()
 	config := map[string]string{"innodb_buffer_pool_size": "1G", "innodb-buffer-pool-size": "2G", "loose_innodb_buffer_pool_size": "3G", "loose-innodb-buffer-pool-size": "4G"}
@@ -103,7 +104,7 @@ func TestASettingInTwoSpellingsMeansOneThing(t *testing.T) {
 	}
 }
 
-// TestWhoAsksForMoreThanHeGivesIsTold: once, and again when it changes. What fits is no condition.
+// TestWhoAsksForMoreThanHeGivesIsTold: once, and again when it changes. If the settings fit, there is no condition.
 func TestWhoAsksForMoreThanHeGivesIsTold(t *testing.T) {
 	t.Parallel()
 	cluster := aCluster(1, func(c *v1.MySQLCluster) { c.Spec.Resources.Limits = resources("memory=2Gi") })

@@ -136,7 +136,7 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 	}
 }
 
-// TestStatusTellsOfSettingsThatAreHeldBack, but first of what is worse.
+// TestStatusTellsOfSettingsThatAreHeldBack, after anything that is worse.
 func TestStatusTellsOfSettingsThatAreHeldBack(t *testing.T) {
 	t.Parallel()
 	ready := v1.MySQLClusterStatus{Phase: v1.PhaseReady, InSync: []string{"db-0", "db-1"}, ObservedGeneration: 1}
@@ -161,7 +161,7 @@ func TestStatusTellsOfSettingsThatAreHeldBack(t *testing.T) {
 	}
 }
 
-// The record of truth is written with the rest of the status: nothing that others say may make the API server refuse it.
+// The record of truth is written with the rest of the status: no text of another program may make the API server refuse it.
 func TestStatusIsBoundedWhateverMembersSay(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 9)
@@ -195,7 +195,7 @@ func TestStatusIsBoundedWhateverMembersSay(t *testing.T) {
 	}
 }
 
-// A pass that saw the same as the one before says the same, word for word, tells nothing, and so writes nothing.
+// A pass that saw the same as the one before has the same status, word for word, sends no event, and so writes nothing.
 func TestStatusComesToRest(t *testing.T) {
 	t.Parallel()
 	changed := aCluster(2)
@@ -217,7 +217,7 @@ func TestStatusComesToRest(t *testing.T) {
 			}
 			scene.before(first)
 			for _, member := range scene.seen.members {
-				if member.Status != nil { // what moves all the time
+				if member.Status != nil { // what changes all the time
 					member.Status.Executed = gtids(t, serverUUID+":1-99")
 				}
 			}
@@ -370,7 +370,7 @@ func TestProblemsOfErrorsThatNameTheirRemedy(t *testing.T) {
 	}
 }
 
-// The record of truth is written together with what members say of themselves: none of that may make it too large to be written.
+// The record of truth is written together with the members' reports: none of these may make it too large to be written.
 func TestWhatMembersSayIsCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("9", 900_000)

@@ -23,7 +23,7 @@ func someTables(names ...string) replication.Tables {
 	return found
 }
 
-// TestTablesOfOtherEnginesAreTold tells what a cluster says of its tables, one pass after the other.
+// TestTablesOfOtherEnginesAreTold follows what a cluster reports about its tables, one pass after the other.
 func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 2)
@@ -79,7 +79,7 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 	next("nobody lacks anything, as far as it is heard", "", "", 0)
 }
 
-// TestASettledClusterNoticesTables: a look at its members finds out what there is to tell, and nothing else.
+// TestASettledClusterNoticesTables: a look at its members notices what there is to report, and nothing else.
 func TestASettledClusterNoticesTables(t *testing.T) {
 	t.Parallel()
 	none, some := replication.Tables{}, someTables("log")
@@ -96,7 +96,7 @@ func TestASettledClusterNoticesTables(t *testing.T) {
 	}
 }
 
-// TestEnginesOfACluster: what was decided when it was made stays, and the user's word comes before that.
+// TestEnginesOfACluster: the decision at the cluster's creation stays, and the user's settings come before it.
 func TestEnginesOfACluster(t *testing.T) {
 	t.Parallel()
 	made := func(labels map[string]string) observation {
@@ -148,7 +148,7 @@ func TestEnginesOfACluster(t *testing.T) {
 	}
 }
 
-// TestKeysOfACluster: tables get one where the user has neither chosen nor has them refused.
+// TestKeysOfACluster: tables get a key if the user has neither chosen nor has them refused.
 func TestKeysOfACluster(t *testing.T) {
 	t.Parallel()
 	for chosen, want := range map[string]string{
@@ -169,7 +169,7 @@ func TestKeysOfACluster(t *testing.T) {
 	}
 }
 
-// TestWhatWasDecidedAboutEnginesIsNoted: when the StatefulSet is there, and not before: data may come from somewhere until then.
+// TestWhatWasDecidedAboutEnginesIsNoted: when the StatefulSet exists, and not before, because until then there may be existing data.
 func TestWhatWasDecidedAboutEnginesIsNoted(t *testing.T) {
 	t.Parallel()
 	s := healthy(t, 1)
@@ -190,7 +190,7 @@ func TestWhatWasDecidedAboutEnginesIsNoted(t *testing.T) {
 	}
 }
 
-// TestAStartThatWaitsForSomethingElseSaysSo: mysqld answers, and that it does not is no explanation.
+// TestAStartThatWaitsForSomethingElseSaysSo: mysqld answers, so "does not answer" would be no explanation.
 func TestAStartThatWaitsForSomethingElseSaysSo(t *testing.T) {
 	t.Parallel()
 	const waits = replication.AnswersBut + " its tables cannot be looked at"

@@ -13,19 +13,19 @@ import (
 	v1 "github.com/mysql-operator/mysql-operator/schema/mysql/v1"
 )
 
-// upgrading is a StatefulSet on its way from one image to another.
+// upgrading is a StatefulSet that changes from one image to another.
 type upgrading struct {
 	rolling
 	// image is what the spec asks for, has what the StatefulSet has.
 	image, has string
-	// members are the release series of members 0, 1 and so on. "-" is not heard; with "!" nobody could log in as one account, with "?" that
-	// is not known; one with "~" does not serve, and one with "#" is not in sync.
+	// members are the release series of members 0, 1 and so on. "-" does not answer. With "!" no client could log in as one account, with
+	// "?" that is not known. One with "~" does not serve, and one with "#" is not in sync.
 	members string
-	// change is what else is as it should not be.
+	// change is what else is not as it should be.
 	change func(*v1.MySQLCluster, *observation)
 }
 
-// barred is what a mysqld says with which nobody can log in as one account.
+// barred is the report of a mysqld with which no client can log in as one account.
 func barred() *replication.Accounts {
 	return &replication.Accounts{Named: []replication.Account{{User: "app", Host: "%", Plugin: "mysql_native_password"}}}
 }
@@ -76,18 +76,19 @@ func failing(ordinal int, message string) func(*v1.MySQLCluster, *observation) {
 
 func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 	t.Parallel()
-	// What the StatefulSet has, and what is asked for.
+	// What the StatefulSet has, and what the spec asks for.
 	const old, next = "mysql:8.4", "mysql:9.7"
 	atRest := rolling{record: "db-0", pods: "a a a", revisions: "a a"}
-	// An update that is kept from the primary, and has reached the others.
+	// An update that is held back from the primary, and has reached the others.
 	tried := rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1}
 	for name, test := range map[string]struct {
 		is upgrading
-		// bound is the partition for what is asked for, waits what that waits for, passes says that the partition goes down for what there is.
+		// bound is the partition for what the spec asks for, waits what that waits for, passes reports that the partition is lowered for
+		// the current update.
 		bound  int
 		waits  string
 		passes bool
-		// blocked is what people are told.
+		// blocked are words of the message to the user.
 		blocked string
 	}{
 		"the same image": {upgrading{rolling: atRest, image: old, has: old, members: "8.4 8.4 8.4"}, 0, "", false, ""},
@@ -222,7 +223,7 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 	}
 }
 
-// blockedUpgrade is a cluster of three with a new release series that the replicas have and that would lock somebody out.
+// blockedUpgrade returns a cluster of three with a new release series that the replicas have and that would lock an account out.
 func blockedUpgrade(t *testing.T) *scene {
 	t.Helper()
 	s := healthy(t, 3)
@@ -281,7 +282,7 @@ func TestStatusTellsOfAnUpgradeThatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatIsBlockedIsToldOnce, also where a replica is away for a moment.
+// TestAnUpgradeThatIsBlockedIsToldOnce, also if a replica is away for a moment.
 func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s := blockedUpgrade(t)
@@ -308,7 +309,7 @@ func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeThatIsBlockedIsNoWork: it may last for weeks. It goes on when the accounts are mended.
+// TestAnUpgradeThatIsBlockedIsNoWork: it may last for weeks. It continues when the accounts are fixed.
 func TestAnUpgradeThatIsBlockedIsNoWork(t *testing.T) {
 	t.Parallel()
 	_, found := atRest(t)
@@ -336,16 +337,16 @@ func TestAnUpgradeThatIsBlockedIsNoWork(t *testing.T) {
 	}
 }
 
-// TestTheStatefulSetComesWithABrake: what is decided is what is planned, and a brake is taken off only on a live look.
+// TestTheStatefulSetComesWithABrake: what is decided is what is planned, and the partition is lowered only after a live read.
 func TestTheStatefulSetComesWithABrake(t *testing.T) {
 	t.Parallel()
 	const old, next = "mysql:8.4", "mysql:9.7"
 	stuck := rolling{record: "db-0", pods: "x b b", revisions: "a b", partition: 1}
 	for name, test := range map[string]struct {
 		is upgrading
-		// live is the image that the API server knows to be asked for.
+		// live is the image in the spec that the API server has.
 		live string
-		// partition is -1 where none is sent.
+		// partition is -1 if none is sent.
 		partition int
 		doubtful  bool
 	}{
