@@ -43,11 +43,11 @@ func TestAMemberOfTheRecordIsNotGoneBecauseACacheSaysSo(t *testing.T) {
 		wantPod   bool
 		wantScale int
 	}{
-		"the former operator scaled out":                 {set: 4, pod: "db0", wantPod: true, wantScale: 4},
-		"the former operator scaled out, no Pod is made": {set: 4, wantScale: 4},
-		"it is leaving, its Pod ends":                    {set: 3, pod: "db0", wantPod: true, wantScale: 3},
-		"it has left":                                    {set: 3, wantScale: 3},
-		"it has left, another Pod has its name":          {set: 3, pod: "other", wantScale: 3},
+		"the former operator scaled out":                    {set: 4, pod: "db0", wantPod: true, wantScale: 4},
+		"the former operator scaled out, no Pod is created": {set: 4, wantScale: 4},
+		"it is leaving, its Pod ends":                       {set: 3, pod: "db0", wantPod: true, wantScale: 3},
+		"it has left":                                       {set: 3, wantScale: 3},
+		"it has left, another Pod has its name":             {set: 3, pod: "other", wantScale: 3},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

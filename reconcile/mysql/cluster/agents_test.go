@@ -48,12 +48,12 @@ func TestStatusTellsWhichAgentsAreOfAnotherRelease(t *testing.T) {
 			t.Errorf("%s: Ready says %q", word, ready.Message)
 		}
 		if len(decision.Assignments) != 2 {
-			t.Errorf("%s: the members are not told their roles: %v", word, decision.Assignments)
+			t.Errorf("%s: the members get no assignments: %v", word, decision.Assignments)
 		}
 	}
 	s := speaking(replication.Protocol)
 	if decision := replication.Decide(view(s.cluster, s.seen)); decision.Note != nil {
-		t.Errorf("all speak the same, and it notes %+v", decision.Note)
+		t.Errorf("all have the same release, and the note is %+v", decision.Note)
 	}
 }
 

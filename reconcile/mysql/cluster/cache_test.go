@@ -15,7 +15,7 @@ func TestCachesKeepWhatIsRead(t *testing.T) {
 		transform   cache.TransformFunc
 		whole, kept string
 	}{
-		"a Service: where it leads": {
+		"a Service: the member that it selects": {
 			slimService, `{spec: {selector: {statefulset.kubernetes.io/pod-name: db-1, mine: too}, ports: [{port: 3306}]}}`,
 			`{spec: {selector: {statefulset.kubernetes.io/pod-name: db-1}}}`,
 		},

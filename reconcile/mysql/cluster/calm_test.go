@@ -54,18 +54,18 @@ func TestOnlyAClusterWithNothingToDoIsSettled(t *testing.T) {
 		change func(*report)
 		want   bool
 	}{
-		"as it should be":            {func(*report) {}, true},
-		"a problem":                  {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
-		"the StatefulSet was made":   {func(r *report) { r.children = applied{rolled: true, unsettled: true} }, false},
-		"a child is going":           {func(r *report) { r.children.unsettled = true }, false},
-		"its status is not written":  {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
-		"not Ready":                  {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
-		"the record is to change":    {func(r *report) { r.decision.Record.Revision++ }, false},
-		"reads are to go elsewhere":  {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // the Service has changed already: the children have this version
-		"members are to come":        {func(r *report) { r.decision.Scale++ }, false},
-		"a member is to be assigned": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
-		"the primary is to match":    {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
-		"it waits for something":     {func(r *report) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
+		"as it should be":               {func(*report) {}, true},
+		"a problem":                     {func(r *report) { r.problem = &problem{reasonForbidden, "may not", true} }, false},
+		"the StatefulSet was made":      {func(r *report) { r.children = applied{rolled: true, unsettled: true} }, false},
+		"a child is going":              {func(r *report) { r.children.unsettled = true }, false},
+		"its status is not written":     {func(r *report) { r.cluster.Status.ReadySummary = "2/3" }, false},
+		"not Ready":                     {func(r *report) { r.seen.members[1].Status = nil; r.cluster.Status = r.status() }, false},
+		"the record must change":        {func(r *report) { r.decision.Record.Revision++ }, false},
+		"reads must go elsewhere":       {func(r *report) { r.decision.ReadFromPrimary = true }, true}, // the Service has changed already: the children have this version
+		"members must be added":         {func(r *report) { r.decision.Scale++ }, false},
+		"a member needs its assignment": {func(r *report) { r.seen.members[2].Status.Assignment = nil }, false},
+		"the primary must match":        {func(r *report) { r.decision.Matching = &replication.Matching{} }, false},
+		"it waits for something":        {func(r *report) { r.decision.Note = &replication.Note{Reason: replication.ReasonScalingIn} }, false},
 	} {
 		_, found := atRest(t)
 		test.change(&found)
@@ -92,8 +92,8 @@ func TestALookIsEnoughWhileMembersSayNothingNew(t *testing.T) {
 		"another release of MySQL":    {1, func(m *replication.Member) { m.Status.Version = "9.8.0" }, false},
 		"root's password":             {0, func(m *replication.Member) { m.Status.RootError = "refused" }, false},
 		"acknowledgements run short":  {0, func(m *replication.Member) { m.Status.AcksShortSeconds = 1 }, false},
-		"mysqld has started anew":     {0, func(m *replication.Member) { m.Status.Boot = "another" }, false},
-		"an agent has started anew":   {2, func(m *replication.Member) { m.Status.Assignment = nil }, false},
+		"mysqld has restarted":        {0, func(m *replication.Member) { m.Status.Boot = "another" }, false},
+		"an agent has restarted":      {2, func(m *replication.Member) { m.Status.Assignment = nil }, false},
 		"a later record":              {2, func(m *replication.Member) { m.Status.Held.Revision = 9 }, false},
 		"a replica has hollow transactions": {2, func(m *replication.Member) {
 			m.Status.Hollow = gtids(t, "4e11fa47-71ca-11e1-9e33-c80aa9429562:1")
@@ -134,11 +134,11 @@ func TestASettledClusterIsLookedAtAgainWhenAnythingHasAnotherVersion(t *testing.
 		change func(*settled)
 		want   bool
 	}{
-		"nothing":                   {func(*settled) {}, true},
-		"the cluster":               {func(k *settled) { k.version = "4" }, false},
-		"a child":                   {func(k *settled) { k.children++ }, false},
-		"the time for a full pass":  {func(k *settled) { k.until = now }, false},
-		"the cluster was made anew": {func(k *settled) { k.uid = "another" }, false},
+		"nothing":                       {func(*settled) {}, true},
+		"the cluster":                   {func(k *settled) { k.version = "4" }, false},
+		"a child":                       {func(k *settled) { k.children++ }, false},
+		"the time for a full pass":      {func(k *settled) { k.until = now }, false},
+		"the cluster was created again": {func(k *settled) { k.uid = "another" }, false},
 	} {
 		settle(test.change)
 		if got := s.settledAs(key, owner.GetUID(), owner.GetResourceVersion()) != nil; got != test.want {
@@ -155,11 +155,11 @@ func TestChildrenAreComparedAgainOnlyAfterAChange(t *testing.T) {
 	t.Parallel()
 	m, key := newMemory(), types.NamespacedName{Namespace: "shop", Name: "db"}
 	if m.isMade(key, made{"a", 1}) {
-		t.Error("children are taken for made before anybody has looked")
+		t.Error("children count as applied before the first look")
 	}
 	m.noteMade(key, made{"a", 1})
 	if !m.isMade(key, made{"a", 1}) || m.isMade(key, made{"a", 2}) || m.isMade(key, made{"b", 1}) {
-		t.Error("it remembers something else than it was told")
+		t.Error("it remembers something else than was noted")
 	}
 	m.forget(key)
 	if m.isMade(key, made{"a", 1}) {

@@ -52,7 +52,7 @@ func TestConfigRequiresTLSWhereAsked(t *testing.T) {
 		t.Errorf("require_secure_transport is %q, want ON", got)
 	}
 	if got, set := inForce(renderConfig(aCluster(2)))["require_secure_transport"]; set {
-		t.Errorf("require_secure_transport is %q though nobody asked", got)
+		t.Errorf("require_secure_transport is %q although the spec does not ask for it", got)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestDiagnose(t *testing.T) {
 			reasonUnschedulable, "Insufficient memory", false},
 		"an image that does not exist": {
 			podWith(one(waiting(containerInitialize, "ErrImagePull", `failed to resolve reference "docker.io/library/mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
-		"kubelet's other word for it": {
+		"kubelet's other reason for it": {
 			podWith(one(waiting(containerInitialize, "ImagePullBackOff", `Back-off pulling image "mysql:nope"`)), nil), reasonImagePull, "spec.image mysql:latest", true},
 		"the operator's own image": {
 			podWith(one(waiting(containerPrepare, "ErrImageNeverPull", "")), nil), reasonImagePull, "the operator's image", true},
@@ -146,7 +146,7 @@ func TestDiagnose(t *testing.T) {
 				return
 			}
 			if got == nil || got.reason != test.reason || got.stalled != test.stalled || !strings.Contains(got.message, test.says) {
-				t.Errorf("got %+v, want %s (stalled %t) that speaks of %q", got, test.reason, test.stalled, test.says)
+				t.Errorf("got %+v, want %s (stalled %t) with %q", got, test.reason, test.stalled, test.says)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ func TestTooLittleRoomIsToldOnce(t *testing.T) {
 		{"the primary's is full", func() { s.member(0, true, disk(replication.DiskFull)) }, reasonDiskFull, "db-0", 1},
 		{"the volume's size moves, as that of a share does", func() { s.seen.members[0].Status.Disk.Size-- }, reasonDiskFull, "db-0", 0},
 		{"it does not answer, and the other one still has little", func() { s.silent(0) }, reasonDiskFull, "db-0", 0},
-		{"its Pod is made anew", func() { s.seen.members[0].Pod = false }, reasonDiskFull, "db-0", 0},
+		{"its Pod is created again", func() { s.seen.members[0].Pod = false }, reasonDiskFull, "db-0", 0},
 		{"it is back", func() {
 			s.seen.members[0].Pod, s.seen.members[0].Status = true, &replication.Status{}
 			s.member(0, true, disk(replication.DiskFull))
@@ -94,8 +94,8 @@ func TestCommitsThatHangAreTold(t *testing.T) {
 	}{
 		"for a moment": {func(s *scene) { s.member(0, true, waits(5)) }, "True AllMembersReady"},
 		"for long":     {func(s *scene) { s.member(0, true, waits(20)) }, "False CommitsHang"},
-		"on a replica, where nobody but the applier commits": {func(s *scene) { s.member(1, true, waits(20)) }, "True AllMembersReady"},
-		"beside a replica that is away":                      {func(s *scene) { s.member(0, true, waits(20)).silent(1) }, "False CommitsHang"},
+		"on a replica, where only the applier commits": {func(s *scene) { s.member(1, true, waits(20)) }, "True AllMembersReady"},
+		"while a replica is away":                      {func(s *scene) { s.member(0, true, waits(20)).silent(1) }, "False CommitsHang"},
 		"since the user asked for that": {func(s *scene) {
 			s.cluster.Spec.Durability.WhenReplicasLost = v1.Block
 			s.member(0, true, waits(20))

@@ -19,10 +19,10 @@ func TestHollowTransactionsAreToldOnceAnHour(t *testing.T) {
 		}
 	}
 	if told != 2 {
-		t.Errorf("in two hours it is told %d times", told)
+		t.Errorf("in two hours there are %d events", told)
 	}
 	if !memory.tellsHollow(keyOf(s.cluster), "another", began) {
-		t.Error("it is not told of another cluster of the same name")
+		t.Error("another cluster of the same name gets no event")
 	}
 	memory.forget(keyOf(s.cluster))
 	if len(memory.hollow) > 0 {
@@ -36,13 +36,13 @@ func TestTheHollowEventNamesMembersAndRemedy(t *testing.T) {
 	own := "4e11fa47-71ca-11e1-9e33-c80aa9429562:1-2"
 	s.member(2, true, func(status *replication.Status) { status.Hollow = gtids(t, own) })
 	event := hollowEvent(s.seen.members, replication.Matching{Primary: "db-0", GTIDs: gtids(t, own)})
-	for _, part := range []string{"db-2 made", "2 of them", "db-0 commits", "RELOAD", "FLUSH LOCAL"} {
+	for _, part := range []string{"db-2 wrote", "2 of them", "db-0 commits", "RELOAD", "FLUSH LOCAL"} {
 		if !strings.Contains(event.Note, part) {
-			t.Errorf("%q does not speak of %q", event.Note, part)
+			t.Errorf("%q does not have %q", event.Note, part)
 		}
 	}
 	if event.Reason != "HollowTransactionsMatched" || strings.Contains(event.Note, "db-1") || len(event.Note) > 1024 {
-		t.Errorf("it tells %+v", event)
+		t.Errorf("the event is %+v", event)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestNetworkPolicy(t *testing.T) {
 		operator Operator
 		want     []networkingv1.NetworkPolicyIngressRule
 	}{
-		"without spec.network everybody reaches everything": {nil, anOperator(), []networkingv1.NetworkPolicyIngressRule{{}}},
+		"without spec.network every client reaches everything": {nil, anOperator(), []networkingv1.NetworkPolicyIngressRule{{}}},
 		"an empty one closes the agents' port": {
 			&v1.Network{}, anOperator(), []networkingv1.NetworkPolicyIngressRule{portFrom(3306), portFrom(9443, members, operator)},
 		},

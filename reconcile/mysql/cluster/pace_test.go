@@ -66,7 +66,7 @@ func TestSecretsAreReadWhenTheyMayBeNeeded(t *testing.T) {
 	}{
 		"Ready":                       {true, false, []time.Duration{300, 300, 300, 300, 300}},
 		"a Pod may wait for one":      {false, true, []time.Duration{15, 30, 60, 60, 60}},
-		"nobody waits for one":        {false, false, []time.Duration{15, 600, 600, 600, 600}},
+		"no Pod waits for one":        {false, false, []time.Duration{15, 600, 600, 600, 600}},
 		"Ready, though a Pod may not": {true, true, []time.Duration{300, 300, 300, 300, 300}},
 	} {
 		got := []time.Duration{}
@@ -120,7 +120,7 @@ func TestProspectFollowsFromWhatWasSeen(t *testing.T) {
 		"Pods are not made yet":    {noPods(healthy(t, 3)).report(nil, nil), expected{unwatchedLimit, false}},
 		"containers are made":      {waiting(healthy(t, 3), "ContainerCreating").report(nil, nil), expected{watchedLimit, true}},
 		"an image cannot be found": {waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil), expected{watchedLimit, false}},
-		"a child is going, whatever else is awaited": {func() report {
+		"a child is being deleted, while the operator waits for something else": {func() report {
 			going := waiting(healthy(t, 3), "ImagePullBackOff").report(nil, nil)
 			going.children.unsettled = true
 			return going
@@ -159,7 +159,7 @@ func TestSecretsThatAreDueBringAPass(t *testing.T) {
 		"looked at 50 s ago":                             {remembered{looked: now.Add(-50 * time.Second)}, 8 * time.Second, 10 * time.Second},
 		"they came due during the pass":                  {remembered{looked: now.Add(-secretsWanted)}, stepEvery, stepEvery},
 		"they could not be read":                         {remembered{}, watchedLimit * 7 / 8, watchedLimit},
-		"people want no CA to be made before":            {remembered{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
+		"a user asks for a new CA at a later time":       {remembered{looked: now, asked: rotationRequest{before: now.Add(4 * time.Second)}}, 3 * time.Second, 4 * time.Second},
 	} {
 		found := waiting.report(nil, nil)
 		r := reconciler{memory: newMemory(), now: func() time.Time { return now }}

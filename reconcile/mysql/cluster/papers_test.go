@@ -96,11 +96,11 @@ func TestACAThatNobodyCanBeToldOfIsMadeOnce(t *testing.T) {
 	o.refused.Store("")
 	known, err := o.look()
 	if err != nil || o.patched.Load() != 3 {
-		t.Errorf("members are not told: %d writes (%v)", o.patched.Load(), err)
+		t.Errorf("members did not get the new CA: %d writes (%v)", o.patched.Load(), err)
 	}
 	o.publish(known)
 	if _, err := o.look(); err != nil || o.patched.Load() != 4 {
-		t.Errorf("that clients were told is not noted: %d writes (%v)", o.patched.Load(), err)
+		t.Errorf("that clients got the new CA is not recorded: %d writes (%v)", o.patched.Load(), err)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAStartInARotationTellsNothingNew(t *testing.T) {
 	}
 	describeRotation(&o.cluster.Status, known.rotation)
 	if told := tellRotation(before, o.cluster.Status); len(told) > 0 {
-		t.Errorf("a start tells %+v", told)
+		t.Errorf("after a start the events are %+v", told)
 	}
 	if o.patched.Load() != 4 {
 		t.Errorf("Secrets were written %d times", o.patched.Load())
@@ -159,7 +159,7 @@ func TestAProblemHidesNoErrorThatPasses(t *testing.T) {
 		}
 	}
 	if err := joined(problem, nil); problemOf(err) == nil {
-		t.Errorf("the problem is told as %v", err)
+		t.Errorf("the problem is reported as %v", err)
 	}
 	if err := joined(nil, nil); err != nil {
 		t.Error(err)
@@ -186,7 +186,7 @@ func (s *shopOf) failsOver(t *testing.T, made ...string) {
 	}
 	_, err := s.applyChildren(t.Context(), owner, cluster, seen, replication.Decision{Record: recordOf(cluster.Status), Scale: 3})
 	if found := problemOf(err); found == nil || found.reason != reasonForeignObject {
-		t.Errorf("it is told as %+v", found)
+		t.Errorf("it is reported as %+v", found)
 	}
 	for _, path := range made {
 		if _, found := s.applied.Load(path); !found {

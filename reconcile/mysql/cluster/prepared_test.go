@@ -28,7 +28,7 @@ func TestPreparedTransactionsAreTold(t *testing.T) {
 		{"two are old", writing(new(2)), true, 1},
 		{"three are", writing(new(3)), true, 0},
 		{"the primary does not answer", nil, true, 0},
-		{"it starts anew", &replication.Status{State: replication.StateStarting}, true, 0},
+		{"it restarts", &replication.Status{State: replication.StateStarting}, true, 0},
 		{"its agent does not know yet", writing(nil), true, 0},
 		{"they are gone", writing(new(0)), false, 0},
 	} {

@@ -106,7 +106,7 @@ func TestMembersMountNoTokenAndOnlyTheirSecrets(t *testing.T) {
 			}
 			mounted[volume.Secret.SecretName] = keys
 			if mode := volume.Secret.DefaultMode; mode == nil || *mode&0o007 != 0 {
-				t.Errorf("volume %s can be read by everybody", volume.Name)
+				t.Errorf("every user can read volume %s", volume.Name)
 			}
 		}
 	}
@@ -189,7 +189,7 @@ func TestProbesAskTheAgent(t *testing.T) {
 		t.Error("an agent that crashes again and again would have its healthy mysqld restarted")
 	}
 	if sidecar.ReadinessProbe != nil {
-		t.Error("the agent's readiness would count beside mysqld's")
+		t.Error("the agent's readiness would count in addition to mysqld's")
 	}
 }
 
@@ -317,7 +317,7 @@ func TestServicesRoute(t *testing.T) {
 	}
 	for _, service := range []corev1.Service{write, replicas, alone} {
 		if service.Spec.PublishNotReadyAddresses || service.Spec.Ports[0].Port != 3306 {
-			t.Errorf("%s leads to members that are not ready, or to port %d", service.Name, service.Spec.Ports[0].Port)
+			t.Errorf("%s reaches members that are not ready, or to port %d", service.Name, service.Spec.Ports[0].Port)
 		}
 	}
 }

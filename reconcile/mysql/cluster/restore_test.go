@@ -130,31 +130,31 @@ func TestDecideRestore(t *testing.T) {
 		stalled bool
 		says    string
 	}{
-		"nothing is made before the status says that it begins": {act: restoreRecord, phase: v1.RestoreRunning, reason: "Restoring"},
-		"then the first member's claim is made":                 {before: running, act: restoreMakeClaim, phase: v1.RestoreRunning, reason: "Restoring"},
-		"then the Job, though the claim waits for its Pod":      {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"a volume that is too small grows first":                {before: running, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi")}, act: restoreGrowClaim, phase: v1.RestoreRunning, reason: "Restoring"},
-		"a Pod that is told to end and does not says so":        {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1, Message: "Pod x is told to end; delete the node"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
-		"a Pod at work is watched":                              {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"also when its backup is deleted meanwhile":             {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
-		"the end is written before anything else happens":       {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"a Pod that took its words with it is asked again":      {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"but not for ever": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
+		"nothing is made before the status says that it begins":    {act: restoreRecord, phase: v1.RestoreRunning, reason: "Restoring"},
+		"then the first member's claim is made":                    {before: running, act: restoreMakeClaim, phase: v1.RestoreRunning, reason: "Restoring"},
+		"then the Job, though the claim waits for its Pod":         {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a volume that is too small grows first":                   {before: running, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi")}, act: restoreGrowClaim, phase: v1.RestoreRunning, reason: "Restoring"},
+		"a Pod that should end and does not reports it":            {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1, Message: "Pod x is told to end; delete the node"})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
+		"a running Pod is watched":                                 {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"also when its backup is deleted meanwhile":                {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running, Attempts: 1}), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the end is written before anything else happens":          {before: running, seen: []func(*restoring){bound, withJob(done)}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"a Pod that left no report is replaced by one that checks": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded})}, act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"but not indefinitely": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Succeeded, Attempts: 1, Message: "no words"}, failedBefore(30*time.Second), func(j *batchv1.Job) { j.Annotations[annotationAttempts] = "2" })},
 			act: restoreWatch, phase: v1.RestoreFailed, reason: "RestoreFailed", stalled: true, says: "no words; check that --agent-image"},
-		"a Job that was told something else is made anew": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
+		"a Job with other parameters is created again": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Running}, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
 			act: restoreDropJob, phase: v1.RestoreRunning, reason: "Restoring"},
 		"but not one that is done": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.Annotations[transfer.AnnotationOrder] = "other" })},
 			act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
 		"a Job that goes is waited for": {before: running, seen: []func(*restoring){bound, withJob(done, func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
 		"and so is its Pod": {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.alive = 1 }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "delete the node"},
-		"a Pod without a node is told of": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
+		"a Pod without a node is reported": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "Unschedulable", Waiting: "no room", Message: "no room"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Unschedulable", says: "no room"},
-		"a volume that has no class is told of": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(transfer.State{Phase: transfer.Pending, Reason: "VolumePending", Waiting: "unbound"})},
+		"a volume that has no class is reported": {before: running, seen: []func(*restoring){withClaim(corev1.ClaimPending, "1Gi"), withJob(transfer.State{Phase: transfer.Pending, Reason: "VolumePending", Waiting: "unbound"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "NoDefaultStorageClass", stalled: true},
-		"an image that is not there needs somebody": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})},
+		"an image that does not exist needs a user": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Reason: "ImagePullFailed", Message: "not found"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "ImagePullFailed", stalled: true, says: "the operator's image"},
-		"an attempt that failed is told of, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
+		"a failed attempt is reported, and another one awaited": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending, Attempts: 1, Reason: "DestinationUnavailable", Message: "cut in the middle"})},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "the last attempt ended with DestinationUnavailable: cut in the middle"},
 		"a quota that keeps Pods away, too": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Pending}), func(s *restoring) { s.refused = "exceeded quota" }},
 			act: restoreWatch, phase: v1.RestoreRunning, reason: "PodsNotCreated", stalled: true, says: "exceeded quota"},
@@ -164,20 +164,20 @@ func TestDecideRestore(t *testing.T) {
 		"data that cannot fit is not even tried":         {seen: []func(*restoring){func(s *restoring) { s.dataSize = 2 << 30 }}, act: restoreWatch, phase: v1.RestorePending, reason: "VolumeTooSmall", stalled: true, says: "raise spec.storage"},
 		"volumes of other members are never joined by a restored one": {seen: []func(*restoring){others("data-db-1", "data-db-2")},
 			act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "data-db-1, data-db-2"},
-		"with the first one's among them, the Pod decides":     {before: running, seen: []func(*restoring){bound, others("data-db-1")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
-		"members that run already are not restored over":       {seen: []func(*restoring){func(s *restoring) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
-		"a claim that goes is waited for":                      {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
-		"a refusal stays until something changes":              {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
-		"data in the way has two ways out":                     {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete these claims to restore: data-db-0, data-db-1"},
-		"a new Secret is tried at once":                        {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"settings that do not fit are told of":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; the operator tries again at once"},
-		"nothing new is tried again after a minute":            {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"after many Pods only after half an hour":              {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
-		"a clock that is ahead shortens no wait":               {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
-		"what failed beside a container that runs on waits":    {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
-		"and is tried again, too":                              {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
-		"not while the backup is gone":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
-		"a volume that was too small grows before it is tried": {before: failed, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
+		"with the first one's among them, the Pod decides":      {before: running, seen: []func(*restoring){bound, others("data-db-1")}, act: restoreMakeJob, phase: v1.RestoreRunning, reason: "Restoring"},
+		"members that run already are not restored over":        {seen: []func(*restoring){func(s *restoring) { s.members = true }}, act: restoreWatch, phase: v1.RestorePending, reason: "DataExists", stalled: true, says: "adopt"},
+		"a claim that goes is waited for":                       {before: running, seen: []func(*restoring){bound, func(s *restoring) { s.claim.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VolumePending"},
+		"a refusal stays until something changes":               {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(30*time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationRefused", stalled: true, says: "spec.restore.secret"},
+		"data in the way has two ways out":                      {before: failed, seen: []func(*restoring){bound, others("data-db-1"), withJob(refused("DataExists"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DataExists", stalled: true, says: "delete these claims to restore: data-db-0, data-db-1"},
+		"a new Secret is tried at once":                         {before: failed, seen: []func(*restoring){bound, withJob(refused("DestinationRefused"), failedBefore(time.Second), func(j *batchv1.Job) { j.Annotations[annotationInputs] = "older" })}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"settings that do not fit are reported":                 {before: failed, seen: []func(*restoring){bound, withJob(refused("SettingsMismatch"), failedBefore(time.Second))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "SettingsMismatch", stalled: true, says: "so it is; the operator tries again at once"},
+		"nothing new is tried again after a minute":             {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"after many Pods only after half an hour":               {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "PodsFailed", Attempts: 7}, failedBefore(29*time.Minute))}, act: restoreWatch, phase: v1.RestoreFailed, reason: "PodsFailed", stalled: true},
+		"a clock that is ahead shortens no wait":                {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Second)), func(s *restoring) { s.now = s.now.Add(24 * time.Hour) }}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupCorrupt", stalled: true},
+		"a failure waits while another container keeps running": {before: running, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true})}, act: restoreWatch, phase: v1.RestoreFailed, reason: "DestinationUnavailable", stalled: true},
+		"and is tried again, too":                               {before: failed, seen: []func(*restoring){bound, withJob(transfer.State{Phase: transfer.Failed, Reason: "DestinationUnavailable", Attempts: 1, Lingers: true}, failedBefore(time.Minute))}, act: restoreDropJob, phase: v1.RestoreFailed, reason: "Restoring"},
+		"not while the backup is gone":                          {before: failed, seen: []func(*restoring){bound, withJob(refused("BackupCorrupt"), failedBefore(time.Hour)), lacking("BackupNotFound")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "BackupNotFound", stalled: true},
+		"a volume that was too small grows before it is tried":  {before: failed, seen: []func(*restoring){withClaim(corev1.ClaimBound, "512Mi"), withJob(refused("VolumeTooSmall"), failedBefore(time.Second))}, act: restoreGrowClaim, phase: v1.RestoreFailed, reason: "Restoring"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -333,7 +333,7 @@ func TestARestoreByURLTakesNoOtherBackup(t *testing.T) {
 		t.Errorf("the order is %+v", order)
 	}
 	if first, second := orderOf(asked("sha256:1"), "operator:1", false), orderOf(asked("sha256:2"), "operator:1", false); transfer.Hash(first) == transfer.Hash(second) {
-		t.Error("a restore whose checksum was corrected does not begin anew")
+		t.Error("a restore whose checksum was corrected does not start again")
 	}
 }
 
@@ -390,14 +390,14 @@ func TestNoEmptyDatabaseTakesTheRestoredOnesPlace(t *testing.T) {
 		decision replication.Decision
 		blocked  bool
 	}{
-		"restored data leads":                         {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginMember), decision: appointed},
-		"a new volume in its place does not":          {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
-		"nor does one after a restore was given up":   {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
-		"a restore that never began is no obstacle":   {cluster: aCluster(2, begun(v1.RestorePending, 0)), seen: of(replication.OriginFresh), decision: appointed},
-		"a cluster without one begins empty":          {cluster: aCluster(2), seen: of(replication.OriginFresh), decision: appointed},
-		"data that was adopted instead leads":         {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginMember), decision: appointed},
-		"a cluster with a primary has its own rules":  {cluster: fromNightly(begun(v1.RestoreCompleted, 1), func(c *v1.MySQLCluster) { c.Status.Primary = "db-0" }), seen: of(replication.OriginFresh), decision: appointed},
-		"as long as nobody is chosen nothing is said": {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: replication.Decision{Scale: 2}},
+		"restored data becomes the primary":                   {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginMember), decision: appointed},
+		"a new volume in its place does not":                  {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
+		"nor does one after a restore was given up":           {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginFresh), decision: appointed, blocked: true},
+		"a restore that never began is no obstacle":           {cluster: aCluster(2, begun(v1.RestorePending, 0)), seen: of(replication.OriginFresh), decision: appointed},
+		"a cluster without one begins empty":                  {cluster: aCluster(2), seen: of(replication.OriginFresh), decision: appointed},
+		"data that was adopted instead becomes the primary":   {cluster: aCluster(2, begun(v1.RestoreFailed, 1)), seen: of(replication.OriginMember), decision: appointed},
+		"a cluster with a primary has its own rules":          {cluster: fromNightly(begun(v1.RestoreCompleted, 1), func(c *v1.MySQLCluster) { c.Status.Primary = "db-0" }), seen: of(replication.OriginFresh), decision: appointed},
+		"as long as there is no new primary there is no note": {cluster: fromNightly(begun(v1.RestoreCompleted, 1)), seen: of(replication.OriginFresh), decision: replication.Decision{Scale: 2}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

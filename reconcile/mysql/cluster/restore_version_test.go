@@ -41,10 +41,10 @@ func TestARestoreIsCompleteWhenTheImageFits(t *testing.T) {
 		"that is known before the restore ends":                       {seen: []func(*restoring){works, writes, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "VersionMismatch", stalled: true, says: "at least 9.7.5"},
 		"but not before the Pod has looked at the volume":             {seen: []func(*restoring){works, made("9.7.5")}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
 		"a cluster has used the data since, and may have upgraded it": {seen: []func(*restoring){used, made("8.4.6")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "RestoreAdopted", says: "nothing was restored: data-db-0 holds data that came from backup nightly"},
-		"of the instance, where the Pod does not tell":                {seen: []func(*restoring){done(""), made("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true},
-		"nobody knows what made the data":                             {seen: []func(*restoring){done("")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
-		"nobody has asked":                                            {seen: []func(*restoring){works, func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
-		"nobody has asked, and all else is done":                      {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"of the instance, if the Pod does not report it":              {seen: []func(*restoring){done(""), made("9.7.5")}, act: restoreWatch, phase: v1.RestoreFailed, reason: "VersionMismatch", stalled: true},
+		"the release that made the data is unknown":                   {seen: []func(*restoring){done("")}, act: restoreRecord, phase: v1.RestoreCompleted, reason: "CreatingMembers"},
+		"the image was not asked yet":                                 {seen: []func(*restoring){works, func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
+		"the image was not asked yet, and all else is done":           {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job = nil }}, act: restoreAskVersion, phase: v1.RestoreRunning, reason: "Restoring"},
 		"the answer is awaited":                                       {seen: []func(*restoring){done("9.7.4"), server("", transfer.State{Phase: transfer.Running})}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring", says: "for its version"},
 		"another image was asked":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.order.ServerImage = "mysql:9.8" }}, act: restoreDropVersion, phase: v1.RestoreRunning, reason: "Restoring"},
 		"the Job that asked goes":                                     {seen: []func(*restoring){done("9.7.4"), func(s *restoring) { s.server.job.DeletionTimestamp = &metav1.Time{} }}, act: restoreWatch, phase: v1.RestoreRunning, reason: "Restoring"},
@@ -101,7 +101,7 @@ func TestWhatATenantsImageSaysIsNotRepeated(t *testing.T) {
 		version, state := transfer.ObserveVersion(job, []corev1.Pod{pod})
 		status := restoreStatus(cluster, decideRestore(cluster, tale(cluster, withClaim(corev1.ClaimBound, "1Gi"), withJob(transfer.State{Phase: transfer.Running}), server(version, state))))
 		if told := fmt.Sprint(status, tell(cluster.Status, status)); strings.Contains(told, secret) || !strings.Contains(told, "VersionMismatch") {
-			t.Errorf("%s: it is told: %s", phase, told)
+			t.Errorf("%s: it is reported: %s", phase, told)
 		}
 	}
 }

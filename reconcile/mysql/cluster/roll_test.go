@@ -74,10 +74,10 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 		"another member became the primary in the middle of an update that it has: below a partition it would come back older": {
 			rolling{record: "db-1", pods: "a b b", revisions: "a b", partition: 1}, outcome{2, 0, "", ""},
 		},
-		"member 0 is the primary: it comes last by itself": {
+		"member 0 is the primary: it comes last anyway": {
 			rolling{record: "db-0", pods: "a a b", revisions: "a b"}, outcome{0, -1, "", ""},
 		},
-		"member 0 is the primary, and somebody allows what needs no leave": {
+		"member 0 is the primary, and a user allows what needs no permission": {
 			rolling{record: "db-0", pods: "a a b", revisions: "a b", allows: "b"}, outcome{0, -1, "", ""},
 		},
 		"another primary, and nothing to do": {rolling{record: "db-1", pods: "a a a", partition: 2, revisions: "a a"}, outcome{2, -1, "", ""}},
@@ -88,7 +88,7 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 		"an update that no replica tries": {
 			rolling{record: "db-1", pods: "a a", partition: 2, revisions: "a b"}, outcome{2, -1, "db-1 db-0", "no replica restarts before it"},
 		},
-		"an operator of before has begun it with the highest member": {
+		"an earlier operator has begun it with the highest member": {
 			rolling{record: "db-2", pods: "a a a", partition: 0, revisions: "a b"}, outcome{3, -1, "db-2 db-1 db-0", "db-2"},
 		},
 		"the controller has not seen it yet": {rolling{record: "db-1", pods: "a a a", partition: 2, revisions: "a a", unseen: true}, outcome{2, -1, "", ""}},
@@ -102,27 +102,27 @@ func TestNoUpdateRestartsThePrimaryBeforeItsReplicas(t *testing.T) {
 		"a later one is not allowed by it": {
 			rolling{record: "db-1", pods: "b b b", partition: 2, revisions: "b c", allows: "b"}, outcome{2, -1, "db-1 db-0", `restart-primary-for="b" is not for this update`},
 		},
-		"a later one, of which the controller has not heard": {
+		"a later one, which the controller has not seen": {
 			rolling{record: "db-1", pods: "b b b", partition: 2, revisions: "a b", unseen: true, allows: "b"}, outcome{2, -1, "", ""},
 		},
 		"what was allowed does not work, and is taken back": {
 			rolling{record: "db-1", pods: "a b", partition: 2, revisions: "a a", allows: "b"}, outcome{2, -1, "db-1", "held back from db-1:"},
 		},
-		"members that are at work are adopted: clients are led to one": {
+		"running members are adopted: clients reach one of them": {
 			rolling{route: "db-1", pods: "a a a", revisions: "a b"}, outcome{2, -1, "db-1 db-0", "db-1"},
 		},
-		"members that are at work are adopted, and nothing leads there": {
+		"running members are adopted, and no Service selects them": {
 			rolling{route: "db-0", pods: "a a a", partition: 3, revisions: "a b"}, outcome{3, -1, "db-2 db-1 db-0", "does not know yet which of them takes writes"},
 		},
-		"a member is neither as it was, nor as it is to be": {
+		"a member has neither the current nor the update revision": {
 			rolling{record: "db-1", pods: "a b c", partition: 2, revisions: "a c", allows: "b"},
 			outcome{2, -1, "db-1 db-0", "if db-1 lost its Pod, Kubernetes would create the Pod again from the older revision a|continue soon"},
 		},
-		"members that are at work are adopted, and nothing leads anywhere": {
+		"running members are adopted, and no Service selects any member": {
 			rolling{route: "db-0", pods: "a a b", partition: 3, revisions: "a b"}, outcome{3, -1, "db-1 db-0", "held back from db-1, db-0"},
 		},
 		"a name that is no member's": {rolling{route: "elsewhere", pods: "a a", revisions: "a b"}, outcome{0, -1, "", ""}},
-		"what people write is quoted in part": {
+		"a long value of a user is quoted in part": {
 			rolling{record: "db-1", pods: "a a", partition: 2, revisions: "a b", allows: strings.Repeat("b", 1000)}, outcome{2, -1, "db-1 db-0", `b…" is not for this update`},
 		},
 	} {
@@ -183,9 +183,9 @@ func TestStatusTellsWhatIsHeldBack(t *testing.T) {
 		"commits have too few copies":      {"a a b", promisingLess, nil, "False CommitsNotReplicated", "absent", "True " + waits, "Degraded"},
 		"it would bring new agents":        {"a a b", promisingLess, ofBefore, "False " + waits, "True " + waits, "True " + waits, "Degraded"},
 		"one has its agent, and is out":    {"a a b", silenced, ofBefore, "False AgentOfAnotherRelease", "absent", "True " + waits, "Degraded"},
-		"people let it go on":              {"a a b", allowed, nil, "False MembersNotReady", "absent", "absent", "Degraded"},
-		"it has reached everybody":         {"b b b", over, nil, "True AllMembersReady", "absent", "absent", "Ready"},
-		"the controller has not heard":     {"a a a", unheard, nil, "False MembersNotReady", "absent", "absent", "Degraded"},
+		"a user lets it continue":          {"a a b", allowed, nil, "False MembersNotReady", "absent", "absent", "Degraded"},
+		"it has reached all members":       {"b b b", over, nil, "True AllMembersReady", "absent", "absent", "Ready"},
+		"the controller has not seen it":   {"a a a", unheard, nil, "False MembersNotReady", "absent", "absent", "Degraded"},
 		"it is taken back, and one has it": {"a a b", takenBack, nil, "False MembersNotReady", "absent", "absent", "Degraded"},
 	} {
 		s := held(t, test.pods)
@@ -217,12 +217,12 @@ func TestWhatIsHeldBackIsToldOnce(t *testing.T) {
 		return reasons
 	}
 	if told := next(applied{}); !slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
-		t.Errorf("told is %v", told)
+		t.Errorf("the events are %v", told)
 	}
 	s.seen.pods[2].Labels[appsv1.ControllerRevisionHashLabelKey] = "b"
 	for range 2 {
 		if told := next(applied{}); len(told) != 0 {
-			t.Errorf("told again is %v", told)
+			t.Errorf("the repeated events are %v", told)
 		}
 	}
 	next(applied{rolled: true, unsettled: true})
@@ -233,7 +233,7 @@ func TestWhatIsHeldBackIsToldOnce(t *testing.T) {
 		t.Errorf("the StatefulSet was just written, and Ready is %s", got)
 	}
 	if told := next(applied{}); slices.Contains(told, "Warning PrimaryWouldRestartFirst") {
-		t.Errorf("told again is %v", told)
+		t.Errorf("the repeated events are %v", told)
 	}
 }
 
@@ -253,10 +253,10 @@ func TestAnUpdateThatIsHeldBackIsNoWork(t *testing.T) {
 		t.Error("every look is a full pass")
 	}
 	ofBefore := found
-	ofBefore.decision.Note = &replication.Note{Reason: replication.ReasonAgentRelease, Message: "agents of before"}
+	ofBefore.decision.Note = &replication.Note{Reason: replication.ReasonAgentRelease, Message: "agents of an earlier release"}
 	settled := ofBefore.settle(object("7"), status, remembered{})
 	if settled == nil {
-		t.Fatal("with agents of before every look is a full pass")
+		t.Fatal("with agents of an earlier release every look is a full pass")
 	}
 	another := ofBefore.decision
 	another.Note = &replication.Note{Reason: replication.ReasonAgentRelease, Message: "another"}
@@ -318,7 +318,7 @@ func TestThePartitionIsLoweredOnlyOnALiveLook(t *testing.T) {
 		"another template, and members are missing for another reason": {
 			rolling{record: "db-1", pods: "- - b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false, false,
 		},
-		"another template mends what does not come up": {
+		"another template fixes what does not start": {
 			rolling{record: "db-1", pods: "x b b", partition: 0, revisions: "a b", allows: "b"}, "", "", 2, false, false, false,
 		},
 		"another template, and the leave is taken away": {rolling{record: "db-1", pods: "a b b", partition: 0, revisions: "a b"}, "", "", 2, false, false, false},

@@ -20,7 +20,7 @@ func TestCAIsTooLateForClients(t *testing.T) {
 	r.pass(3 * day)
 	r.want(stepSign, stepForget, stepTrust)
 
-	t.Log("it dies right after it told the members, and before it noted that")
+	t.Log("it crashes right after it gave the members the CA, and before it recorded that")
 	client = r.bundle
 	r.dies(stepBring)
 	r.bundle = r.kept.Bundle()
@@ -40,7 +40,7 @@ func TestCAIsTooLateForClients(t *testing.T) {
 	r.look()
 	r.want(stepTrust, stepNote, stepNoteClients)
 	if !r.told.Equal(r.now) {
-		t.Errorf("members are told at %s, and that is noted as %s", r.now, r.told)
+		t.Errorf("members got the CA at %s, and %s is recorded", r.now, r.told)
 	}
 	r.read()
 	r.works()

@@ -45,7 +45,7 @@ func TestWhatAllMembersUse(t *testing.T) {
 		scene *scene
 		want  string
 	}{
-		"all the same":                      {reachable(t, "new", "new", "new"), "new"},
+		"all equal":                         {reachable(t, "new", "new", "new"), "new"},
 		"one has not read it yet":           {reachable(t, "new", "old"), ""},
 		"one is of a release without it":    {reachable(t, "new", ""), ""},
 		"one runs and does not answer":      {reachable(t, "new", "new").silent(1), ""},
@@ -76,12 +76,12 @@ func TestNothingIsDecidedOnTheSilenceOfMembersThatCannotKnow(t *testing.T) {
 		lost  time.Time
 		waits string
 	}{
-		"no key was lost":          {reachable(t, "", "").silent(1), time.Time{}, ""},
-		"nobody has heard of it":   {reachable(t, "", "").silent(0).silent(1), at.Add(-time.Minute), "db-0"},
-		"one has not heard of it":  {reachable(t, "", "").silent(1), at.Add(-time.Minute), "db-1"},
-		"all have heard of it":     {reachable(t, "", ""), at.Add(-time.Minute), ""},
-		"it is another reason":     {reachable(t, "", "").silent(1), at.Add(-lostPatience - time.Second), ""},
-		"nobody was there to know": {fresh, at.Add(-time.Minute), ""},
+		"no key was lost":             {reachable(t, "", "").silent(1), time.Time{}, ""},
+		"no member has the new CA":    {reachable(t, "", "").silent(0).silent(1), at.Add(-time.Minute), "db-0"},
+		"one member does not have it": {reachable(t, "", "").silent(1), at.Add(-time.Minute), "db-1"},
+		"all members have it":         {reachable(t, "", ""), at.Add(-time.Minute), ""},
+		"it is another reason":        {reachable(t, "", "").silent(1), at.Add(-lostPatience - time.Second), ""},
+		"there were no members":       {fresh, at.Add(-time.Minute), ""},
 	} {
 		test.scene.seen.now = at
 		found := papers{lost: test.lost}.unknownTo(test.scene.cluster, test.scene.seen)
@@ -184,7 +184,7 @@ func TestRotationIsTold(t *testing.T) {
 		describeRotation(&status, rotationOf(n, test.last, rotationRequest{fault: test.fault}))
 		events := tellRotation(before, status)
 		if len(events) > 1 || (len(events) == 1) != (test.told != "") {
-			t.Errorf("%+v: told %+v, want %q", test.last, events, test.told)
+			t.Errorf("%+v: events %+v, want %q", test.last, events, test.told)
 		}
 		for _, event := range events {
 			for word := range strings.FieldsSeq(test.told) {

@@ -55,7 +55,7 @@ func TestCARotationStepByStep(t *testing.T) {
 		r.look()
 	}
 	if r.last.waits != waitForMembers {
-		t.Errorf("one member has not read who is to be trusted, and it waits for %q", r.last.waits)
+		t.Errorf("one member has not read the CAs to trust, and the rotation waits for %q", r.last.waits)
 	}
 	r.want()
 	r.read()
@@ -111,7 +111,7 @@ func TestCARotationAndMembersThatAreAway(t *testing.T) {
 	r.want(stepSign)
 	r.works()
 
-	t.Log("nobody runs at all: nothing is taken for granted")
+	t.Log("no member runs: nothing is taken for granted")
 	for _, member := range r.members {
 		member.down = true
 	}
@@ -144,7 +144,7 @@ func TestCAIsLost(t *testing.T) {
 	r.pass(3 * day)
 	r.want(stepSign, stepForget, stepTrust)
 
-	t.Log("the operator dies right after it has made a CA: the next one goes on")
+	t.Log("the operator crashes right after it has created a CA: the next one continues")
 	r.kept = nil
 	s := r.situation()
 	held, err := s.replace(stepStart, r.n, r.now)
@@ -157,7 +157,7 @@ func TestCAIsLost(t *testing.T) {
 	r.read()
 	r.works()
 
-	t.Log("the members' Secret is lost as well: they get everything anew, under one CA")
+	t.Log("the members' Secret is lost as well: they get new files, under one CA")
 	r.kept, r.bundle, r.pair = nil, nil, pki.Pair{}
 	r.look()
 	r.want(stepStart, stepSign)
@@ -219,7 +219,7 @@ func TestCAHasEnded(t *testing.T) {
 		r.look()
 		r.read("db-0", "db-1")
 		if !r.trusts(r.bundle, r.pair) {
-			t.Fatalf("at %s nobody can trust the members", r.now)
+			t.Fatalf("at %s no client can trust the members", r.now)
 		}
 	}
 	if count := len(r.steps); count > 40 {

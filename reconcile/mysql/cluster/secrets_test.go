@@ -37,10 +37,10 @@ func TestPasswordFault(t *testing.T) {
 			t.Parallel()
 			got := passwordFault(test.content)
 			if (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
-				t.Errorf("got %q, want it to speak of %q", got, test.says)
+				t.Errorf("got %q, want it to have %q", got, test.says)
 			}
 			if value := string(test.content[key]); len(value) > 1 && strings.Contains(got, value) {
-				t.Errorf("the message tells the password: %q", got)
+				t.Errorf("the message contains the password: %q", got)
 			}
 		})
 	}
@@ -159,10 +159,10 @@ func TestOperatorShowsAShortLivedCertificate(t *testing.T) {
 		t.Errorf("it shows %s until %s", leaf.Subject.CommonName, leaf.NotAfter)
 	}
 	if agent.OperatorLife < 3*secretsEvery {
-		t.Error("it would end before it is made anew")
+		t.Error("it would expire before it is renewed")
 	}
 	if err := verify(authority, leaf, "", at, x509.ExtKeyUsageServerAuth); err == nil {
-		t.Error("whoever holds it could pass for a member")
+		t.Error("its holder could pass for a member")
 	}
 }
 

@@ -40,7 +40,7 @@ func TestNoMemberRestartsForWhatItsMysqldWouldNotTake(t *testing.T) {
 	}{
 		"the table vouches for all":               {q: question{}, act: settingsApply},
 		"the table knows better":                  {q: question{judged: settings.Judgement{Faults: []string{"max_connections must be a whole number", "b is none"}}}, act: settingsWait, reason: reasonSettings, stalled: true, says: "spec.config: max_connections must be a whole number; b is none"},
-		"a name that the table lacks":             {q: question{judged: unsure}, act: settingsAsk, reason: reasonMembersNotReady, says: `asking image "mysql:new"`},
+		"a name that the table does not have":     {q: question{judged: unsure}, act: settingsAsk, reason: reasonMembersNotReady, says: `asking image "mysql:new"`},
 		"another image":                           {q: question{other: true}, act: settingsAsk, reason: reasonMembersNotReady},
 		"the answer is awaited":                   {q: question{judged: unsure, job: job(), state: transfer.State{Phase: transfer.Running}}, act: settingsWait, reason: reasonMembersNotReady},
 		"the Job that asked goes":                 {q: question{judged: unsure, job: job(func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{} })}, act: settingsWait, reason: reasonMembersNotReady},
@@ -131,11 +131,11 @@ func TestAnImageThatAWebhookWrote(t *testing.T) {
 		t.Errorf("it asks %+v", asked)
 	}
 	if u := upgradeOf(roll{}, cluster, observation{set: &set}); u.image != "" {
-		t.Errorf("image %s is to come", u.image)
+		t.Errorf("the update brings image %s", u.image)
 	}
 	set.Annotations = nil // as an operator of an earlier release left it
 	if asked := newQuestion(cluster, set, nil); !asked.other {
-		t.Error("nobody knows for which image it was applied, and it is not asked")
+		t.Error("it is unknown for which image it was applied, and the new one is not asked")
 	}
 }
 

@@ -51,7 +51,7 @@ func TestStatusTellsHowTheClusterIs(t *testing.T) {
 			scene: promising(healthy(t, 2).before(creating), 0), phase: v1.PhaseCreating, ready: "False ReplicasNotYetAcknowledging", reconciling: "True ReplicasNotYetAcknowledging", summary: "2/2"},
 		"all serve again, and commits are not on enough of them yet": {
 			scene: promising(healthy(t, 2).before(ready), 0), phase: v1.PhaseDegraded, ready: "False CommitsNotReplicated", reconciling: "True CommitsNotReplicated", summary: "2/2"},
-		"scaled out, and more acknowledgements are to come": {
+		"scaled out, and the primary must still require more acknowledgements": {
 			scene: promising(healthy(t, 5).before(updating), 1), phase: v1.PhaseUpdating, ready: "False CommitsNotReplicated", reconciling: "True CommitsNotReplicated", summary: "5/5"},
 		"an errant replica": {
 			scene: healthy(t, 2).before(ready).member(1, false, errant), phase: v1.PhaseDegraded, ready: "False ErrantMember", stalled: "True ErrantMember", summary: "1/2"},
@@ -118,7 +118,7 @@ func TestStatusTellsHowDurableCommitsAre(t *testing.T) {
 		want  string
 	}{
 		"as promised":                          {healthy(t, 3), "True CommitsReplicated"},
-		"one member has nobody else":           {healthy(t, 1), "True SingleMember"},
+		"a cluster of one member":              {healthy(t, 1), "True SingleMember"},
 		"a new cluster's replicas join":        {promising(healthy(t, 2).before(v1.MySQLClusterStatus{Phase: v1.PhaseCreating}).silent(1), 0), "False ReplicasNotYetAcknowledging"},
 		"degraded":                             {promising(healthy(t, 2).before(ready).silent(1), 0), "False CommitsNotReplicated"},
 		"half of what the size asks for":       {promising(healthy(t, 5).before(ready), 1), "False CommitsNotReplicated"},
@@ -148,10 +148,10 @@ func TestStatusTellsOfSettingsThatAreHeldBack(t *testing.T) {
 	}{
 		"all is well":                       {scene: healthy(t, 2).before(ready), want: reasonSettings},
 		"a volume is full":                  {scene: healthy(t, 2).before(ready).member(0, true, full), want: reasonDiskFull},
-		"nobody can write":                  {scene: healthy(t, 2).before(ready).silent(0), want: reasonPrimaryUnavailable},
-		"a replica is not heard":            {scene: healthy(t, 2).before(ready).silent(1), want: reasonSettings},
+		"no client can write":               {scene: healthy(t, 2).before(ready).silent(0), want: reasonPrimaryUnavailable},
+		"a replica does not answer":         {scene: healthy(t, 2).before(ready).silent(1), want: reasonSettings},
 		"the decision waits, and passes":    {scene: healthy(t, 2).before(ready).silent(1), note: &replication.Note{Reason: replication.ReasonScalingIn, Message: "waits"}, want: reasonSettings},
-		"the decision waits for people too": {scene: healthy(t, 2).before(ready), note: &replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: "went apart", Blocked: true}, want: string(replication.ReasonAdoptionBlocked)},
+		"the decision waits for a user too": {scene: healthy(t, 2).before(ready), note: &replication.Note{Reason: replication.ReasonAdoptionBlocked, Message: "went apart", Blocked: true}, want: string(replication.ReasonAdoptionBlocked)},
 	} {
 		told := test.scene.report(test.note, nil)
 		told.children = applied{unsettled: true, held: notTaken("no")}
@@ -204,7 +204,7 @@ func TestStatusComesToRest(t *testing.T) {
 		"as it should be":                    healthy(t, 3),
 		"the primary is away":                healthy(t, 2).silent(0),
 		"a replica is away":                  healthy(t, 2).silent(1),
-		"everybody is away":                  healthy(t, 3).silent(0).silent(1).silent(2),
+		"all members are away":               healthy(t, 3).silent(0).silent(1).silent(2),
 		"errant":                             healthy(t, 2).member(1, false, func(s *replication.Status) { s.State = replication.StateErrant }),
 		"a replica is away after the change": healthy(t, 2).silent(1).before(changed.Status),
 	}
@@ -226,7 +226,7 @@ func TestStatusComesToRest(t *testing.T) {
 				t.Errorf("the next pass says something else:\n%s", diff)
 			}
 			if told := tell(first, second); len(told) > 0 {
-				t.Errorf("it tells %v though nothing happened", told)
+				t.Errorf("events %v although nothing happened", told)
 			}
 		})
 	}
@@ -245,7 +245,7 @@ func TestMembersAreBroughtUpToDateTogetherWithWhatPeopleWaitFor(t *testing.T) {
 	})
 	status := s.report(nil, nil).status()
 	if got := status.Members[1].GTIDExecuted; got != serverUUID+":1-99" {
-		t.Errorf("the state changed and the transactions are of before: %s", got)
+		t.Errorf("the state changed and the transactions are outdated: %s", got)
 	}
 	if got := status.Members[1].Message; strings.Contains(got, "error") {
 		t.Errorf("the message changes with every attempt: %q", got)
@@ -268,8 +268,8 @@ func TestTellSpeaksOfWhatHappened(t *testing.T) {
 		after v1.MySQLClusterStatus
 		want  []string
 	}{
-		"nothing":               {base, nil},
-		"only the words change": {with(func(s *v1.MySQLClusterStatus) { s.Conditions[0].Message = "in other words" }), nil},
+		"nothing":                  {base, nil},
+		"only the message changes": {with(func(s *v1.MySQLClusterStatus) { s.Conditions[0].Message = "in other words" }), nil},
 		"the primary is away": {with(func(s *v1.MySQLClusterStatus) { s.Conditions = condition("False", reasonPrimaryUnavailable) }),
 			[]string{"Warning PrimaryUnavailable"}},
 		"a member catches up": {with(func(s *v1.MySQLClusterStatus) { s.Conditions = condition("False", reasonMembersNotReady) }), []string{"Normal MembersNotReady"}},
@@ -309,7 +309,7 @@ func TestBlockedAndPausedKeepWhatIsKnown(t *testing.T) {
 		}
 	}
 	if conditionOf(t, paused(s.cluster), v1.ConditionStalled) != "absent" {
-		t.Error("a pause that somebody asked for is called stalled")
+		t.Error("a pause that a user asked for is called stalled")
 	}
 }
 

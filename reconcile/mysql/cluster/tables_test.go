@@ -49,7 +49,7 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 	primary := func(tables *replication.Tables) { s.seen.members[0].Status.OtherEngines = tables }
 	replica := func(tables *replication.Tables) { s.seen.members[1].Status.Lacking = tables }
 	some, other, none := someTables("log"), someTables("log", "visits"), replication.Tables{}
-	next("nobody has looked", "", "", 0)
+	next("no member has looked", "", "", 0)
 	s.seen.members[0].Status.Lacking = &none
 	primary(&none)
 	next("there are none", "", "", 0)
@@ -64,19 +64,19 @@ func TestTablesOfOtherEnginesAreTold(t *testing.T) {
 	}
 	heard := s.seen.members[1].Status
 	s.silent(1)
-	next("the replica restarts", `"visits"`, `db-1 lacks`, 0)
+	next("the replica restarts", `"visits"`, `db-1 is missing`, 0)
 	s.seen.members[1].Status = heard
 	s.seen.pods[1] = readyPod("db-1")
 	primary(nil)
-	next("the primary restarts, and has not looked again", `"visits"`, `db-1 lacks`, 0)
+	next("the primary restarts, and has not looked again", `"visits"`, `db-1 is missing`, 0)
 	primary(&none)
-	next("the tables are InnoDB", "", `db-1 lacks`, 0)
+	next("the tables are InnoDB", "", `db-1 is missing`, 0)
 	replica(nil)
-	next("the replica was copied anew, and nobody has looked yet", "", "db-1 lacks", 0)
+	next("the replica was copied again, and has not looked yet", "", "db-1 is missing", 0)
 	replica(&none)
 	next("the replica has all rows", "", "", 0)
 	s.silent(1)
-	next("nobody lacks anything, as far as it is heard", "", "", 0)
+	next("no member that answers is missing anything", "", "", 0)
 }
 
 // TestASettledClusterNoticesTables: a look at its members notices what there is to report, and nothing else.
@@ -92,7 +92,7 @@ func TestASettledClusterNoticesTables(t *testing.T) {
 	}
 	again := someTables("log")
 	if tablesOf(replication.Status{OtherEngines: &some}) != tablesOf(replication.Status{OtherEngines: &again}) {
-		t.Error("another look that found the same is told")
+		t.Error("another look that found the same sends an event")
 	}
 }
 
@@ -114,11 +114,11 @@ func TestEnginesOfACluster(t *testing.T) {
 	}{
 		"a new one":                               {want: true},
 		"one that was made so":                    {change: begun, seen: made(map[string]string{labelEngines: enginesInnoDB}), want: true},
-		"one of a former release":                 {change: begun, seen: made(nil)},
+		"one of an earlier release":               {change: begun, seen: made(nil)},
 		"one that adopts volumes":                 {seen: observation{volumes: []corev1.PersistentVolumeClaim{{}}}},
 		"one that starts from a backup":           {change: restored},
-		"one whose StatefulSet somebody deleted":  {change: noted, want: true},
-		"one whose label somebody took off":       {change: noted, seen: made(nil), want: true},
+		"one whose StatefulSet a user deleted":    {change: noted, want: true},
+		"one whose label a user removed":          {change: noted, seen: made(nil), want: true},
 		"one that has written, without any child": {change: begun, seen: observation{}},
 	} {
 		change := test.change
@@ -164,7 +164,7 @@ func TestKeysOfACluster(t *testing.T) {
 			t.Errorf("with %q it is %q, want %q", chosen, got, want)
 		}
 		if got := inForce(renderConfig(cluster))[settingGenerate]; got == "ON" {
-			t.Errorf("with %q a cluster of before gets keys", chosen)
+			t.Errorf("with %q an earlier cluster gets keys", chosen)
 		}
 	}
 }

@@ -96,9 +96,9 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"a replica does not serve": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4~ 8.4"}, 0, "spec.image mysql:9.7 begins when all members serve and are in sync|waiting for db-1", false, "",
 		},
-		"replicas are not heard, or not in sync": {upgrading{rolling: atRest, image: next, has: old, members: "8.4 - 8.4#"}, 0, "waiting for db-1, db-2", false, ""},
-		"the primary is not heard":               {upgrading{rolling: atRest, image: next, has: old, members: "- 8.4 8.4"}, 0, "waiting for db-0", false, ""},
-		"a member that is to leave need not be well": {
+		"replicas do not answer, or are not in sync": {upgrading{rolling: atRest, image: next, has: old, members: "8.4 - 8.4#"}, 0, "waiting for db-1, db-2", false, ""},
+		"the primary does not answer":                {upgrading{rolling: atRest, image: next, has: old, members: "- 8.4 8.4"}, 0, "waiting for db-0", false, ""},
+		"a member that will be removed need not be healthy": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 -", change: func(c *v1.MySQLCluster, _ *observation) { *c.Spec.Replicas = 2 }}, 1, "", false, "",
 		},
 		"members are added first": {
@@ -120,7 +120,7 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 				o.refused = &problem{reason: reasonPodsNotCreated}
 			}}, 0, "", false, "",
 		},
-		"agents of before join nothing": {
+		"agents of an earlier release join nothing": {
 			upgrading{rolling: atRest, image: next, has: old, members: "8.4 8.4 8.4#", change: func(_ *v1.MySQLCluster, o *observation) { o.members[2].Status.Protocol = 0 }}, 1, "", false, "",
 		},
 		"one member": {upgrading{rolling: rolling{record: "db-0", pods: "a", revisions: "a a"}, image: next, has: old, members: "-"}, 0, "", false, ""},
@@ -145,23 +145,23 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"the primary does not take the settings that it has": {
 			upgrading{rolling: rolling{record: "db-0", pods: "b b b", revisions: "a b"}, image: next, has: old, members: "- 8.4~ 8.4~", change: failing(0, "[ERROR] no")}, 0, "", false, "",
 		},
-		"it is on its way":           {upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b", partition: 1}, image: next, has: next, members: "8.4 8.4 9.7!"}, 1, "", false, ""},
-		"one does not serve with it": {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7~! 9.7!"}, 1, "", false, ""},
-		"the primary is away":        {upgrading{rolling: tried, image: next, has: next, members: "- 9.7 9.7"}, 1, "", false, ""},
-		"it is of the same series":   {upgrading{rolling: tried, image: next, has: next, members: "9.7! 9.7! 9.7?"}, 1, "", true, ""},
-		"it lets everybody in":       {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7 9.7"}, 1, "", true, ""},
-		"nobody could log in before": {upgrading{rolling: tried, image: next, has: next, members: "8.4! 9.7! 9.7!"}, 1, "", true, ""},
-		"one has not looked yet":     {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7? 9.7"}, 1, "", false, ""},
-		"one has no version":         {upgrading{rolling: tried, image: next, has: next, members: "8.4 nine 9.7"}, 1, "", false, ""},
+		"it is on its way":              {upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b", partition: 1}, image: next, has: next, members: "8.4 8.4 9.7!"}, 1, "", false, ""},
+		"one does not serve with it":    {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7~! 9.7!"}, 1, "", false, ""},
+		"the primary is away":           {upgrading{rolling: tried, image: next, has: next, members: "- 9.7 9.7"}, 1, "", false, ""},
+		"it is of the same series":      {upgrading{rolling: tried, image: next, has: next, members: "9.7! 9.7! 9.7?"}, 1, "", true, ""},
+		"it lets all accounts in":       {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7 9.7"}, 1, "", true, ""},
+		"no client could log in before": {upgrading{rolling: tried, image: next, has: next, members: "8.4! 9.7! 9.7!"}, 1, "", true, ""},
+		"one has not looked yet":        {upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7? 9.7"}, 1, "", false, ""},
+		"one has no version":            {upgrading{rolling: tried, image: next, has: next, members: "8.4 nine 9.7"}, 1, "", false, ""},
 		"the controller has not seen what is written": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1, unseen: true}, image: next, has: next, members: "8.4 9.7 9.7"}, 1, "", false, "",
 		},
-		"somebody could not log in any more": {
+		"an account could no longer log in": {
 			upgrading{rolling: tried, image: next, has: next, members: "8.4 9.7! 9.7"}, 1, "", false,
 			`update b is held back from the primary db-0|db-1 has MySQL 9.7|lets no client log in as "app"@"%" ("mysql_native_password")|no way back to MySQL 8.4|` +
 				"to continue anyway: kubectl -n shop annotate mysqlcluster db cr.mysqloperator.grtl.github.com/restart-primary-for=b --overwrite",
 		},
-		"people let it go on": {
+		"a user lets it continue": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b", partition: 1, allows: "b"}, image: next, has: next, members: "8.4 9.7! 9.7!"}, 1, "", false, "",
 		},
 		"the primary's image is gone meanwhile": {
@@ -181,21 +181,21 @@ func TestAnotherImageComesToThePrimaryWhenTheOthersHaveTriedIt(t *testing.T) {
 		"it never began for the primary": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a a"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 0, "", false, "",
 		},
-		"it goes on":               {upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b"}, image: next, has: next, members: "8.4 9.7 9.7"}, 0, "", false, ""},
+		"it continues":             {upgrading{rolling: rolling{record: "db-0", pods: "a b b", revisions: "a b"}, image: next, has: next, members: "8.4 9.7 9.7"}, 0, "", false, ""},
 		"the primary restarts":     {upgrading{rolling: rolling{record: "db-0", pods: "- b b", revisions: "a b"}, image: next, has: next, members: "- 9.7~ 9.7~"}, 0, "", false, ""},
 		"the name has another one": {upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 1, "", false, ""},
-		"the name has another one, and Kubernetes has not told of the update": {
+		"the name has another one, and Kubernetes has not reported the update": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a b", revisions: "a a", unseen: true}, image: old, has: old, members: "8.4 9.7~"}, 1, "", false, "",
 		},
-		"the name has another one, and people know": {
+		"the name has another one, and a user allowed it": {
 			upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b", allows: "b"}, image: old, has: old, members: "8.4 8.4 9.7~"}, 0, "", false, "",
 		},
 		"the name has another patch release": {upgrading{rolling: rolling{record: "db-0", pods: "a a b", revisions: "a b"}, image: old, has: old, members: "8.4 8.4 8.4~"}, 0, "", false, ""},
-		"another primary, and somebody could not log in any more": {
+		"another primary, and an account could no longer log in": {
 			upgrading{rolling: rolling{record: "db-1", pods: "a a b", revisions: "a b", partition: 2}, image: next, has: next, members: "8.4 8.4 9.7!"}, 2, "", false,
 			`held back from the primary db-1|"app"@"%"|restart-primary-for=b`,
 		},
-		"another primary, and everybody could": {
+		"another primary, and all accounts could": {
 			upgrading{rolling: rolling{record: "db-1", pods: "a a b", revisions: "a b", partition: 2}, image: next, has: next, members: "8.4 8.4 9.7"}, 2, "", false, "",
 		},
 	} {
@@ -248,17 +248,17 @@ func TestStatusTellsOfAnUpgradeThatIsBlocked(t *testing.T) {
 		change                    func(*scene)
 		ready, stalled, condition string
 	}{
-		"somebody could not log in": {func(*scene) {}, "False " + blocks, "True " + blocks, "True " + blocks},
-		"people let it go on": {func(s *scene) {
+		"an account could not log in": {func(*scene) {}, "False " + blocks, "True " + blocks, "True " + blocks},
+		"a user lets it continue": {func(s *scene) {
 			s.cluster.Annotations = map[string]string{AnnotationRestartPrimary: "b"}
 		}, "False MembersNotReady", "absent", "absent"},
-		"everybody could log in": {func(s *scene) {
+		"all accounts could log in": {func(s *scene) {
 			s.seen.members[1].Status.Barred, s.seen.members[2].Status.Barred = &replication.Accounts{}, &replication.Accounts{}
 		}, "False MembersNotReady", "absent", "absent"},
 		"a replica has not said":     {func(s *scene) { s.seen.members[2].Status.Barred = nil }, "False " + blocks, "True " + blocks, "True " + blocks},
 		"a replica is on its way":    {func(s *scene) { s.silent(2) }, "False MembersNotReady", "absent", "absent"},
 		"root's password is not set": {func(s *scene) { s.seen.members[0].Status.RootError = "policy" }, "False RootPasswordNotInForce", "True RootPasswordNotInForce", "True " + blocks},
-		"it has reached everybody": {func(s *scene) {
+		"it has reached all members": {func(s *scene) {
 			s.seen.pods[0].Labels[appsv1.ControllerRevisionHashLabelKey], s.seen.set.Status.CurrentRevision = "b", "b"
 		}, "True AllMembersReady", "absent", "absent"},
 		"another image waits for a replica": {func(s *scene) {
@@ -295,7 +295,7 @@ func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 		return reasons
 	}
 	if told := next(); !slices.Contains(told, "Warning UpgradeBlocked") {
-		t.Errorf("told is %v", told)
+		t.Errorf("the events are %v", told)
 	}
 	heard := s.seen.members[2].Status
 	s.seen.members[2].Status = nil
@@ -305,7 +305,7 @@ func TestAnUpgradeThatIsBlockedIsToldOnce(t *testing.T) {
 	}
 	s.seen.members[2].Status = heard
 	if told := next(); slices.Contains(told, "Warning UpgradeBlocked") {
-		t.Errorf("told again is %v", told)
+		t.Errorf("the repeated events are %v", told)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestAnUpgradeThatIsBlockedIsNoWork(t *testing.T) {
 	before := rollOf(found.cluster, found.seen).asked()
 	found.seen.members[1].Status.Barred, found.seen.members[2].Status.Barred = &replication.Accounts{}, &replication.Accounts{}
 	if settled.stillHolds(found.seen.members) || rollOf(found.cluster, found.seen).asked() == before {
-		t.Error("nobody hears that the accounts are mended")
+		t.Error("the operator does not notice that the accounts are fixed")
 	}
 }
 
@@ -351,10 +351,10 @@ func TestTheStatefulSetComesWithABrake(t *testing.T) {
 		doubtful  bool
 	}{
 		"it begins with a brake": {upgrading{rolling: rolling{record: "db-0", pods: "a a a", revisions: "a a"}, image: next, has: old, members: "8.4 8.4 8.4"}, next, 1, false},
-		"it is to mend the primary": {
+		"it should fix the primary": {
 			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, next, -1, false,
 		},
-		"it is to mend the primary, and somebody has another one in mind": {
+		"it should fix the primary, and a user has another one in mind": {
 			upgrading{rolling: stuck, image: next, has: "mysql:9.6", members: "- 9.6~ 9.6~"}, "mysql:9.8", 1, true,
 		},
 		"it passes, and another change comes with it": {
