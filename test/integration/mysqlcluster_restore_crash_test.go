@@ -133,7 +133,7 @@ func TestMySQLClusterRestoreWithoutARight(t *testing.T) {
 		v.quota(t, "pods: 0")
 		v.operate(t, nil)
 		v.apply(t, "db", "secret: root, fromBackup: nightly")
-		v.stalled(t, v.until(t, "db", "PodsNotCreated"), "Kubernetes does not create a Pod for Job db-restore", "exceeded quota: few")
+		v.stalled(t, v.until(t, "db", "PodsNotCreated"), "Kubernetes does not create the Pod of Job db-restore", "exceeded quota: few")
 		v.remove(t, "resourcequotas", "few")
 	}
 	sideBySide(t, 3, stories)

@@ -50,7 +50,7 @@ func (r *reconciler) applyChildren(ctx context.Context, owner *unstructured.Unst
 		return applied{}, nil
 	}
 	done, err := r.applyMembers(ctx, owner, cluster, seen, decision)
-	// Clients read this ConfigMap, and no Pod needs it. So its failure does not stop the members, nor theirs this one.
+	// Clients read this ConfigMap, and no Pod needs it. It is applied even if the members are not, and the other way round.
 	told, untold := r.api.Apply(ctx, owner, trustMap(n, seen.bundle))
 	done.unsettled = done.unsettled || told != reconcile.Unchanged
 	err = joined(err, untold)
@@ -230,7 +230,7 @@ func (r *reconciler) assign(ctx context.Context, owner *unstructured.Unstructure
 		}
 		pod, _ := seen.pod(member.Name)
 		if err := agents.Assign(ctx, agent.Target{Address: pod.Status.PodIP, Host: member.Host}, wanted); err != nil {
-			logr.FromContextOrDiscard(ctx).Info("failed to send the assignment to the member, trying again", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
+			logr.FromContextOrDiscard(ctx).Info("failed to send the assignment to the member, will retry", "instance", member.Name, "role", wanted.Role, "reason", err.Error())
 			told = false
 		}
 	}

@@ -30,7 +30,7 @@ func (r *reconciler) matchHollow(ctx context.Context, agents *agent.Client, repo
 	pod, _ := report.seen.pod(wanted.Primary)
 	target := agent.Target{Address: pod.Status.PodIP, Host: namesOf(report.cluster).host(wanted.Primary)}
 	if err := agents.Match(ctx, target, *wanted); err != nil {
-		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, trying again", "instance", wanted.Primary, "reason", err.Error())
+		logr.FromContextOrDiscard(ctx).Info("failed to match hollow transactions, will retry", "instance", wanted.Primary, "reason", err.Error())
 		return
 	}
 	report.matched = true

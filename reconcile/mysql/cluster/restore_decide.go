@@ -164,7 +164,7 @@ func watched(cluster v1.MySQLCluster, seen restoring) problem {
 	}
 	switch {
 	case seen.refused != "":
-		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), true}
+		return problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", seen.job.Name, seen.refused), true}
 	case state.Reason == transfer.ReasonImagePullFailed:
 		return problem{state.Reason, state.Message + "; check that the node may pull the operator's image", true}
 	case state.Waiting != "":

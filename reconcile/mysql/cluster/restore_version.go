@@ -51,7 +51,7 @@ func decideVersion(cluster v1.MySQLCluster, seen restoring, made string) (restor
 		}
 		return restoreWatch, &problem{transfer.ReasonVersionMismatch, fmt.Sprintf("spec.image: mysqld of image %q did not report its version: %s; kubectl logs job/%s shows more. Change spec.image; the operator asks the same image again within minutes", image, server.state.Message, server.job.Name), true}
 	case server.refused != "":
-		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), true}
+		return restoreWatch, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s: %s; fix that, and Kubernetes tries again within minutes", server.job.Name, server.refused), true}
 	case server.state.Reason == transfer.ReasonImagePullFailed:
 		return restoreWatch, &problem{transfer.ReasonImagePullFailed, server.state.Message + "; check spec.image, and that the node may pull it", true}
 	case server.state.Message != "":

@@ -84,7 +84,7 @@ func decideUnanswered(image string, q question, asks problem) (settingsAct, *pro
 		// The cause may be fixed by now: imagePullSecrets, for example, reach only Pods that are created after them.
 		return settingsDrop, &asks
 	case q.refused != "":
-		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create a Pod for Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), true}
+		return settingsWait, &problem{reasonPodsNotCreated, fmt.Sprintf("Kubernetes does not create the Pod of Job %s, which asks image %q whether its mysqld accepts the settings: %s; fix that, and Kubernetes tries again within minutes", q.job.Name, image, q.refused), true}
 	case q.state.Reason == transfer.ReasonImagePullFailed:
 		return settingsWait, &problem{reasonImagePull, fmt.Sprintf("spec.image %s cannot be pulled: %s; check its name and that the node may pull it. The members keep the image that they have", image, q.state.Message), true}
 	case q.state.Message != "":
